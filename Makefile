@@ -1,0 +1,31 @@
+# What a person types. Longer than a few lines lives in tests/scripts.
+
+# RELEASE=1 builds the demo optimised: a few minutes longer the first time.
+PROFILE := $(if $(RELEASE),release,dev)
+BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fix bench crash
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: ## build the server and watch an agent being walked through a deploy gate
+	@sh tests/scripts/need.sh rust cc
+	@echo "building switchward: some minutes the first time, seconds after that"
+	cargo build --locked --profile $(PROFILE) --bin switchward
+	@$(BUILT)/switchward demo
+
+test: ## format, lints, repository checks and every test; gets what is missing
+	@sh tests/scripts/test.sh
+
+crash: ## 200 kills and 20 power cuts under load, and limits kept through them: many minutes
+	cargo nextest run --locked -p switchward --test crash --no-capture
+
+fix: ## format, and let clippy mend what it can
+	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+	cargo fmt --all
+
+bench: ## measure the release server beside a bare echo and a bare disk sync
+	cargo build --locked --release --bin switchward --bin switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench

@@ -1,0 +1,5 @@
+//! Generated from `proto/switchward/v1`. Its documentation is that of the sources.
+
+#![expect(clippy::allow_attributes, clippy::too_many_lines, reason = "the generator writes them")]
+
+tonic::include_proto!("switchward.v1");

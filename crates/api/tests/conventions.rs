@@ -1,0 +1,78 @@
+//! What `proto/README.md` promises of every RPC, checked against the descriptors.
+
+use std::collections::BTreeSet;
+
+use prost_reflect::{Kind, MethodDescriptor};
+use switchward_api::{PACKAGE, descriptor_pool};
+
+/// `idempotency_level = NO_SIDE_EFFECTS` of `google.protobuf.MethodOptions`.
+const NO_SIDE_EFFECTS: i32 = 1;
+
+fn methods() -> Vec<MethodDescriptor> {
+    descriptor_pool().services().flat_map(|service| service.methods().collect::<Vec<_>>()).collect()
+}
+
+fn only_reads(method: &MethodDescriptor) -> bool {
+    let options = method.method_descriptor_proto().options.clone().unwrap_or_default();
+    options.idempotency_level == Some(NO_SIDE_EFFECTS)
+}
+
+fn check(rule: &str, holds: impl Fn(&MethodDescriptor) -> bool) {
+    let broken: Vec<String> = methods()
+        .iter()
+        .filter(|method| !holds(method))
+        .map(|method| method.full_name().to_owned())
+        .collect();
+    assert!(broken.is_empty(), "{rule}: not so in {broken:?}");
+}
+
+#[test]
+fn every_mutation_takes_a_request_id() {
+    check("a method either only reads or has request_id = 15", |method| {
+        match method.input().get_field_by_name("request_id") {
+            Some(field) => !only_reads(method) && field.number() == 15 && field.kind() == Kind::String,
+            None => only_reads(method),
+        }
+    });
+}
+
+#[test]
+fn every_list_has_pages() {
+    check("a List method has page_size, page_token and next_page_token", |method| {
+        !method.name().starts_with("List")
+            || (method.input().get_field_by_name("page_size").is_some()
+                && method.input().get_field_by_name("page_token").is_some()
+                && method.output().get_field_by_name("next_page_token").is_some())
+    });
+}
+
+#[test]
+fn streams_only_come_from_the_server() {
+    check("no method takes a stream", |method| !method.is_client_streaming());
+}
+
+#[test]
+fn money_is_text() {
+    for message in descriptor_pool().all_messages().filter(|message| message.package_name() == PACKAGE) {
+        for field in message.fields() {
+            let floats = matches!(field.kind(), Kind::Double | Kind::Float);
+            assert!(!floats, "{} is a floating-point number", field.full_name());
+            if field.name().ends_with("usd") {
+                assert_eq!(field.kind(), Kind::String, "{} is not text", field.full_name());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_service_config_names_every_service() {
+    let config: String = include_str!("../../../proto/service_config.json").split_whitespace().collect();
+    let named: BTreeSet<&str> = config
+        .split("{\"service\":\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap_or_default())
+        .collect();
+    let services: Vec<_> = descriptor_pool().services().collect();
+    let served: BTreeSet<&str> = services.iter().map(|service| service.full_name()).collect();
+    assert_eq!(named, served);
+}

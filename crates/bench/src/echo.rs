@@ -1,0 +1,122 @@
+//! The bare echo: the same service, messages of the same size, and nothing behind them.
+
+use std::net::SocketAddr;
+use switchward_api::v1;
+use switchward_api::v1::session_service_server::{SessionService, SessionServiceServer};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status};
+
+/// Answers what the product would, as far as the size goes.
+struct Echo;
+
+fn session(name: &str) -> v1::Session {
+    let answer = |key: &str| v1::AnswerOption { key: key.into(), effect: v1::AnswerEffect::Continue.into() };
+    let time = || Some(std::time::SystemTime::UNIX_EPOCH.into());
+    v1::Session {
+        name: name.into(),
+        session_id: String::new(),
+        definition: "tenants/dev/definitions/deploy-gate".into(),
+        version: 1,
+        status: v1::SessionStatus::Waiting.into(),
+        status_word: "active".into(),
+        at: vec!["migration-check".into()],
+        checkpoint: Some(v1::Checkpoint {
+            state: "migration-check".into(),
+            question: "Have all database migrations been reviewed and tested?".into(),
+            prompt: String::new(),
+            answers: vec![answer("yes"), answer("n/a"), answer("no")],
+        }),
+        role: "agent".into(),
+        budget: Some(v1::Budget { used_usd: "0".into(), reserved_usd: "0".into(), ..v1::Budget::default() }),
+        sequence: 6,
+        create_time: time(),
+        update_time: time(),
+        ..v1::Session::default()
+    }
+}
+
+type Answered<T> = Result<Response<T>, Status>;
+
+fn unmeasured<T>() -> Answered<T> {
+    Err(Status::unimplemented("the echo answers what is measured, and nothing else"))
+}
+
+#[tonic::async_trait]
+impl SessionService for Echo {
+    type WatchSessionStream = tokio_stream::Empty<Result<v1::WatchSessionResponse, Status>>;
+
+    async fn start_session(&self, _: Request<v1::StartSessionRequest>) -> Answered<v1::StartSessionResponse> {
+        let name = "tenants/dev/sessions/ses_00000000000000000000000000";
+        Ok(Response::new(v1::StartSessionResponse { session: Some(session(name)) }))
+    }
+
+    async fn answer_checkpoint(
+        &self,
+        request: Request<v1::AnswerCheckpointRequest>,
+    ) -> Answered<v1::AnswerCheckpointResponse> {
+        Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session(&request.get_ref().name)) }))
+    }
+
+    async fn get_session(&self, _: Request<v1::GetSessionRequest>) -> Answered<v1::GetSessionResponse> {
+        unmeasured()
+    }
+
+    async fn list_sessions(&self, _: Request<v1::ListSessionsRequest>) -> Answered<v1::ListSessionsResponse> {
+        unmeasured()
+    }
+
+    async fn watch_session(&self, _: Request<v1::WatchSessionRequest>) -> Answered<Self::WatchSessionStream> {
+        unmeasured()
+    }
+
+    async fn list_session_events(
+        &self,
+        _: Request<v1::ListSessionEventsRequest>,
+    ) -> Answered<v1::ListSessionEventsResponse> {
+        unmeasured()
+    }
+
+    async fn pause_session(&self, _: Request<v1::PauseSessionRequest>) -> Answered<v1::PauseSessionResponse> {
+        unmeasured()
+    }
+
+    async fn resume_session(
+        &self,
+        _: Request<v1::ResumeSessionRequest>,
+    ) -> Answered<v1::ResumeSessionResponse> {
+        unmeasured()
+    }
+
+    async fn cancel_session(
+        &self,
+        _: Request<v1::CancelSessionRequest>,
+    ) -> Answered<v1::CancelSessionResponse> {
+        unmeasured()
+    }
+
+    async fn raise_cap(&self, _: Request<v1::RaiseCapRequest>) -> Answered<v1::RaiseCapResponse> {
+        unmeasured()
+    }
+}
+
+/// The product's own settings of HTTP/2.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+const STREAMS_MAX: u32 = 1_024;
+
+/// Serves until it is killed.
+pub(crate) async fn serve() -> anyhow::Result<()> {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    println!("{{\"address\":\"http://{}\"}}", listener.local_addr()?);
+    Server::builder()
+        .tcp_nodelay(true)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(STREAMS_MAX)
+        .add_service(SessionServiceServer::new(Echo))
+        .serve_with_incoming(TcpListenerStream::new(listener))
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! The load: callers that each carry out one session after another.
+
+use anyhow::Context as _;
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use switchward_api::v1;
+use switchward_api::v1::definition_service_client::DefinitionServiceClient;
+use switchward_api::v1::session_service_client::SessionServiceClient;
+use tonic::Request;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+
+use crate::process::Server;
+
+/// How a block is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) callers: usize,
+    pub(crate) connections: usize,
+    pub(crate) time: Duration,
+}
+
+/// What a block came to.
+pub(crate) struct Load {
+    /// Steps that were acknowledged inside the measured time.
+    pub(crate) steps: u64,
+    /// Steps that were acknowledged at all.
+    pub(crate) acknowledged: u64,
+    /// The measured time.
+    pub(crate) time: Duration,
+    /// Microseconds of each measured step.
+    pub(crate) latency: Histogram<u64>,
+}
+
+/// The deploy gate: three questions, each answered with yes.
+const DEFINITION: &str = include_str!("../../../tests/gallery/deploy-gate/deploy-gate.json");
+const STATES: [&str; 3] = ["env-check", "migration-check", "traffic-check"];
+/// About as long as an agent's reasons are.
+const NOTE: &str = "evidence reviewed; thresholds hold; no open incidents; the change was tested on staging and the \
+                    rollback was rehearsed this morning; proceed with the rollout as planned and watch the dashboards";
+/// Callers warm up before anything is measured.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// The longest latency that is told apart, microseconds.
+const LATENCY_MAX_US: u64 = 60_000_000;
+
+static SESSIONS: AtomicU64 = AtomicU64::new(0);
+
+fn bearer(key: &str) -> anyhow::Result<MetadataValue<Ascii>> {
+    format!("Bearer {key}").parse().context("the key is no header")
+}
+
+async fn channel(server: &Server) -> anyhow::Result<Channel> {
+    Ok(Endpoint::from_shared(server.address.clone())?.tcp_nodelay(true).connect().await?)
+}
+
+/// Deploys the definition that the load is about.
+pub(crate) async fn deploy(server: &Server) -> anyhow::Result<()> {
+    let mut client = DefinitionServiceClient::new(channel(server).await?);
+    let file = v1::DefinitionFile { path: "deploy-gate.json".into(), content: DEFINITION.into() };
+    let mut request = Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
+    request.metadata_mut().insert("authorization", bearer(&server.person_key)?);
+    client.deploy_definition(request).await.context("failed to deploy the definition")?;
+    // Each shard learns the machine by its first session; that is no step, and must not be counted as one.
+    let shape = Shape { callers: 8, connections: 1, time: WARM_UP };
+    run(server, shape).await.context("failed to warm up")?;
+    Ok(())
+}
+
+/// One caller's way to the server.
+#[derive(Clone)]
+struct Caller {
+    client: SessionServiceClient<Channel>,
+    key: Option<MetadataValue<Ascii>>,
+    /// Drawn once a block, so that no block repeats the request ids of another.
+    block: u64,
+}
+
+impl Caller {
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(key) = &self.key {
+            request.metadata_mut().insert("authorization", key.clone());
+        }
+        request
+    }
+
+    /// One session; `step` is told of each of its steps.
+    async fn session(&mut self, mut step: impl FnMut(Instant)) -> anyhow::Result<()> {
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        let id = |step: usize| format!("bench-{}-{number}-{step}", self.block);
+        let begin = Instant::now();
+        let start = v1::StartSessionRequest {
+            definition: "deploy-gate".into(),
+            request_id: id(0),
+            ..v1::StartSessionRequest::default()
+        };
+        let started = self.client.clone().start_session(self.request(start)).await?.into_inner();
+        step(begin);
+        let name = started.session.context("a start was answered without a session")?.name;
+        for (at, state) in STATES.into_iter().enumerate() {
+            let begin = Instant::now();
+            let answer = v1::AnswerCheckpointRequest {
+                name: name.clone(),
+                state: state.into(),
+                answer: "yes".into(),
+                note: NOTE.into(),
+                expected_sequence: None,
+                request_id: id(at + 1),
+            };
+            self.client.answer_checkpoint(self.request(answer)).await?;
+            step(begin);
+        }
+        Ok(())
+    }
+}
+
+/// Runs one block. Any unexpected status fails it.
+pub(crate) async fn run(server: &Server, shape: Shape) -> anyhow::Result<Load> {
+    let mut channels = Vec::new();
+    for _ in 0..shape.connections {
+        channels.push(channel(server).await?);
+    }
+    let key = (!server.agent_key.is_empty()).then(|| bearer(&server.agent_key)).transpose()?;
+    let block =
+        u64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_micros())?;
+    let begin = Instant::now() + WARM_UP;
+    let end = begin + shape.time;
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let mut tasks = Vec::new();
+    for number in 0..shape.callers {
+        let client = SessionServiceClient::new(channels[number % shape.connections].clone());
+        let mut caller = Caller { client, key: key.clone(), block };
+        let acknowledged = Arc::clone(&acknowledged);
+        tasks.push(tokio::spawn(async move {
+            let mut latency = Histogram::<u64>::new_with_max(LATENCY_MAX_US, 3)?;
+            while Instant::now() < end {
+                let mut each = |since: Instant| {
+                    acknowledged.fetch_add(1, Ordering::Relaxed);
+                    let now = Instant::now();
+                    if now >= begin && now < end {
+                        let us = u64::try_from((now - since).as_micros()).unwrap_or(LATENCY_MAX_US);
+                        latency.saturating_record(us.max(1));
+                    }
+                };
+                caller.session(&mut each).await?;
+            }
+            anyhow::Ok(latency)
+        }));
+    }
+    let mut latency = Histogram::<u64>::new_with_max(LATENCY_MAX_US, 3)?;
+    for task in tasks {
+        latency.add(task.await??)?;
+    }
+    let acknowledged = acknowledged.load(Ordering::Relaxed);
+    Ok(Load { steps: latency.len(), acknowledged, time: shape.time, latency })
+}

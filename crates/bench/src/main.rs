@@ -1,0 +1,100 @@
+//! The benchmark: a release server as its own process, driven by unary gRPC, interleaved in rounds with a bare tonic
+//! echo of the same sizes and with a bare `fdatasync` loop. What counts are the ratios inside a round.
+//!
+//! One step is one durable call; a session is four of them: a start and three answers.
+
+mod echo;
+mod load;
+mod measure;
+mod probe;
+mod process;
+mod report;
+
+use anyhow::Context as _;
+use clap::Parser;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use load::Shape;
+use measure::Round;
+use process::Server;
+
+/// Measures durable steps a second.
+#[derive(Debug, Parser)]
+struct Args {
+    /// The server's binary.
+    #[arg(long, default_value = "target/release/switchward")]
+    server: PathBuf,
+    /// How often every point is measured.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of each block.
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// Callers at one time.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 256])]
+    callers: Vec<usize>,
+    /// Connections that they share.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
+    connections: Vec<usize>,
+    /// Shards of the server; its own choice where nothing is said.
+    #[arg(long)]
+    shards: Option<u32>,
+    /// Where the data goes; a new folder below it is used and removed.
+    #[arg(long, default_value = "target")]
+    dir: PathBuf,
+    /// Where the figures go, as JSON.
+    #[arg(long, default_value = "target/bench.json")]
+    json: PathBuf,
+    /// Be the echo server instead, and print its address.
+    #[arg(long, hide = true)]
+    echo: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Runtime::new()?;
+    if args.echo {
+        return runtime.block_on(echo::serve());
+    }
+    runtime.block_on(run(&args))
+}
+
+async fn run(args: &Args) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&args.dir)?;
+    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(&args.dir)?;
+    let ours = Server::switchward(&args.server, folder.path(), args.shards)
+        .with_context(|| format!("failed to start {}; build it with --release", args.server.display()))?;
+    let echo = Server::echo()?;
+    load::deploy(&ours).await?;
+    let shapes: Vec<Shape> = args
+        .callers
+        .iter()
+        .flat_map(|callers| args.connections.iter().map(move |connections| (*callers, *connections)))
+        .filter(|(callers, connections)| callers >= connections)
+        .map(|(callers, connections)| Shape {
+            callers,
+            connections,
+            time: Duration::from_secs_f64(args.seconds),
+        })
+        .collect();
+    let mut rounds = Vec::new();
+    let (blocks, mut done) = (args.rounds * shapes.len(), 0);
+    for round in 1..=args.rounds {
+        for shape in &shapes {
+            done += 1;
+            eprint!(
+                "\rblock {done} of {blocks}: round {round}, {} callers on {} connections   ",
+                shape.callers, shape.connections
+            );
+            rounds.push(Round::measure(round, *shape, &ours, &echo, folder.path()).await?);
+        }
+    }
+    eprintln!();
+    report::print(&rounds);
+    let file = std::fs::File::create(&args.json)
+        .with_context(|| format!("failed to write {}", args.json.display()))?;
+    serde_json::to_writer_pretty(file, &rounds)?;
+    println!("\nfigures: {}", args.json.display());
+    Ok(())
+}

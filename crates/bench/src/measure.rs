@@ -1,0 +1,148 @@
+//! One point of one round: the disk, the echo and the product, one after the other.
+
+use anyhow::Context as _;
+use serde::Serialize;
+use std::path::Path;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::load::{Load, Shape, run};
+use crate::probe::syncs;
+use crate::process::{Server, used};
+
+/// Below this many syncs a second the machine is too busy for a latency to mean anything.
+pub(crate) const QUIET_SYNCS: f64 = 2_000.0;
+/// Events of one step of the deploy gate: a start and an answer leave three each.
+const EVENTS_OF_A_STEP: u64 = 3;
+
+/// What one point of one round came to.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Round {
+    pub(crate) round: usize,
+    pub(crate) callers: usize,
+    pub(crate) connections: usize,
+    pub(crate) syncs_a_second: f64,
+    pub(crate) sync_p50_ms: f64,
+    pub(crate) echo: Figures,
+    pub(crate) ours: Figures,
+    pub(crate) syncs_a_step: f64,
+    pub(crate) log_bytes_a_step: f64,
+    pub(crate) steps_an_entry: f64,
+    /// Ours by the echo's.
+    pub(crate) ratio: f64,
+    /// Ours by one sync and one echo, both medians; means something at one caller.
+    pub(crate) latency_ratio: f64,
+}
+
+/// What one side of a point came to.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) steps_a_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) server_cpu_us_a_step: f64,
+    pub(crate) client_cpu_us_a_step: f64,
+    pub(crate) server_memory_mib: f64,
+}
+
+impl Round {
+    /// Measures one point.
+    pub(crate) async fn measure(
+        round: usize,
+        shape: Shape,
+        ours: &Server,
+        echo: &Server,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
+        let (syncs_a_second, sync_p50_ms) = syncs(folder)?;
+        let (echo, _) = side(echo, shape).await.context("the echo failed")?;
+        let before = Counters::read(ours).await?;
+        let (figures, load) = side(ours, shape).await.context("the server failed")?;
+        let spent = Counters::read(ours).await?.since(&before);
+        let steps = load.acknowledged;
+        anyhow::ensure!(
+            spent.events == steps * EVENTS_OF_A_STEP && spent.commands == steps,
+            "{steps} steps were acknowledged, and the log holds {} commands with {} events",
+            spent.commands,
+            spent.events
+        );
+        let each = |count: u64| count as f64 / steps.max(1) as f64;
+        Ok(Self {
+            round,
+            callers: shape.callers,
+            connections: shape.connections,
+            syncs_a_second,
+            sync_p50_ms,
+            echo,
+            ours: figures,
+            syncs_a_step: each(spent.syncs),
+            log_bytes_a_step: each(spent.bytes),
+            steps_an_entry: steps as f64 / spent.entries.max(1) as f64,
+            ratio: figures.steps_a_second / echo.steps_a_second,
+            latency_ratio: figures.p50_ms / (sync_p50_ms + echo.p50_ms),
+        })
+    }
+}
+
+async fn side(server: &Server, shape: Shape) -> anyhow::Result<(Figures, Load)> {
+    let (server_before, client_before) = (server.used()?.0, used(std::process::id())?.0);
+    let load = run(server, shape).await?;
+    let ((server_after, memory), client_after) = (server.used()?, used(std::process::id())?.0);
+    let each = |seconds: f64| seconds * 1e6 / load.acknowledged.max(1) as f64;
+    let at = |quantile: f64| load.latency.value_at_quantile(quantile) as f64 / 1e3;
+    let figures = Figures {
+        steps_a_second: load.steps as f64 / load.time.as_secs_f64(),
+        p50_ms: at(0.5),
+        p99_ms: at(0.99),
+        server_cpu_us_a_step: each(server_after - server_before),
+        client_cpu_us_a_step: each(client_after - client_before),
+        server_memory_mib: memory as f64 / 1_048_576.0,
+    };
+    Ok((figures, load))
+}
+
+/// What the server counts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counters {
+    entries: u64,
+    commands: u64,
+    events: u64,
+    syncs: u64,
+    bytes: u64,
+}
+
+impl Counters {
+    async fn read(server: &Server) -> anyhow::Result<Self> {
+        let address = server.address.strip_prefix("http://").context("the address is not http")?;
+        let mut stream = TcpStream::connect(address).await?;
+        let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await?;
+        let mut counters = Self::default();
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            let Some((name, value)) = line.rsplit_once(' ') else { continue };
+            let (name, value) =
+                (name.split('{').next().unwrap_or(name), value.parse::<f64>().unwrap_or(0.0) as u64);
+            match name {
+                "switchward_shard_entries_total" => counters.entries += value,
+                "switchward_shard_commands_total" => counters.commands += value,
+                "switchward_shard_events_total" => counters.events += value,
+                "switchward_log_syncs_total" => counters.syncs += value,
+                "switchward_log_bytes_total" => counters.bytes += value,
+                _ => {}
+            }
+        }
+        Ok(counters)
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            entries: self.entries - before.entries,
+            commands: self.commands - before.commands,
+            events: self.events - before.events,
+            syncs: self.syncs - before.syncs,
+            bytes: self.bytes - before.bytes,
+        }
+    }
+}

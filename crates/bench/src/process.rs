@@ -1,0 +1,85 @@
+//! The processes that are measured.
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A server as its own process; it ends with this value.
+pub(crate) struct Server {
+    child: Child,
+    /// `http://127.0.0.1:PORT`.
+    pub(crate) address: String,
+    /// The key of the agent.
+    pub(crate) agent_key: String,
+    /// The key of the person.
+    pub(crate) person_key: String,
+}
+
+#[derive(Deserialize)]
+struct Ready {
+    address: String,
+    #[serde(default)]
+    agent_key: String,
+    #[serde(default)]
+    person_key: String,
+}
+
+impl Server {
+    /// The product, on a data folder of its own.
+    pub(crate) fn switchward(binary: &Path, folder: &Path, shards: Option<u32>) -> anyhow::Result<Self> {
+        let mut command = Command::new(binary);
+        command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(folder.join("data"));
+        if let Some(shards) = shards {
+            command.arg("--shards").arg(shards.to_string());
+        }
+        command.env("SWITCHWARD_PROFILE", folder.join("profile.json"));
+        Self::start(command)
+    }
+
+    /// The echo.
+    pub(crate) fn echo() -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("--echo");
+        Self::start(command)
+    }
+
+    fn start(mut command: Command) -> anyhow::Result<Self> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let out = child.stdout.take().context("the process has no output")?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        let ready: Ready =
+            serde_json::from_str(&line).with_context(|| format!("the process said {line:?}"))?;
+        let Ready { address, agent_key, person_key } = ready;
+        Ok(Self { child, address, agent_key, person_key })
+    }
+
+    /// Seconds of CPU that the process has used, and its resident memory in bytes.
+    pub(crate) fn used(&self) -> anyhow::Result<(f64, u64)> {
+        used(self.child.id())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is gone then.
+        let _killed = self.child.kill();
+        let _waited = self.child.wait();
+    }
+}
+
+/// Clock ticks a second and bytes a page of Linux on the machines that this runs on.
+const TICKS: f64 = 100.0;
+const PAGE_BYTES: u64 = 4096;
+
+/// Seconds of CPU that a process has used, and its resident memory in bytes.
+pub(crate) fn used(pid: u32) -> anyhow::Result<(f64, u64)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, after) = stat.rsplit_once(')').context("the process's figures have another shape")?;
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    let field = |at: usize| fields.get(at).copied().context("the process's figures are too few");
+    let ticks = field(11)?.parse::<f64>()? + field(12)?.parse::<f64>()?;
+    Ok((ticks / TICKS, field(21)?.parse::<u64>()? * PAGE_BYTES))
+}

@@ -1,0 +1,479 @@
+//! Commands: wishes to change something, each with who wishes it.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Bucket, Decision, Digest, Machine, Micros, OpenId, SessionId, TenantId, Time};
+
+use crate::Args;
+use crate::key::ledger_home;
+use crate::policy::{LedgerRule, LimitCheck};
+
+/// A wish, and everything that is known of who wishes it.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// From the credential, never from the request's body.
+    pub tenant: TenantId,
+    /// What it is about.
+    pub scope: Scope,
+    /// Makes a repetition find the first reply.
+    pub request: Option<RequestId>,
+    /// The sequence that the caller saw last; another one is refused with SEQUENCE_CONFLICT.
+    pub expected_sequence: Option<u64>,
+    /// Who wishes it.
+    pub actor: Actor,
+    /// The tenant's switches as they are now.
+    pub settings: Settings,
+    /// The trace that it belongs to (`traceparent`), kept with what it causes.
+    pub trace: Option<String>,
+    /// The wish.
+    pub body: Body,
+}
+
+/// What a command is about: whose rows it may change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Scope {
+    /// One session.
+    #[n(0)]
+    Session(#[n(0)] SessionId),
+    /// The ledgers of one process, by its name.
+    #[n(1)]
+    Ledger(#[n(0)] String),
+    /// Tenants, keys and definitions.
+    #[n(2)]
+    Catalogue,
+    /// The shard that the command is sent to.
+    #[n(3)]
+    Shard,
+}
+
+impl Scope {
+    /// The bucket that its rows live in; nothing for the catalogue and for a shard as a whole.
+    #[must_use]
+    pub fn bucket(&self, tenant: TenantId) -> Option<Bucket> {
+        match self {
+            Self::Session(session) => Some(session.bucket()),
+            Self::Ledger(process) => Some(ledger_home(tenant, process).0),
+            Self::Catalogue | Self::Shard => None,
+        }
+    }
+}
+
+/// A request id, and the digest of the body that came with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestId {
+    /// 1 to 128 characters.
+    pub id: String,
+    /// Of the request as the caller sent it.
+    pub body: Digest,
+}
+
+impl RequestId {
+    /// The part of a key that stands for the id.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 16] {
+        let digest = Digest::of(self.id.as_bytes());
+        let mut hash = [0u8; 16];
+        hash.copy_from_slice(&digest.0[..16]);
+        hash
+    }
+}
+
+/// Who does something.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Actor {
+    /// The person or program; two keys of one subject are one.
+    #[n(0)]
+    pub subject: String,
+    /// What the credential allows.
+    #[n(1)]
+    pub role: Role,
+}
+
+impl Actor {
+    /// The server itself.
+    #[must_use]
+    pub fn server() -> Self {
+        Self { subject: "server".into(), role: Role::Server }
+    }
+}
+
+/// What a credential allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Role {
+    /// Drives sessions; never decides.
+    #[n(0)]
+    Agent,
+    /// Deploys definitions.
+    #[n(1)]
+    Author,
+    /// Decides gates.
+    #[n(2)]
+    Approver,
+    /// Looks after sessions, and decides.
+    #[n(3)]
+    Operator,
+    /// Everything inside the tenant.
+    #[n(4)]
+    Admin,
+    /// The server's own duties; no credential has it.
+    #[n(5)]
+    Server,
+}
+
+impl Role {
+    /// The role's public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Author => "author",
+            Self::Approver => "approver",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+            Self::Server => "server",
+        }
+    }
+
+    /// Whether a gate may be decided with it.
+    #[must_use]
+    pub fn decides(self) -> bool {
+        match self {
+            Self::Approver | Self::Operator | Self::Admin => true,
+            Self::Agent | Self::Author | Self::Server => false,
+        }
+    }
+}
+
+/// A tenant's switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Settings {
+    /// What holds for a call that no rule matches.
+    #[n(0)]
+    pub default_effect: DefaultEffect,
+    /// Whether a session may start with another role than its policy's; it then runs without the policy.
+    #[n(1)]
+    pub allow_foreign_role: bool,
+}
+
+/// What holds for a call that no rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum DefaultEffect {
+    /// It is allowed, as the source document says.
+    #[default]
+    #[n(0)]
+    Allow,
+    /// A person is asked.
+    #[n(1)]
+    Ask,
+    /// It is denied.
+    #[n(2)]
+    Deny,
+}
+
+/// The wishes.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// Begin a session.
+    Start(Start),
+    /// Answer a checkpoint.
+    Answer(Answer),
+    /// May the agent call this?
+    Authorize(Authorize),
+    /// A call was made.
+    ReportCall(ReportCall),
+    /// Money or tokens were used.
+    ReportUsage(ReportUsage),
+    /// A person decides.
+    DecideGate(DecideGate),
+    /// A cap is set anew.
+    RaiseCap(RaiseCap),
+    /// Stop in place.
+    Pause(Pause),
+    /// Go on.
+    Resume(Resume),
+    /// Stop for good.
+    Cancel(Cancel),
+    /// An effect has arrived.
+    AckEffect(AckEffect),
+    /// Something may have lapsed.
+    Sweep(Sweep),
+    /// Count a call before it is decided.
+    Reserve(Reserve),
+    /// The call was permitted.
+    Confirm(Confirm),
+    /// The call was reported, or will not be.
+    Settle(Settle),
+    /// Make a machine known to a shard.
+    InstallMachine(InstallMachine),
+    /// A new tenant.
+    CreateTenant(CreateTenant),
+    /// Other switches.
+    UpdateTenant(UpdateTenant),
+    /// A new API key.
+    CreateKey(CreateKey),
+    /// An API key is void.
+    RevokeKey(RevokeKey),
+    /// A definition is published.
+    Deploy(Deploy),
+    /// Another version is used from now on.
+    ActivateVersion(ActivateVersion),
+}
+
+/// Begin a session. The scope's session id is derived from `key`, else from the request id.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The definition's name.
+    pub definition: String,
+    /// Its version.
+    pub version: u32,
+    /// The machine that it compiled to; must be installed in the shard.
+    pub machine: Digest,
+    /// The caller's own key for the session.
+    pub key: Option<String>,
+    /// The session's role, which the policy's must equal.
+    pub role: String,
+    /// Free, for the caller's own use; ordered by key.
+    pub labels: Vec<(String, String)>,
+    /// JSON, or empty.
+    pub input: Vec<u8>,
+}
+
+/// Answer the checkpoint that the session stands at.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The state that the caller believes it stands at.
+    pub state: Option<String>,
+    /// One of its answers.
+    pub answer: String,
+    /// Free text for the history.
+    pub note: String,
+}
+
+/// May the agent call this?
+#[derive(Debug, Clone)]
+pub struct Authorize {
+    /// A path such as `mcp:filesystem:write_file`.
+    pub capability: String,
+    /// What it would be called with.
+    pub args: Args,
+    /// What it is believed to cost.
+    pub estimate: Option<Micros>,
+    /// The caller's name for the call.
+    pub call_id: String,
+    /// What the ledger said, where limits have a say.
+    pub limits: Option<LimitCheck>,
+}
+
+/// A call was made.
+#[derive(Debug, Clone)]
+pub struct ReportCall {
+    /// The call; without it, the oldest unreported one of the capability.
+    pub call_id: Option<String>,
+    /// What was called.
+    pub capability: Option<String>,
+    /// Whether it worked.
+    pub success: bool,
+    /// What it cost.
+    pub cost: Micros,
+    /// What it used.
+    pub tokens: u64,
+}
+
+/// Money or tokens were used, by no call in particular.
+#[derive(Debug, Clone)]
+pub struct ReportUsage {
+    /// Money.
+    pub cost: Micros,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// A person decides.
+#[derive(Debug, Clone)]
+pub struct DecideGate {
+    /// The gate.
+    pub gate: OpenId,
+    /// The decision.
+    pub decision: Decision,
+    /// Free text for the history.
+    pub comment: String,
+    /// What the person was shown; where given it must be what the gate shows.
+    pub shown: Option<Digest>,
+    /// What the ledger said, where approving a call meets limits.
+    pub limits: Option<LimitCheck>,
+}
+
+/// A cap is set anew.
+#[derive(Debug, Clone)]
+pub struct RaiseCap {
+    /// The parameter: `cost_usd`, `tokens`.
+    pub param: String,
+    /// Its new value, in the parameter's own unit.
+    pub value: u64,
+}
+
+/// Stop in place.
+#[derive(Debug, Clone)]
+pub struct Pause {
+    /// Free text for the history.
+    pub comment: String,
+}
+
+/// Go on.
+#[derive(Debug, Clone)]
+pub struct Resume {
+    /// Free text for the history.
+    pub comment: String,
+}
+
+/// Stop for good.
+#[derive(Debug, Clone)]
+pub struct Cancel {
+    /// Free text for the history.
+    pub comment: String,
+}
+
+/// An effect has arrived, or was given up.
+#[derive(Debug, Clone)]
+pub struct AckEffect {
+    /// Its number in the session.
+    pub number: u64,
+}
+
+/// The row behind this key may hold something that has lapsed.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// The row.
+    pub key: crate::Key,
+}
+
+/// Count a call before it is decided.
+#[derive(Debug, Clone)]
+pub struct Reserve {
+    /// The session and call that it is for; stable over retries.
+    pub call: Digest,
+    /// The rules whose limits must have room.
+    pub rules: Vec<LedgerRule>,
+    /// Money held until the call is reported.
+    pub estimate: Micros,
+}
+
+/// The call was permitted.
+#[derive(Debug, Clone)]
+pub struct Confirm {
+    /// As reserved.
+    pub call: Digest,
+    /// As reserved.
+    pub rules: Vec<LedgerRule>,
+    /// As reserved.
+    pub estimate: Micros,
+    /// When it was reserved: the time at which it counts.
+    pub at: Time,
+}
+
+impl Confirm {
+    /// The request id under which a call is counted, so that it is counted once however often that is said.
+    #[must_use]
+    pub fn request(&self) -> RequestId {
+        Self::request_of(self.call)
+    }
+
+    /// The same, by the call's name.
+    #[must_use]
+    pub fn request_of(call: Digest) -> RequestId {
+        RequestId { id: format!("confirm:{call}"), body: call }
+    }
+}
+
+/// The call was reported, or will not be made: its reservation ends.
+#[derive(Debug, Clone)]
+pub struct Settle {
+    /// As reserved; none for a call that never reserved anything.
+    pub call: Option<Digest>,
+    /// The rules that are charged.
+    pub rules: Vec<LedgerRule>,
+    /// What it cost, in the period of `at`.
+    pub cost: Micros,
+    /// When it was reported.
+    pub at: Time,
+    /// Whether the call was never permitted: then it does not count either.
+    pub release: bool,
+}
+
+/// Make a machine known to a shard.
+#[derive(Debug, Clone)]
+pub struct InstallMachine {
+    /// The machine.
+    pub machine: std::sync::Arc<Machine>,
+}
+
+/// A new tenant.
+#[derive(Debug, Clone)]
+pub struct CreateTenant {
+    /// `[a-z0-9-]`, 1 to 63 characters.
+    pub name: String,
+    /// For people.
+    pub display_name: String,
+    /// Its switches.
+    pub settings: Settings,
+}
+
+/// Other switches.
+#[derive(Debug, Clone)]
+pub struct UpdateTenant {
+    /// The tenant.
+    pub name: String,
+    /// All of its switches.
+    pub settings: Settings,
+}
+
+/// A new API key.
+#[derive(Debug, Clone)]
+pub struct CreateKey {
+    /// Its public id.
+    pub id: String,
+    /// The name of the command's tenant.
+    pub tenant_name: String,
+    /// SHA-256 of its secret.
+    pub hash: Digest,
+    /// What it allows.
+    pub role: Role,
+    /// Whose it is.
+    pub subject: String,
+    /// For people.
+    pub display_name: String,
+    /// When it stops working by itself.
+    pub expires: Option<Time>,
+}
+
+/// An API key is void.
+#[derive(Debug, Clone)]
+pub struct RevokeKey {
+    /// Its public id.
+    pub id: String,
+}
+
+/// A definition is published.
+#[derive(Debug, Clone)]
+pub struct Deploy {
+    /// Its name.
+    pub name: String,
+    /// Its format: `checkpoint`.
+    pub format: String,
+    /// The files as published: path and bytes.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Of the files; the same bytes are the same version.
+    pub source: Digest,
+    /// What they compiled to.
+    pub machine: std::sync::Arc<Machine>,
+    /// Whether new sessions use it from now on.
+    pub activate: bool,
+}
+
+/// Another version is used from now on.
+#[derive(Debug, Clone)]
+pub struct ActivateVersion {
+    /// The definition.
+    pub name: String,
+    /// The version.
+    pub version: u32,
+}

@@ -1,0 +1,73 @@
+//! A checkpoint is answered. Source: checkpoint processes, *Answer actions*; semantics §1b-1, §7.
+
+use switchward_machine::{GateIx, OpenId};
+
+use crate::command::Answer;
+use crate::limits::NOTE_BYTES_MAX;
+use crate::moves;
+use crate::state::{EffectBody, Gate};
+use crate::turn::{Stop, Turn, check_text, not_paused};
+use crate::{Event, Reason, Rejection, Reply};
+
+pub(super) fn run(turn: &mut Turn<'_, '_>, answer: &Answer) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let run = turn.run(session.root)?;
+    let machine = turn.machine(&run)?;
+    let node = machine.node(run.node).ok_or_else(|| crate::ViewError("the run stands nowhere".into()))?;
+    if let Some(state) = answer.state.as_ref().filter(|state| **state != node.name) {
+        let message =
+            format!("the session stands at {:?}, not at {state:?}; look again before you answer", node.name);
+        return Err(Rejection::new(Reason::SequenceConflict, message).fact("state", &node.name).into());
+    }
+    if run.held.is_some() {
+        let message = "a person reviews the last answer first; nothing can be answered meanwhile";
+        return Err(Rejection::new(Reason::ApprovalPending, message).fact("state", &node.name).into());
+    }
+    not_paused(&session)?;
+    let Some((exit, taken)) = node.answer(&answer.answer) else {
+        let allowed: Vec<&str> = node.answers().collect();
+        let message = format!(
+            "{:?} is not an answer of {:?}; allowed: {}",
+            answer.answer,
+            node.name,
+            allowed.join(", ")
+        );
+        return Err(Rejection::new(Reason::AnswerNotAllowed, message)
+            .allowed(allowed)
+            .fact("state", &node.name)
+            .into());
+    };
+    check_text("note", &answer.note, NOTE_BYTES_MAX)?;
+    let (root, at) = (session.root, run.node);
+    drop((session, run));
+    turn.emit(Event::Answered {
+        run: root,
+        node: at,
+        answer: answer.answer.clone(),
+        note: answer.note.clone(),
+    })?;
+    match taken.hold {
+        None => moves::take(turn, root, exit)?,
+        Some(spec) => {
+            let gate = review(turn, spec, exit)?;
+            let subject =
+                format!("{}: {:?} at {:?} needs a review", machine.meta.name, answer.answer, node.name);
+            let kind = switchward_machine::GateKind::Notify;
+            turn.send(root, EffectBody::Notice { gate, kind, subject })?;
+        }
+    }
+    turn.moved()
+}
+
+/// Opens the gate that holds an exit.
+fn review(turn: &mut Turn<'_, '_>, spec: GateIx, exit: switchward_machine::ExitIx) -> Result<OpenId, Stop> {
+    let session = turn.session()?;
+    let (gate, run) = (OpenId(session.next_id), session.root);
+    drop(session);
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let kind = machine.gate(spec).map_or(switchward_machine::GateKind::Notify, |spec| spec.kind);
+    let requester = turn.command.actor.subject.clone();
+    let body = Gate { spec, kind, requester, call: None, exit: Some(exit), notice: None };
+    turn.emit(Event::GateOpened { gate, run, body })?;
+    Ok(gate)
+}

@@ -1,0 +1,170 @@
+//! A person decides. Sources: semantics §6.2 and §7.
+
+use switchward_machine::{OpenId, Resolve, RunId, Status};
+
+use super::authorize::{fresh, stale};
+use crate::command::{Actor, DecideGate};
+use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX};
+use crate::moves;
+use crate::policy::{LedgerRule, LimitOutcome, asked_rules, gate_name};
+use crate::state::{Closed, Due, EffectBody, Grant, Open, Resolution};
+use crate::turn::{Stop, Turn, check_text};
+use crate::{Event, Key, Reason, Rejection, Reply};
+
+pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
+    let session = turn.session()?;
+    let id = turn.session_id()?;
+    if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, decide.gate))? {
+        return Err(resolved(&closed).into());
+    }
+    let open = turn.rows.open(turn.tenant(), id, decide.gate)?;
+    let open = open.map(|open| Open::clone(&open));
+    let open = open.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such gate"))?;
+    turn.expect_sequence(&session)?;
+    entitled(&turn.command.actor, &open, decide)?;
+    let run = turn.run(open.run)?;
+    let machine = turn.machine(&run)?;
+    let spec = machine.gate(open.gate.spec).ok_or_else(|| crate::ViewError("the gate has no spec".into()))?;
+    let Some(resolve) = spec.resolve(decide.decision) else {
+        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word(spec.kind)).collect();
+        return Err(Rejection::new(Reason::FieldInvalid, "the gate does not take this decision")
+            .allowed(known)
+            .into());
+    };
+    let grant = if *resolve == Resolve::Grant { Some(granting(turn, decide, &open)?) } else { None };
+    let paused = session.status == Status::Suspended;
+    let held = run.held;
+    drop((session, run));
+    turn.emit(Event::GateClosed {
+        gate: decide.gate,
+        decision: decide.decision,
+        by: turn.command.actor.subject.clone(),
+        comment: decide.comment.clone(),
+    })?;
+    match resolve {
+        Resolve::Deny => {}
+        Resolve::Grant => {
+            if let Some((process, rules, grant)) = grant {
+                make_grant(turn, open.run, process, rules, grant, decide)?;
+            }
+        }
+        Resolve::TakeHeld => {
+            let exit = held.filter(|held| held.gate == decide.gate).map(|held| held.exit);
+            let exit = exit.ok_or_else(|| crate::ViewError("the gate holds no exit".into()))?;
+            settle(turn, open.run, paused, Due::Take(exit))?;
+        }
+        Resolve::End(ending) => settle(turn, open.run, paused, Due::End(ending.clone()))?,
+    }
+    Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
+}
+
+/// Acts now, or on resuming where the session is paused: a decision is never lost.
+fn settle(turn: &mut Turn<'_, '_>, run: RunId, paused: bool, due: Due) -> Result<(), Stop> {
+    if paused {
+        turn.emit(Event::Deferred { run, due })?;
+        return Ok(());
+    }
+    match due {
+        Due::Take(exit) => moves::take(turn, run, exit),
+        Due::End(ending) => moves::end(turn, run, ending, String::new()),
+    }
+}
+
+/// Whether this person may decide it. Looked at before a ledger is asked too, so that who is refused holds no place
+/// there.
+pub(crate) fn entitled(actor: &Actor, open: &Open, decide: &DecideGate) -> Result<(), Rejection> {
+    if !actor.role.decides() {
+        let message = format!("a key of the role {} cannot decide", actor.role.word());
+        return Err(Rejection::new(Reason::NotAnApprover, message));
+    }
+    if actor.subject == open.gate.requester {
+        return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
+    }
+    if decide.shown.is_some() && decide.shown != open.gate.shown() {
+        let message = "what you were shown is not what this gate is about; look at it again";
+        return Err(Rejection::new(Reason::StateMismatch, message));
+    }
+    check_text("comment", &decide.comment, NOTE_BYTES_MAX)
+}
+
+/// The refusal that tells the first decision.
+fn resolved(closed: &Closed) -> Rejection {
+    let kind = closed.open.gate.kind;
+    let refusal =
+        |message: String| Rejection::new(Reason::AlreadyResolved, message).fact("at_ms", closed.at.0);
+    match &closed.resolution {
+        Resolution::Decided { decision, by, comment } => {
+            let word = decision.word(kind);
+            refusal(format!("{by} decided before: {word}"))
+                .fact("decision", word)
+                .fact("by", by)
+                .fact("comment", comment)
+        }
+        Resolution::Voided => {
+            refusal("the gate was closed when the session moved on".into()).fact("decision", "voided")
+        }
+    }
+}
+
+/// What approving the asked call makes, refused where a limit has no room by now.
+fn granting(
+    turn: &Turn<'_, '_>,
+    decide: &DecideGate,
+    open: &Open,
+) -> Result<(String, Vec<LedgerRule>, Grant), Stop> {
+    let id = turn.session_id()?;
+    let session = turn.session()?;
+    if session.grants.len() >= GRANTS_MAX {
+        return Err(Rejection::new(
+            Reason::QuotaExceeded,
+            format!("{GRANTS_MAX} approved calls are not yet made"),
+        )
+        .into());
+    }
+    let (process, rules, estimate) = asked_rules(turn.rows, turn.command, id, decide)?.unwrap_or_default();
+    if !rules.is_empty() {
+        let check = fresh(turn, decide.limits.as_ref(), &rules, estimate)?;
+        match &check.outcome {
+            LimitOutcome::Full { money, capability, until } => {
+                let message = format!("the limit of {capability} has no room; the gate stays open");
+                let retry = Some(until.since_ms(turn.now()));
+                return Err(Rejection::new(LimitOutcome::reason(*money), message)
+                    .retry_after_ms(retry)
+                    .into());
+            }
+            LimitOutcome::Room { reserved: true, .. } => {}
+            LimitOutcome::Room { reserved: false, .. } => return Err(stale()),
+        }
+    }
+    let call = open.gate.call.clone().ok_or_else(|| crate::ViewError("the gate is about no call".into()))?;
+    let reservation = (!rules.is_empty() && estimate.0 > 0).then(|| gate_name(id, decide.gate));
+    let grant = Grant {
+        gate: decide.gate.0,
+        capability: call.capability,
+        digest: call.digest,
+        expires: turn.now().after_ms(GRANT_KEPT_MS),
+        run: open.run,
+        reserved: estimate,
+        reservation,
+        rules: rules.clone(),
+    };
+    Ok((process, rules, grant))
+}
+
+fn make_grant(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    process: String,
+    rules: Vec<LedgerRule>,
+    grant: Grant,
+    decide: &DecideGate,
+) -> Result<(), Stop> {
+    let (number, estimate) = (turn.session()?.next_id, grant.reserved);
+    turn.emit(Event::GrantMade { number, grant })?;
+    if !rules.is_empty() {
+        let call = gate_name(turn.session_id()?, OpenId(decide.gate.0));
+        let at = decide.limits.as_ref().map_or(turn.now(), |check| check.at);
+        turn.send(run, EffectBody::Confirm { process, call, rules, estimate, at })?;
+    }
+    Ok(())
+}

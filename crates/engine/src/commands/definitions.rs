@@ -1,0 +1,77 @@
+//! Definitions and their versions, and the machines that shards know.
+
+use crate::command::{ActivateVersion, Deploy, InstallMachine};
+use crate::limits::VERSIONS_MAX;
+use crate::state::{SourceFile, Version};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Key, Reason, Rejection, Reply};
+
+/// Publishes a definition. A known name gets its next version; the same files are the version that they were.
+pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, Stop> {
+    let tenant = turn.tenant();
+    let known = turn.rows.definition_at(&Key::definition(tenant, &deploy.name))?;
+    let (latest, active) = known.as_ref().map_or((0, None), |known| (known.latest, known.active));
+    if let Some(known) = known.as_ref().filter(|known| known.format != deploy.format) {
+        let message = format!("{} is a {} definition and stays one", deploy.name, known.format);
+        return Err(Rejection::new(Reason::StateMismatch, message).into());
+    }
+    drop(known);
+    let before =
+        turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
+    let number = match before {
+        Some(number) => number,
+        None if latest >= VERSIONS_MAX => {
+            return Err(
+                Rejection::new(Reason::QuotaExceeded, format!("there are {VERSIONS_MAX} versions")).into()
+            );
+        }
+        None => {
+            let number = latest + 1;
+            turn.emit(Event::VersionDeployed {
+                name: deploy.name.clone(),
+                format: deploy.format.clone(),
+                version: version(turn, deploy, number),
+                machine: deploy.machine.clone(),
+            })?;
+            number
+        }
+    };
+    if deploy.activate && active != Some(number) {
+        turn.emit(Event::VersionActivated { name: deploy.name.clone(), number })?;
+    }
+    Ok(Reply::Version { name: deploy.name.clone(), number, created: before.is_none() })
+}
+
+fn version(turn: &Turn<'_, '_>, deploy: &Deploy, number: u32) -> Version {
+    let file = |(path, bytes): &(String, Vec<u8>)| SourceFile { path: path.clone(), bytes: bytes.clone() };
+    Version {
+        number,
+        source: deploy.source,
+        machine: deploy.machine.digest(),
+        files: deploy.files.iter().map(file).collect(),
+        created: turn.now(),
+        by: turn.command.actor.subject.clone(),
+    }
+}
+
+/// New sessions use another version from now on; live ones keep theirs.
+pub(super) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> Result<Reply, Stop> {
+    let (name, number) = (&activate.name, activate.version);
+    if turn.rows.version_at(&Key::version(turn.tenant(), name, number))?.is_none() {
+        return Err(Rejection::new(Reason::NotFound, "there is no such version").into());
+    }
+    let active =
+        turn.rows.definition_at(&Key::definition(turn.tenant(), name))?.and_then(|known| known.active);
+    if active != Some(number) {
+        turn.emit(Event::VersionActivated { name: name.clone(), number })?;
+    }
+    Ok(Reply::Version { name: name.clone(), number, created: false })
+}
+
+/// Makes a machine known to a shard. Said twice, it changes nothing.
+pub(super) fn install(turn: &mut Turn<'_, '_>, install: &InstallMachine) -> Result<Reply, Stop> {
+    if turn.rows.machine(turn.tenant(), install.machine.digest())?.is_none() {
+        turn.emit(Event::MachineInstalled { machine: install.machine.clone() })?;
+    }
+    Ok(Reply::Done)
+}

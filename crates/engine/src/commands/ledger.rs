@@ -1,0 +1,86 @@
+//! The ledger of a process: calls are held, counted and settled. Source: semantics §1b-7.
+
+use switchward_machine::Micros;
+
+use crate::command::{Confirm, Reserve, Scope, Settle};
+use crate::limits::RESERVATIONS_MAX;
+use crate::policy::{LedgerRule, LimitCheck, LimitOutcome, room_in};
+use crate::reply::Remaining;
+use crate::state::Reservation;
+use crate::turn::{Stop, Turn};
+use crate::{Event, Key, Reason, Rejection, Reply, ViewError};
+
+/// Holds a place for a call, where every limit has room. Asked again under the same name, the same place is found.
+pub(super) fn reserve(turn: &mut Turn<'_, '_>, reserve: &Reserve) -> Result<Reply, Stop> {
+    let process = process(turn)?.to_owned();
+    let (rules, estimate) = (&reserve.rules, reserve.estimate);
+    let counted = Key::request(turn.tenant(), turn.site.scope, Confirm::request_of(reserve.call).hash());
+    if turn.rows.request_at(&counted)?.is_some() {
+        let message = "a call of this call_id was counted before; use a new call_id for a new call";
+        return Err(Rejection::new(Reason::RequestIdReused, message).fact("field", "call_id").into());
+    }
+    if let Some(held) = held(turn, &process, reserve)? {
+        // The place is counted already, so what is left is left after it.
+        let left = room_in(turn.rows, turn.tenant(), &process, rules, Micros(0), turn.now())?;
+        let remaining = match left.outcome {
+            LimitOutcome::Room { remaining, .. } => remaining,
+            LimitOutcome::Full { .. } => Remaining { calls: Some(0), usd: None },
+        };
+        let outcome = LimitOutcome::Room { remaining, reserved: true };
+        return Ok(Reply::Limits(LimitCheck { rules: rules.clone(), estimate, at: held.at, outcome }));
+    }
+    let mut check = room_in(turn.rows, turn.tenant(), &process, rules, estimate, turn.now())?;
+    let LimitOutcome::Room { remaining, reserved } = &mut check.outcome else {
+        return Ok(Reply::Limits(check));
+    };
+    remaining.calls = remaining.calls.map(|calls| calls.saturating_sub(1));
+    remaining.usd = remaining.usd.map(|usd| usd.minus(estimate));
+    *reserved = true;
+    turn.emit(Event::LedgerReserved { call: reserve.call, rules: rules.clone(), estimate })?;
+    Ok(Reply::Limits(check))
+}
+
+/// The reservation of this name, where every rule has it.
+fn held(turn: &Turn<'_, '_>, process: &str, reserve: &Reserve) -> Result<Option<Reservation>, Stop> {
+    let mut found = None;
+    for rule in &reserve.rules {
+        let row = turn.rows.ledger_at(&Key::ledger(turn.tenant(), process, &rule.role, &rule.capability))?;
+        let Some(row) = row else { return Ok(None) };
+        let same = |held: &&Reservation| held.call == reserve.call && held.estimate == reserve.estimate;
+        found = row.reservations.iter().find(same).cloned();
+        if found.is_none() {
+            if row.reservations.len() >= RESERVATIONS_MAX {
+                let message = format!("{RESERVATIONS_MAX} calls of {} are not yet settled", rule.capability);
+                return Err(Rejection::new(Reason::QuotaExceeded, message).into());
+            }
+            return Ok(None);
+        }
+    }
+    Ok(found)
+}
+
+/// The call was permitted: it counts from when it was reserved, even if the reservation has lapsed meanwhile.
+pub(super) fn confirm(turn: &mut Turn<'_, '_>, confirm: &Confirm) -> Result<Reply, Stop> {
+    process(turn)?;
+    let (call, rules) = (confirm.call, confirm.rules.clone());
+    turn.emit(Event::LedgerConfirmed { call, rules, estimate: confirm.estimate, at: confirm.at })?;
+    Ok(Reply::Done)
+}
+
+/// The reservation ends, and what the call cost is charged.
+pub(super) fn settle(turn: &mut Turn<'_, '_>, settle: &Settle) -> Result<Reply, Stop> {
+    process(turn)?;
+    let cost = if settle.release { Micros(0) } else { settle.cost };
+    let rules: Vec<LedgerRule> = settle.rules.clone();
+    turn.emit(Event::LedgerSettled { call: settle.call, rules, cost, at: settle.at })?;
+    Ok(Reply::Done)
+}
+
+fn process<'t>(turn: &'t Turn<'_, '_>) -> Result<&'t str, ViewError> {
+    match turn.site.scope {
+        Scope::Ledger(process) => Ok(process),
+        Scope::Session(_) | Scope::Catalogue | Scope::Shard => {
+            Err(ViewError("the scope is no ledger".into()))
+        }
+    }
+}

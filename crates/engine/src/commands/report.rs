@@ -1,0 +1,88 @@
+//! What was used is reported, by a call or by no call in particular.
+
+use switchward_machine::{BudgetUnit, Micros};
+
+use crate::command::{ReportCall, ReportUsage};
+use crate::policy::{cap, judge, used};
+use crate::state::{Call, EffectBody, Meters, Session};
+use crate::turn::{Stop, Turn, ended};
+use crate::{Args, Event, Key, Reason, Rejection, Reply};
+
+/// A call was made: its cost goes to the session and to every matching rule of the deciding list.
+pub(super) fn call(turn: &mut Turn<'_, '_>, report: &ReportCall) -> Result<Reply, Stop> {
+    let session = turn.session()?;
+    turn.expect_sequence(&session)?;
+    let found = find(turn, &session, report)?;
+    // A call that was permitted before the end may still be reported, or its money would stay reserved.
+    if found.is_none() && session.status.ended() {
+        return Err(ended(&session).into());
+    }
+    let capability = match (&found, &report.capability) {
+        (Some((_, call)), _) => call.capability.clone(),
+        (None, Some(capability)) => capability.clone(),
+        (None, None) => {
+            let message =
+                "there is no such unreported call; name the capability to report a cost all the same";
+            return Err(Rejection::new(Reason::NotFound, message).into());
+        }
+    };
+    let (number, reservation) = match &found {
+        Some((number, call)) => (Some(*number), call.reservation),
+        None => (None, None),
+    };
+    let machine = turn.machine(&*turn.run(session.root)?)?;
+    let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
+    let rules = judge(&machine, &session, turn.command.settings, &capability, &none).limited;
+    let (root, process, before) = (session.root, session.definition.clone(), session.meters);
+    drop(session);
+    turn.emit(Event::CallReported { number, capability, success: report.success })?;
+    meter(turn, before, report.cost, report.tokens)?;
+    if !rules.is_empty() && (report.cost.0 > 0 || reservation.is_some()) {
+        let at = turn.now();
+        let (cost, call) = (report.cost, reservation);
+        turn.send(root, EffectBody::Settle { process, call, rules, cost, at, release: false })?;
+    }
+    turn.moved()
+}
+
+/// Money or tokens were used: they go to the session only.
+pub(super) fn usage(turn: &mut Turn<'_, '_>, report: &ReportUsage) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let before = session.meters;
+    drop(session);
+    meter(turn, before, report.cost, report.tokens)?;
+    turn.moved()
+}
+
+/// The unreported call that the report is about: the named one, else the oldest of the capability.
+fn find(turn: &Turn<'_, '_>, session: &Session, report: &ReportCall) -> Result<Option<(u64, Call)>, Stop> {
+    for number in &session.calls {
+        let key = Key::call(turn.tenant(), turn.session_id()?, *number);
+        let Some(call) = turn.rows.call_at(&key)? else { continue };
+        let named = match (&report.call_id, &report.capability) {
+            (Some(id), _) => call.call_id == *id,
+            (None, Some(capability)) => call.capability == *capability,
+            (None, None) => false,
+        };
+        if named {
+            return Ok(Some((*number, Call::clone(&call))));
+        }
+    }
+    Ok(None)
+}
+
+/// Counts what was used, and says once when a cap is reached by it.
+fn meter(turn: &mut Turn<'_, '_>, before: Meters, cost: Micros, tokens: u64) -> Result<(), Stop> {
+    turn.emit(Event::Metered { cost, tokens })?;
+    let session = turn.session()?;
+    let run = turn.run(session.root)?;
+    let machine = turn.machine(&run)?;
+    let reported = |meters: &Meters| used(BudgetUnit::UsdMicros, &Meters { reserved_micros: 0, ..*meters });
+    for budget in machine.budgets.iter().filter(|budget| budget.unit == BudgetUnit::UsdMicros) {
+        let cap = cap(budget, &machine, &run);
+        if reported(&before) < cap && reported(&session.meters) >= cap {
+            turn.emit(Event::BudgetExhausted { unit: budget.unit, cap })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! What has lapsed is given up: old replies, unused approvals, calls that nobody reported, reservations.
+
+use switchward_machine::Micros;
+
+use crate::command::Sweep;
+use crate::key::Kind;
+use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
+use crate::moves;
+use crate::policy::judge;
+use crate::state::EffectBody;
+use crate::turn::{Stop, Turn};
+use crate::{Args, Event, Key, Reply};
+
+/// Looks at one row; where nothing has lapsed, nothing happens.
+pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop> {
+    let key = &sweep.key;
+    if key.is(Kind::Session) {
+        requests(turn)?;
+    } else if key.is(Kind::Grant) {
+        grant(turn, key)?;
+    } else if key.is(Kind::Call) {
+        call(turn, key)?;
+    } else if key.is(Kind::Ledger) {
+        let due = turn.rows.ledger_at(key)?.and_then(|row| row.lapses());
+        if due.is_some_and(|due| due <= turn.now()) {
+            turn.emit(Event::Swept { key: key.as_bytes().to_vec() })?;
+        }
+    } else if key.is(Kind::Request) {
+        let given = turn.rows.request_at(key)?.map(|request| request.at);
+        if given.is_some_and(|at| turn.now().since_ms(at) >= REQUESTS_KEPT_MS) {
+            turn.emit(Event::Swept { key: key.as_bytes().to_vec() })?;
+        }
+    }
+    Ok(Reply::Done)
+}
+
+fn requests(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
+    let session = turn.session()?;
+    let over = session.ended.is_some_and(|ended| turn.now().since_ms(ended) >= REQUESTS_KEPT_MS);
+    let any = !session.requests.is_empty();
+    drop(session);
+    if over && any {
+        turn.emit(Event::RequestsForgotten)?;
+    }
+    Ok(())
+}
+
+fn number(key: &Key) -> Option<u64> {
+    key.rest().get(16..24)?.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn grant(turn: &mut Turn<'_, '_>, key: &Key) -> Result<(), Stop> {
+    let lapsed = turn.rows.grant_at(key)?.is_some_and(|grant| grant.expires <= turn.now());
+    let Some(number) = number(key).filter(|_| lapsed) else { return Ok(()) };
+    let session = turn.session()?;
+    let (root, process) = (session.root, session.definition.clone());
+    drop(session);
+    moves::release(turn, root, &process, number)?;
+    turn.emit(Event::GrantLapsed { number })?;
+    Ok(())
+}
+
+fn call(turn: &mut Turn<'_, '_>, key: &Key) -> Result<(), Stop> {
+    let Some(call) = turn.rows.call_at(key)? else { return Ok(()) };
+    let Some(number) = number(key).filter(|_| turn.now().since_ms(call.at) >= CALL_KEPT_MS) else {
+        return Ok(());
+    };
+    let session = turn.session()?;
+    let machine = turn.machine(&*turn.run(session.root)?)?;
+    let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
+    let rules = judge(&machine, &session, turn.command.settings, &call.capability, &none).limited;
+    let (root, process, held) = (session.root, session.definition.clone(), call.reservation);
+    drop((session, call));
+    turn.emit(Event::CallLapsed { number })?;
+    if held.is_some() {
+        let (cost, at) = (Micros(0), turn.now());
+        turn.send(root, EffectBody::Settle { process, call: held, rules, cost, at, release: false })?;
+    }
+    Ok(())
+}

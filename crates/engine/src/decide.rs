@@ -1,0 +1,103 @@
+//! `decide`: from a batch of commands to one decision.
+
+use std::ops::ControlFlow;
+use switchward_machine::Time;
+
+use crate::command::Command;
+use crate::commands::dispatch;
+use crate::decision::{Decision, Turn as TurnRecord};
+use crate::evolve::{Changes, Site, finish};
+use crate::turn::{Stop, Turn};
+use crate::working::Working;
+use crate::{Key, Reason, Rejection, Reply, Row, View, ViewError};
+
+/// What a batch came to.
+#[derive(Debug)]
+pub struct Decided {
+    /// What is to be replicated; nothing where no command changed anything.
+    pub decision: Option<Decision>,
+    /// The rows that `evolve` would change for the decision on the same rows: a leader that applies its own
+    /// decision, with nothing applied in between, need not work them out again.
+    pub changes: Changes,
+    /// One answer for each command, in order. Good only once the decision is committed.
+    pub answers: Vec<Result<Reply, Rejection>>,
+}
+
+/// Runs the commands in order on working copies that they share.
+///
+/// `now` is the time of the whole batch; a time before that of the last decision is moved up to it. A batch of
+/// refusals alone gives no decision.
+///
+/// # Errors
+/// A row cannot be read: nothing of the batch may be used.
+pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, ViewError> {
+    let mut rows = Working::new(view);
+    let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
+    let at = now.max(last);
+    let mut turns = Vec::new();
+    let mut answers = Vec::with_capacity(batch.len());
+    for command in batch {
+        match run(command, &mut rows, at) {
+            ControlFlow::Continue((answer, turn)) => {
+                answers.push(answer);
+                turns.extend(turn);
+            }
+            ControlFlow::Break(error) => return Err(error),
+        }
+    }
+    let decision = (!turns.is_empty()).then_some(Decision { at, turns });
+    if decision.is_some() {
+        rows.put(Key::clock(), Row::Clock(at));
+    }
+    Ok(Decided { decision, changes: rows.into_changes(), answers })
+}
+
+type Ran = (Result<Reply, Rejection>, Option<TurnRecord>);
+
+fn run(command: &Command, rows: &mut Working<'_>, at: Time) -> ControlFlow<ViewError, Ran> {
+    match answered_before(command, rows) {
+        Err(Stop::Broken(error)) => return ControlFlow::Break(error),
+        Err(Stop::Refused(rejection)) => return ControlFlow::Continue((Err(rejection), None)),
+        Ok(Some(reply)) => return ControlFlow::Continue((Ok(reply), None)),
+        Ok(None) => {}
+    }
+    let mut turn = Turn::new(rows, command, at);
+    let result = dispatch(&mut turn);
+    let events = std::mem::take(&mut turn.events);
+    match result {
+        Err(Stop::Broken(error)) => ControlFlow::Break(error),
+        Err(Stop::Refused(rejection)) if events.is_empty() => ControlFlow::Continue((Err(rejection), None)),
+        Err(Stop::Refused(rejection)) => ControlFlow::Break(ViewError(format!(
+            "a turn was refused after its first event: {}",
+            rejection.message
+        ))),
+        Ok(reply) if events.is_empty() => ControlFlow::Continue((Ok(reply), None)),
+        Ok(reply) => {
+            let record = TurnRecord {
+                tenant: command.tenant,
+                scope: command.scope.clone(),
+                by: command.actor.clone(),
+                request: command.request.as_ref().map(|request| (request.id.clone(), request.body)),
+                reply: reply.clone(),
+                events,
+            };
+            let site = Site { tenant: record.tenant, scope: &record.scope, at };
+            match finish(rows, &site, &record) {
+                Err(error) => ControlFlow::Break(error),
+                Ok(()) => ControlFlow::Continue((Ok(reply), Some(record))),
+            }
+        }
+    }
+}
+
+/// The reply that this request id was answered with before.
+fn answered_before(command: &Command, rows: &Working<'_>) -> Result<Option<Reply>, Stop> {
+    let Some(request) = &command.request else { return Ok(None) };
+    let key = Key::request(command.tenant, &command.scope, request.hash());
+    let Some(known) = rows.request_at(&key)? else { return Ok(None) };
+    if known.body == request.body {
+        return Ok(Some(known.reply.clone()));
+    }
+    let message = format!("request id {:?} came before with another body; use a new one", request.id);
+    Err(Rejection::new(Reason::RequestIdReused, message).fact("request_id", &request.id).into())
+}

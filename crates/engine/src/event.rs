@@ -1,0 +1,458 @@
+//! Events: facts. A decision carries them, and nothing else changes state.
+
+use minicbor::{CborLen, Decode, Encode};
+use std::sync::Arc;
+use switchward_machine::{
+    ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
+    ParamIx, RunId, Time,
+};
+
+use crate::command::Settings;
+use crate::policy::LedgerRule;
+use crate::reply::MatchedRule;
+use crate::state::{ApiKey, Call, Due, Effect, Gate, Grant, Tenant, Version};
+
+/// A fact. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Event {
+    /// A session exists from now on.
+    #[n(0)]
+    SessionStarted {
+        /// The definition.
+        #[n(0)]
+        definition: String,
+        /// Its version.
+        #[n(1)]
+        version: u32,
+        /// Its machine.
+        #[n(2)]
+        machine: Digest,
+        /// The caller's own key.
+        #[n(3)]
+        key: Option<String>,
+        /// The role.
+        #[n(4)]
+        role: String,
+        /// Whether it runs without its policy.
+        #[n(5)]
+        without_policy: bool,
+        /// Labels.
+        #[n(6)]
+        labels: Vec<(String, String)>,
+        /// JSON, or empty.
+        #[cbor(n(7), with = "minicbor::bytes")]
+        input: Vec<u8>,
+    },
+    /// A run exists from now on.
+    #[n(1)]
+    RunCreated {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Its machine.
+        #[n(1)]
+        machine: Digest,
+    },
+    /// A node is entered.
+    #[n(2)]
+    Entered {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The node.
+        #[n(1)]
+        node: NodeIx,
+    },
+    /// A part of a node's body begins.
+    #[n(3)]
+    ActBegun {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The part.
+        #[n(1)]
+        act: ActIx,
+    },
+    /// A checkpoint was answered.
+    #[n(4)]
+    Answered {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The checkpoint.
+        #[n(1)]
+        node: NodeIx,
+        /// The answer.
+        #[n(2)]
+        answer: String,
+        /// The agent's own words.
+        #[n(3)]
+        note: String,
+    },
+    /// A node is left.
+    #[n(5)]
+    Left {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The node.
+        #[n(1)]
+        node: NodeIx,
+        /// The exit.
+        #[n(2)]
+        exit: ExitIx,
+    },
+    /// A run is at its end.
+    #[n(6)]
+    RunEnded {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How.
+        #[n(1)]
+        ending: Ending,
+        /// Somebody's words about it.
+        #[n(2)]
+        comment: String,
+    },
+    /// Something that should be looked at.
+    #[n(7)]
+    Warned {
+        /// What.
+        #[n(0)]
+        text: String,
+        /// Whether it is about the definition and not about this session.
+        #[n(1)]
+        of_definition: bool,
+    },
+    /// A person owes a decision.
+    #[n(8)]
+    GateOpened {
+        /// Its number.
+        #[n(0)]
+        gate: OpenId,
+        /// The run.
+        #[n(1)]
+        run: RunId,
+        /// What it is about.
+        #[n(2)]
+        body: Gate,
+    },
+    /// A person decided.
+    #[n(9)]
+    GateClosed {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// What.
+        #[n(1)]
+        decision: GateDecision,
+        /// Who.
+        #[n(2)]
+        by: String,
+        /// Why.
+        #[n(3)]
+        comment: String,
+    },
+    /// What was open is so no more: its node was left.
+    #[n(10)]
+    Voided {
+        /// Gates.
+        #[n(0)]
+        gates: Vec<OpenId>,
+        /// Grants.
+        #[n(1)]
+        grants: Vec<u64>,
+    },
+    /// Something was settled while the session was paused.
+    #[n(11)]
+    Deferred {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// What happens on resuming.
+        #[n(1)]
+        due: Due,
+    },
+    /// A call is permitted.
+    #[n(12)]
+    CallPermitted {
+        /// Its number; nothing where the state does not remember it.
+        #[n(0)]
+        number: Option<u64>,
+        /// The call.
+        #[n(1)]
+        call: Call,
+        /// The digest of its arguments.
+        #[n(2)]
+        digest: Digest,
+        /// The rule that decided.
+        #[n(3)]
+        rule: Option<MatchedRule>,
+        /// Whether it counts as a mail.
+        #[n(4)]
+        mail: bool,
+    },
+    /// A call is denied.
+    #[n(13)]
+    CallDenied {
+        /// What would have been called.
+        #[n(0)]
+        capability: String,
+        /// The digest of its arguments.
+        #[n(1)]
+        digest: Digest,
+        /// The upper-case code.
+        #[n(2)]
+        reason: String,
+        /// The rule that decided.
+        #[n(3)]
+        rule: Option<MatchedRule>,
+        /// The call's name.
+        #[n(4)]
+        call_id: String,
+    },
+    /// A person is asked about a call.
+    #[n(14)]
+    CallAsked {
+        /// What would be called.
+        #[n(0)]
+        capability: String,
+        /// The digest of its arguments.
+        #[n(1)]
+        digest: Digest,
+        /// The gate.
+        #[n(2)]
+        gate: OpenId,
+        /// The rule that decided.
+        #[n(3)]
+        rule: Option<MatchedRule>,
+        /// The call's name.
+        #[n(4)]
+        call_id: String,
+    },
+    /// A call may be made once.
+    #[n(15)]
+    GrantMade {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// What it grants.
+        #[n(1)]
+        grant: Grant,
+    },
+    /// A grant was used.
+    #[n(16)]
+    GrantUsed {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// A call was made.
+    #[n(17)]
+    CallReported {
+        /// Its number, where the state remembered it.
+        #[n(0)]
+        number: Option<u64>,
+        /// What was called.
+        #[n(1)]
+        capability: String,
+        /// Whether it worked.
+        #[n(2)]
+        success: bool,
+    },
+    /// Something was used.
+    #[n(18)]
+    Metered {
+        /// Money.
+        #[n(0)]
+        cost: Micros,
+        /// Tokens.
+        #[n(1)]
+        tokens: u64,
+    },
+    /// A cap is reached.
+    #[n(19)]
+    BudgetExhausted {
+        /// Of what.
+        #[n(0)]
+        unit: BudgetUnit,
+        /// The cap, in the unit.
+        #[n(1)]
+        cap: u64,
+    },
+    /// A cap is another one from now on.
+    #[n(20)]
+    CapRaised {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The parameter.
+        #[n(1)]
+        param: ParamIx,
+        /// Its value.
+        #[n(2)]
+        value: u64,
+    },
+    /// The session stops in place.
+    #[n(21)]
+    Paused {
+        /// Somebody's words about it.
+        #[n(0)]
+        comment: String,
+    },
+    /// The session goes on.
+    #[n(22)]
+    Unpaused {
+        /// Somebody's words about it.
+        #[n(0)]
+        comment: String,
+    },
+    /// Something is needed from the outside.
+    #[n(23)]
+    EffectQueued {
+        /// What.
+        #[n(0)]
+        effect: Effect,
+    },
+    /// An effect has arrived.
+    #[n(24)]
+    EffectAcked {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// Remembered replies are forgotten.
+    #[n(25)]
+    RequestsForgotten,
+    /// An approved call was not made in time.
+    #[n(26)]
+    GrantLapsed {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// A permitted call was not reported in time.
+    #[n(27)]
+    CallLapsed {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// A ledger holds a call.
+    #[n(28)]
+    LedgerReserved {
+        /// The call.
+        #[n(0)]
+        call: Digest,
+        /// The rules.
+        #[n(1)]
+        rules: Vec<LedgerRule>,
+        /// Money held.
+        #[n(2)]
+        estimate: Micros,
+    },
+    /// A ledger counts a call.
+    #[n(29)]
+    LedgerConfirmed {
+        /// The call.
+        #[n(0)]
+        call: Digest,
+        /// The rules.
+        #[n(1)]
+        rules: Vec<LedgerRule>,
+        /// Money held until the report.
+        #[n(2)]
+        estimate: Micros,
+        /// The time at which it counts.
+        #[n(3)]
+        at: Time,
+    },
+    /// A ledger holds a call no more.
+    #[n(30)]
+    LedgerSettled {
+        /// The call.
+        #[n(0)]
+        call: Option<Digest>,
+        /// The rules.
+        #[n(1)]
+        rules: Vec<LedgerRule>,
+        /// What it cost.
+        #[n(2)]
+        cost: Micros,
+        /// When it was reported.
+        #[n(3)]
+        at: Time,
+    },
+    /// Reservations that nobody confirmed, or old replies, are given up.
+    #[n(31)]
+    Swept {
+        /// The row.
+        #[cbor(n(0), with = "minicbor::bytes")]
+        key: Vec<u8>,
+    },
+    /// A shard knows a machine.
+    #[n(32)]
+    MachineInstalled {
+        /// The machine.
+        #[cbor(n(0), with = "crate::state::machine_bytes")]
+        machine: Arc<Machine>,
+    },
+    /// A tenant exists from now on.
+    #[n(33)]
+    TenantCreated {
+        /// The tenant.
+        #[n(0)]
+        tenant: Tenant,
+    },
+    /// A tenant has other switches.
+    #[n(34)]
+    TenantChanged {
+        /// Its name.
+        #[n(0)]
+        name: String,
+        /// All of its switches.
+        #[n(1)]
+        settings: Settings,
+    },
+    /// A key exists from now on.
+    #[n(35)]
+    KeyCreated {
+        /// The key.
+        #[n(0)]
+        key: ApiKey,
+    },
+    /// A key is void.
+    #[n(36)]
+    KeyRevoked {
+        /// Its public id.
+        #[n(0)]
+        id: String,
+    },
+    /// A version exists from now on.
+    #[n(37)]
+    VersionDeployed {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// Its format.
+        #[n(1)]
+        format: String,
+        /// The version.
+        #[n(2)]
+        version: Version,
+        /// Its machine.
+        #[cbor(n(3), with = "crate::state::machine_bytes")]
+        machine: Arc<Machine>,
+    },
+    /// New sessions use this version from now on.
+    #[n(38)]
+    VersionActivated {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// The version.
+        #[n(1)]
+        number: u32,
+    },
+}

@@ -1,0 +1,67 @@
+//! Tenants, keys, definitions, and the machines that a shard knows.
+
+use super::Site;
+use crate::state::{Definition, Version};
+use crate::working::Working;
+use crate::{Event, Key, Row, ViewError};
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the match in evolve/mod.rs is exhaustive and says what comes here"
+)]
+pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), ViewError> {
+    match event {
+        Event::MachineInstalled { machine } => {
+            rows.put(Key::machine(site.tenant, machine.digest()), Row::Machine(machine.clone()));
+        }
+        Event::TenantCreated { tenant } => {
+            rows.put(Key::last_tenant(), Row::LastTenant(tenant.id.0));
+            rows.put(Key::tenant(&tenant.name), Row::Tenant(tenant.clone()));
+        }
+        Event::TenantChanged { name, settings } => {
+            let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
+            tenant.settings = *settings;
+            tenant.updated = site.at;
+        }
+        Event::KeyCreated { key } => rows.put(Key::api_key(&key.id), Row::ApiKey(key.clone())),
+        Event::KeyRevoked { id } => rows.api_key_at_mut(&Key::api_key(id))?.revoked = Some(site.at),
+        Event::VersionDeployed { name, format, version, machine } => {
+            deployed(rows, site, name, format, version)?;
+            rows.put(Key::machine(site.tenant, version.machine), Row::Machine(machine.clone()));
+        }
+        Event::VersionActivated { name, number } => {
+            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+            definition.active = Some(*number);
+            definition.updated = site.at;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn deployed(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    name: &str,
+    format: &str,
+    version: &Version,
+) -> Result<(), ViewError> {
+    let key = Key::definition(site.tenant, name);
+    if rows.definition_at(&key)?.is_none() {
+        let fresh = Definition {
+            name: name.to_owned(),
+            format: format.to_owned(),
+            active: None,
+            latest: 0,
+            created: site.at,
+            updated: site.at,
+        };
+        rows.put(key.clone(), Row::Definition(fresh));
+    }
+    let definition = rows.definition_at_mut(&key)?;
+    definition.latest = version.number;
+    definition.updated = site.at;
+    rows.put(Key::source(site.tenant, name, version.source), Row::Source(version.number));
+    rows.put(Key::version(site.tenant, name, version.number), Row::Version(version.clone()));
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! `evolve`: from a decision to changed rows. Nothing is judged here; values are copied out of events.
+
+mod calls;
+mod catalogue;
+mod gates;
+mod ledger;
+mod session;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchward_machine::{SessionId, TenantId, Time};
+
+use crate::command::Scope;
+use crate::decision::{Decision, Turn};
+use crate::limits::REQUESTS_MAX;
+use crate::state::{History, Request};
+use crate::working::Working;
+use crate::{Event, Key, Row, View, ViewError};
+
+/// Changed rows: the row, or nothing where it is gone.
+pub type Changes = BTreeMap<Key, Option<Arc<Row>>>;
+
+/// The rows that a decision changes.
+///
+/// # Errors
+/// A row cannot be read, or the decision does not fit the rows; the replica must stop.
+pub fn evolve(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
+    let mut rows = Working::new(view);
+    for turn in &decision.turns {
+        let site = Site { tenant: turn.tenant, scope: &turn.scope, at: decision.at };
+        for event in &turn.events {
+            apply(&mut rows, &site, event)?;
+        }
+        finish(&mut rows, &site, turn)?;
+    }
+    rows.put(Key::clock(), Row::Clock(decision.at));
+    Ok(rows.into_changes())
+}
+
+/// Where and when an event holds.
+pub(crate) struct Site<'a> {
+    pub(crate) tenant: TenantId,
+    pub(crate) scope: &'a Scope,
+    pub(crate) at: Time,
+}
+
+impl Site<'_> {
+    /// The session that the scope names.
+    pub(crate) fn session(&self) -> Result<SessionId, ViewError> {
+        match self.scope {
+            Scope::Session(id) => Ok(*id),
+            Scope::Ledger(_) | Scope::Catalogue | Scope::Shard => {
+                Err(ViewError("the scope is no session".into()))
+            }
+        }
+    }
+
+    pub(crate) fn session_key(&self) -> Result<Key, ViewError> {
+        Ok(Key::session(self.tenant, self.session()?))
+    }
+}
+
+/// Applies one event.
+pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), ViewError> {
+    match event {
+        Event::SessionStarted { .. }
+        | Event::RunCreated { .. }
+        | Event::Entered { .. }
+        | Event::ActBegun { .. }
+        | Event::Answered { .. }
+        | Event::Left { .. }
+        | Event::RunEnded { .. }
+        | Event::Warned { .. }
+        | Event::Deferred { .. }
+        | Event::CapRaised { .. }
+        | Event::Paused { .. }
+        | Event::Unpaused { .. }
+        | Event::RequestsForgotten => session::apply(rows, site, event)?,
+        Event::GateOpened { .. }
+        | Event::GateClosed { .. }
+        | Event::Voided { .. }
+        | Event::EffectQueued { .. }
+        | Event::EffectAcked { .. } => gates::apply(rows, site, event)?,
+        Event::CallPermitted { .. }
+        | Event::CallDenied { .. }
+        | Event::CallAsked { .. }
+        | Event::CallReported { .. }
+        | Event::CallLapsed { .. }
+        | Event::GrantMade { .. }
+        | Event::GrantUsed { .. }
+        | Event::GrantLapsed { .. }
+        | Event::Metered { .. }
+        | Event::BudgetExhausted { .. } => calls::apply(rows, site, event)?,
+        Event::LedgerReserved { .. }
+        | Event::LedgerConfirmed { .. }
+        | Event::LedgerSettled { .. }
+        | Event::Swept { .. } => return ledger::apply(rows, site, event),
+        Event::MachineInstalled { .. }
+        | Event::TenantCreated { .. }
+        | Event::TenantChanged { .. }
+        | Event::KeyCreated { .. }
+        | Event::KeyRevoked { .. }
+        | Event::VersionDeployed { .. }
+        | Event::VersionActivated { .. } => return catalogue::apply(rows, site, event),
+    }
+    rows.session_at_mut(&site.session_key()?)?.sequence += 1;
+    Ok(())
+}
+
+/// Writes down what a whole turn leaves: its history, and the reply under its request id.
+pub(crate) fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &Turn) -> Result<(), ViewError> {
+    let mut forgotten = None;
+    if let Scope::Session(id) = site.scope {
+        let session = rows.session_at_mut(&site.session_key()?)?;
+        session.updated = site.at;
+        let count = u64::try_from(turn.events.len()).unwrap_or(u64::MAX);
+        let first = session.sequence.saturating_sub(count);
+        if let Some((request, _)) = &turn.request {
+            session.requests.push(hash(request));
+            if session.requests.len() > REQUESTS_MAX {
+                forgotten = Some(session.requests.remove(0));
+            }
+        }
+        let history = History {
+            at: site.at,
+            by: turn.by.clone(),
+            request: turn.request.as_ref().map(|(id, _)| id.clone()),
+            events: turn.events.clone(),
+        };
+        rows.put(Key::history(site.tenant, *id, first), Row::History(history));
+    }
+    if let Some(request) = forgotten {
+        rows.delete(Key::request(site.tenant, site.scope, request));
+    }
+    if let Some((id, body)) = &turn.request {
+        let request = Request { body: *body, reply: turn.reply.clone(), at: site.at };
+        rows.put(Key::request(site.tenant, site.scope, hash(id)), Row::Request(request));
+    }
+    Ok(())
+}
+
+fn hash(request: &str) -> [u8; 16] {
+    let digest = switchward_machine::Digest::of(request.as_bytes());
+    let mut hash = [0u8; 16];
+    hash.copy_from_slice(&digest.0[..16]);
+    hash
+}

@@ -1,0 +1,141 @@
+//! What moves a session.
+
+use switchward_machine::{ActIx, NodeIx, Outcome, RunId, Status};
+
+use super::Site;
+use crate::state::{Meters, Run, Session};
+use crate::working::Working;
+use crate::{Event, Key, Row, ViewError};
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the match in evolve/mod.rs is exhaustive and says what comes here"
+)]
+pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let run_key = |run: RunId| Key::run(site.tenant, id, run);
+    match event {
+        Event::SessionStarted { .. } => rows.put(site.session_key()?, Row::Session(started(site, event))),
+        Event::RunCreated { run, machine } => {
+            let fresh = Run {
+                machine: *machine,
+                node: NodeIx(0),
+                act: ActIx(0),
+                entry: 0,
+                drained: 0,
+                since: site.at,
+                params: Vec::new(),
+                held: None,
+                due: None,
+                ending: None,
+            };
+            rows.put(run_key(*run), Row::Run(fresh));
+        }
+        Event::Entered { run, node } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.node = *node;
+            at.act = ActIx(0);
+            at.entry += 1;
+            at.drained += 1;
+            at.since = site.at;
+        }
+        Event::ActBegun { run, act } => rows.run_at_mut(&run_key(*run))?.act = *act,
+        Event::Answered { run, .. } => rows.run_at_mut(&run_key(*run))?.drained = 0,
+        Event::Deferred { run, due } => rows.run_at_mut(&run_key(*run))?.due = Some(due.clone()),
+        Event::CapRaised { run, param, value } => {
+            let params = &mut rows.run_at_mut(&run_key(*run))?.params;
+            params.retain(|(known, _)| known != param);
+            params.push((*param, *value));
+        }
+        Event::RunEnded { run, ending, .. } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.ending = Some(ending.clone());
+            at.held = None;
+            at.due = None;
+            let session = rows.session_at_mut(&site.session_key()?)?;
+            if session.root == *run {
+                session.status = status(ending.outcome);
+                session.reason = ending.reason.clone();
+                session.ended = Some(site.at);
+            }
+        }
+        Event::Paused { .. } => {
+            let session = rows.session_at_mut(&site.session_key()?)?;
+            session.status = Status::Suspended;
+            session.reason = Some("paused".into());
+        }
+        Event::Unpaused { .. } => {
+            let session = rows.session_at_mut(&site.session_key()?)?;
+            session.status = Status::Waiting;
+            session.reason = None;
+            let root = session.root;
+            rows.run_at_mut(&run_key(root))?.due = None;
+        }
+        Event::RequestsForgotten => forget(rows, site)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn started(site: &Site<'_>, event: &Event) -> Session {
+    let mut session = Session {
+        machine: switchward_machine::Digest([0; 32]),
+        definition: String::new(),
+        version: 0,
+        key: None,
+        role: String::new(),
+        without_policy: false,
+        labels: Vec::new(),
+        created: site.at,
+        updated: site.at,
+        ended: None,
+        sequence: 0,
+        next_id: 1,
+        root: RunId(1),
+        status: Status::Waiting,
+        reason: None,
+        meters: Meters::default(),
+        opens: Vec::new(),
+        calls: Vec::new(),
+        grants: Vec::new(),
+        requests: Vec::new(),
+    };
+    if let Event::SessionStarted {
+        definition,
+        version,
+        machine,
+        key,
+        role,
+        without_policy,
+        labels,
+        input: _,
+    } = event
+    {
+        session.machine = *machine;
+        session.definition.clone_from(definition);
+        session.version = *version;
+        session.key.clone_from(key);
+        session.role.clone_from(role);
+        session.without_policy = *without_policy;
+        session.labels.clone_from(labels);
+    }
+    session
+}
+
+fn status(outcome: Outcome) -> Status {
+    match outcome {
+        Outcome::Completed => Status::Completed,
+        Outcome::Blocked => Status::Blocked,
+        Outcome::Failed => Status::Failed,
+        Outcome::Cancelled => Status::Cancelled,
+        Outcome::Abandoned => Status::Abandoned,
+    }
+}
+
+fn forget(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
+    let requests = std::mem::take(&mut rows.session_at_mut(&site.session_key()?)?.requests);
+    for request in requests {
+        rows.delete(Key::request(site.tenant, site.scope, request));
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Indices: keys that are derived from a row, kept beside the rows and rebuilt from them.
+
+use switchward_machine::{OpenId, SessionId, Status, TenantId, Time};
+
+use crate::command::Scope;
+use crate::key::Kind;
+use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
+use crate::{Key, Row};
+
+/// Which index an entry belongs to; the byte after tenant and kind.
+const BY_TIME: u8 = 1;
+const BY_STATUS: u8 = 2;
+const GATES: u8 = 3;
+const DUE: u8 = 4;
+const RELAY: u8 = 5;
+
+/// The tenant of entries that are the server's own business.
+const NOBODY: TenantId = TenantId(0);
+
+/// Reads and makes the keys of index entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexKey;
+
+/// Something that falls due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// When.
+    pub at: Time,
+    /// The row that it is about.
+    pub key: Key,
+}
+
+/// The index entries of a row.
+#[must_use]
+pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
+    match row {
+        Row::Session(session) => {
+            let Some(id) = key.session_of() else { return Vec::new() };
+            let (tenant, newest) = (key.tenant_of(), (u64::MAX - session.created.0).to_be_bytes());
+            let mut keys = vec![
+                Key::index(tenant, BY_TIME, &[&newest, &id.0]),
+                Key::index(tenant, BY_STATUS, &[&[session.status as u8], &newest, &id.0]),
+            ];
+            if let Some(ended) = session.ended.filter(|_| !session.requests.is_empty()) {
+                keys.push(due(DUE, ended.after_ms(REQUESTS_KEPT_MS), key));
+            }
+            keys
+        }
+        Row::Open(open) => {
+            let at = open.at.0.to_be_bytes();
+            vec![Key::index(key.tenant_of(), GATES, &[&at, key.rest()])]
+        }
+        Row::Grant(grant) => vec![due(DUE, grant.expires, key)],
+        Row::Call(call) if call.reserved.0 > 0 => vec![due(DUE, call.at.after_ms(CALL_KEPT_MS), key)],
+        Row::Ledger(ledger) => ledger.lapses().map(|at| due(DUE, at, key)).into_iter().collect(),
+        Row::Request(request) if !of_session(request) => {
+            vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)]
+        }
+        Row::Outbox(effect) if effect.body.inner() => vec![due(RELAY, effect.deliver_at, key)],
+        Row::Run(_)
+        | Row::Closed(_)
+        | Row::Call(_)
+        | Row::History(_)
+        | Row::Request(_)
+        | Row::Outbox(_)
+        | Row::Machine(_)
+        | Row::Tenant(_)
+        | Row::ApiKey(_)
+        | Row::Definition(_)
+        | Row::Version(_)
+        | Row::Clock(_)
+        | Row::Index
+        | Row::LastTenant(_)
+        | Row::Source(_) => Vec::new(),
+    }
+}
+
+/// A reply of a session goes with its session; only the others fall due by themselves.
+fn of_session(request: &crate::Request) -> bool {
+    match request.reply {
+        crate::Reply::Done
+        | crate::Reply::Tenant(_)
+        | crate::Reply::Key(_)
+        | crate::Reply::Version { .. } => false,
+        crate::Reply::Session { .. }
+        | crate::Reply::Authorized(_)
+        | crate::Reply::Gate { .. }
+        | crate::Reply::Limits(_) => true,
+    }
+}
+
+fn due(index: u8, at: Time, key: &Key) -> Key {
+    Key::index(NOBODY, index, &[&at.0.to_be_bytes(), key.as_bytes()])
+}
+
+impl IndexKey {
+    /// All sessions of a tenant, newest first: the common beginning of the entries.
+    #[must_use]
+    pub fn sessions(tenant: TenantId) -> Vec<u8> {
+        Key::index(tenant, BY_TIME, &[]).as_bytes().to_vec()
+    }
+
+    /// The sessions of a tenant in this status, newest first.
+    #[must_use]
+    pub fn sessions_in(tenant: TenantId, status: Status) -> Vec<u8> {
+        Key::index(tenant, BY_STATUS, &[&[status as u8]]).as_bytes().to_vec()
+    }
+
+    /// The open gates of a tenant, oldest first.
+    #[must_use]
+    pub fn gates(tenant: TenantId) -> Vec<u8> {
+        Key::index(tenant, GATES, &[]).as_bytes().to_vec()
+    }
+
+    /// What falls due in this shard, earliest first.
+    #[must_use]
+    pub fn due() -> Vec<u8> {
+        Key::index(NOBODY, DUE, &[]).as_bytes().to_vec()
+    }
+
+    /// The effects that the server itself carries, earliest first.
+    #[must_use]
+    pub fn relay() -> Vec<u8> {
+        Key::index(NOBODY, RELAY, &[]).as_bytes().to_vec()
+    }
+
+    /// The session of an entry of [`IndexKey::sessions`] or [`IndexKey::sessions_in`].
+    #[must_use]
+    pub fn session_of(entry: &Key) -> Option<SessionId> {
+        let bytes = entry.as_bytes();
+        let mut id = [0u8; 16];
+        id.copy_from_slice(bytes.get(bytes.len().checked_sub(16)?..)?);
+        Some(SessionId(id))
+    }
+
+    /// The gate of an entry of [`IndexKey::gates`].
+    #[must_use]
+    pub fn gate_of(entry: &Key) -> Option<(SessionId, OpenId)> {
+        let rest = entry.rest().get(9..)?;
+        let mut id = [0u8; 16];
+        id.copy_from_slice(rest.get(..16)?);
+        Some((SessionId(id), OpenId(u64::from_be_bytes(rest.get(16..24)?.try_into().ok()?))))
+    }
+
+    /// What an entry of [`IndexKey::due`] or [`IndexKey::relay`] is about.
+    #[must_use]
+    pub fn due_of(entry: &Key) -> Option<Due> {
+        let rest = entry.rest();
+        let at = Time(u64::from_be_bytes(rest.get(1..9)?.try_into().ok()?));
+        Some(Due { at, key: Key::from_bytes(rest.get(9..)?)? })
+    }
+}
+
+impl Due {
+    /// What the sweeper must address to look at it.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self.key.session_of() {
+            Some(id) if self.key.is(Kind::Session) || self.key.is(Kind::Grant) || self.key.is(Kind::Call) => {
+                Scope::Session(id)
+            }
+            Some(_) | None => Scope::Shard,
+        }
+    }
+}

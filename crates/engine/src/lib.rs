@@ -1,0 +1,55 @@
+//! The engine: `decide` turns commands into events, `evolve` turns events into state.
+//!
+//! The leader of a shard calls [`decide`] on a batch of [`Command`]s and the state as it stands, and replicates the
+//! [`Decision`]; every replica, the leader too, calls [`evolve`] with it and keeps the rows that come back. Nothing
+//! is read but the rows of the [`View`] and the time stamped on the batch, so two replicas cannot disagree.
+//!
+//! This crate must never know: formats, a clock, IO, threads, Raft, how rows are stored.
+//! State is [`Row`]s by [`Key`]; a key cannot be made without a tenant.
+
+mod acts;
+mod args;
+mod command;
+mod commands;
+mod decide;
+mod decision;
+mod event;
+mod evolve;
+mod index;
+mod key;
+pub mod limits;
+mod moves;
+mod period;
+pub mod policy;
+mod public;
+mod rejection;
+mod reply;
+mod state;
+mod turn;
+mod view;
+mod views;
+mod working;
+
+pub use args::{Args, BadArgs};
+pub use command::{
+    AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, Confirm, CreateKey,
+    CreateTenant, DecideGate, DefaultEffect, Deploy, InstallMachine, Pause, RaiseCap, ReportCall,
+    ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep,
+    UpdateTenant,
+};
+pub use decide::{Decided, decide};
+pub use decision::{Decision, Turn as TurnRecord};
+pub use event::Event;
+pub use evolve::{Changes, evolve};
+pub use index::{Due, IndexKey, index_keys};
+pub use key::{Key, Kind};
+pub use public::{PublicEvent, public_events};
+pub use rejection::{Reason, Rejection};
+pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
+pub use state::{
+    ApiKey, AskedCall, Call, Closed, Definition, Due as Deferral, Effect, EffectBody, Gate, Grant, Held,
+    History, LedgerRow, Meters, Open, Request, Reservation, Resolution, Row, RowError, Run, Session,
+    SourceFile, Spent, Tenant, Version,
+};
+pub use view::{View, ViewError};
+pub use views::{GateView, SessionView, gate_view, session_view};

@@ -1,0 +1,163 @@
+//! Events as the outside sees them: a public type, and what a reader needs of it.
+
+use switchward_machine::{BudgetUnit, GateKind, Machine, Micros, NodeIx, OpenId, Outcome};
+
+use crate::Event;
+
+/// An event for a reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicEvent {
+    /// Its type: `session.started`, `policy.denied`.
+    pub kind: &'static str,
+    /// Name and value, in order.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+impl PublicEvent {
+    fn new(kind: &'static str) -> Self {
+        Self { kind, fields: Vec::new() }
+    }
+
+    fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        if !value.is_empty() {
+            self.fields.push((name, value));
+        }
+        self
+    }
+}
+
+/// What a reader is shown of each of these events, in order; some are nobody's business and give nothing.
+pub fn public_events<'a>(
+    events: &'a [Event],
+    machine: &'a Machine,
+) -> impl Iterator<Item = (usize, PublicEvent)> + 'a {
+    events.iter().enumerate().filter_map(|(at, event)| {
+        let told = moves(event, machine)
+            .or_else(|| gates(event))
+            .or_else(|| calls(event))
+            .or_else(|| usage(event))?;
+        Some((at, told))
+    })
+}
+
+fn name(machine: &Machine, node: NodeIx) -> String {
+    machine.node(node).map(|node| node.name.clone()).unwrap_or_default()
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
+fn moves(event: &Event, machine: &Machine) -> Option<PublicEvent> {
+    Some(match event {
+        Event::SessionStarted { definition, version, role, key, .. } => PublicEvent::new("session.started")
+            .with("definition", definition)
+            .with("version", version)
+            .with("role", role)
+            .with("key", key.as_deref().unwrap_or_default()),
+        Event::Entered { node, .. } => {
+            PublicEvent::new("session.state_entered").with("state", name(machine, *node))
+        }
+        Event::Answered { node, answer, note, .. } => PublicEvent::new("session.answered")
+            .with("state", name(machine, *node))
+            .with("answer", answer)
+            .with("note", note),
+        Event::RunEnded { ending, comment, .. } => PublicEvent::new(ended(ending.outcome))
+            .with("reason", ending.reason.as_deref().unwrap_or_default())
+            .with("comment", comment),
+        Event::Warned { text, of_definition: true } => {
+            PublicEvent::new("definition.warning").with("text", text)
+        }
+        Event::Warned { text, of_definition: false } => PublicEvent::new("session.warned").with("text", text),
+        Event::Paused { comment } => PublicEvent::new("session.paused").with("comment", comment),
+        Event::Unpaused { comment } => PublicEvent::new("session.resumed").with("comment", comment),
+        _ => return None,
+    })
+}
+
+fn ended(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "session.completed",
+        Outcome::Blocked => "session.blocked",
+        Outcome::Failed => "session.failed",
+        Outcome::Cancelled => "session.cancelled",
+        Outcome::Abandoned => "session.abandoned",
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
+fn gates(event: &Event) -> Option<PublicEvent> {
+    let number = |gate: &OpenId| gate.0.to_string();
+    Some(match event {
+        Event::GateOpened { gate, body, .. } => {
+            let told = PublicEvent::new("approval.requested")
+                .with("gate", number(gate))
+                .with("kind", body.kind.word());
+            let told = told.with("requester", &body.requester);
+            match &body.call {
+                Some(call) => told.with("capability", &call.capability).with("args_digest", call.digest),
+                None => told,
+            }
+        }
+        Event::GateClosed { gate, decision, by, comment } => PublicEvent::new("approval.decided")
+            .with("gate", number(gate))
+            .with("decision", decision.word(GateKind::ToolAsk))
+            .with("by", by)
+            .with("comment", comment),
+        Event::Voided { gates, .. } if !gates.is_empty() => {
+            let list: Vec<String> = gates.iter().map(number).collect();
+            PublicEvent::new("approval.voided").with("gates", list.join(" "))
+        }
+        _ => return None,
+    })
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
+fn calls(event: &Event) -> Option<PublicEvent> {
+    Some(match event {
+        Event::CallPermitted { call, digest, .. } => PublicEvent::new("policy.allowed")
+            .with("capability", &call.capability)
+            .with("call_id", &call.call_id)
+            .with("args_digest", digest),
+        Event::CallDenied { capability, digest, reason, call_id, .. } => PublicEvent::new("policy.denied")
+            .with("capability", capability)
+            .with("reason", reason)
+            .with("call_id", call_id)
+            .with("args_digest", digest),
+        Event::CallAsked { capability, digest, gate, call_id, .. } => PublicEvent::new("policy.asked")
+            .with("capability", capability)
+            .with("gate", gate.0)
+            .with("call_id", call_id)
+            .with("args_digest", digest),
+        Event::CallReported { capability, success, .. } => {
+            PublicEvent::new("tool.reported").with("capability", capability).with("success", success)
+        }
+        Event::GrantMade { grant, .. } => {
+            PublicEvent::new("grant.made").with("gate", grant.gate).with("capability", &grant.capability)
+        }
+        Event::GrantUsed { .. } => PublicEvent::new("grant.used"),
+        Event::GrantLapsed { .. } => PublicEvent::new("grant.lapsed"),
+        _ => return None,
+    })
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
+fn usage(event: &Event) -> Option<PublicEvent> {
+    Some(match event {
+        Event::Metered { cost, tokens } if cost.0 > 0 || *tokens > 0 => {
+            PublicEvent::new("usage.reported").with("cost_usd", cost).with("tokens", tokens)
+        }
+        Event::BudgetExhausted { unit: BudgetUnit::UsdMicros, cap } => {
+            PublicEvent::new("budget.exhausted").with("cap_usd", Micros(*cap))
+        }
+        Event::BudgetExhausted { unit: BudgetUnit::Mails, cap } => {
+            PublicEvent::new("budget.exhausted").with("cap_mails", cap)
+        }
+        Event::CapRaised { value, .. } => PublicEvent::new("cap.raised").with("value", value),
+        Event::EffectQueued { effect } => match &effect.body {
+            crate::EffectBody::Notice { subject, .. } => {
+                PublicEvent::new("effect.queued").with("subject", subject)
+            }
+            crate::EffectBody::Confirm { .. } | crate::EffectBody::Settle { .. } => return None,
+        },
+        _ => return None,
+    })
+}

@@ -1,0 +1,105 @@
+//! Rejections: refusals of the caller's wish, typed, with a stable reason.
+
+/// A refusal. Nothing was changed and nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// The stable code.
+    pub reason: Reason,
+    /// A sentence for a person.
+    pub message: String,
+    /// What would have been allowed, where that is a closed list.
+    pub allowed: Vec<String>,
+    /// Facts for a program: name and value.
+    pub facts: Vec<(&'static str, String)>,
+    /// When it may be worth trying again, milliseconds from now.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Rejection {
+    /// A refusal for this reason.
+    #[must_use]
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), allowed: Vec::new(), facts: Vec::new(), retry_after_ms: None }
+    }
+
+    /// With what would have been allowed.
+    #[must_use]
+    pub fn allowed<'a>(mut self, allowed: impl IntoIterator<Item = &'a str>) -> Self {
+        self.allowed = allowed.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// With a fact for a program.
+    #[must_use]
+    pub fn fact(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.facts.push((name, value.to_string()));
+        self
+    }
+
+    /// With the time after which it may be worth trying again.
+    #[must_use]
+    pub fn retry_after_ms(mut self, ms: Option<u64>) -> Self {
+        self.retry_after_ms = ms;
+        self
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
+        /// The stable reason codes of the engine.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// Every reason.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The code as every door shows it.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// A field of the request is malformed.
+    FieldInvalid = "FIELD_INVALID",
+    /// Data that breaks its schema.
+    SchemaViolation = "SCHEMA_VIOLATION",
+    /// The request id came before, with another body.
+    RequestIdReused = "REQUEST_ID_REUSED",
+    /// Not one of the checkpoint's answers.
+    AnswerNotAllowed = "ANSWER_NOT_ALLOWED",
+    /// The session is at its end.
+    SessionTerminal = "SESSION_TERMINAL",
+    /// A person is asked first.
+    ApprovalPending = "APPROVAL_PENDING",
+    /// The gate was decided or closed before.
+    AlreadyResolved = "ALREADY_RESOLVED",
+    /// Nothing here takes this command now.
+    StateMismatch = "STATE_MISMATCH",
+    /// The policy forbids it.
+    PolicyDenied = "POLICY_DENIED",
+    /// Who asked cannot decide.
+    SelfApproval = "SELF_APPROVAL",
+    /// Not one of those who may decide.
+    NotAnApprover = "NOT_AN_APPROVER",
+    /// A rate limit has no room.
+    RateLimited = "RATE_LIMITED",
+    /// Money or tokens are used up.
+    BudgetExhausted = "BUDGET_EXHAUSTED",
+    /// A maximum of ours, or a number of mails, is reached.
+    QuotaExceeded = "QUOTA_EXCEEDED",
+    /// The session has moved since the caller looked.
+    SequenceConflict = "SEQUENCE_CONFLICT",
+    /// It does not exist in this tenant.
+    NotFound = "NOT_FOUND",
+    /// It exists already.
+    AlreadyExists = "ALREADY_EXISTS",
+    /// The shard has not got the machine yet. Never leaves the server.
+    MachineMissing = "MACHINE_MISSING",
+    /// The ledger must be asked, or asked again. Never leaves the server.
+    LimitsStale = "LIMITS_STALE",
+}

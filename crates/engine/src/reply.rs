@@ -1,0 +1,140 @@
+//! Replies: what an accepted command is answered with, and what a repetition of it is answered with again.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Micros, OpenId, SessionId, TenantId};
+
+/// The answer to an accepted command. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Reply {
+    /// A session was moved, or found where it was; its view says the rest.
+    #[n(0)]
+    Session {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+    },
+    /// What the policy says of a call.
+    #[n(1)]
+    Authorized(#[n(0)] Authorized),
+    /// A gate was decided.
+    #[n(2)]
+    Gate {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// The session's sequence after the command.
+        #[n(1)]
+        sequence: u64,
+    },
+    /// A ledger holds the call, or does not.
+    #[n(3)]
+    Limits(#[n(0)] crate::policy::LimitCheck),
+    /// Done, and nothing more to say.
+    #[n(4)]
+    Done,
+    /// A tenant was made or changed.
+    #[n(5)]
+    Tenant(#[n(0)] TenantId),
+    /// A key was made or revoked.
+    #[n(6)]
+    Key(#[n(0)] String),
+    /// A version was made, found or activated.
+    #[n(7)]
+    Version {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// Its version.
+        #[n(1)]
+        number: u32,
+        /// Whether the command made it.
+        #[n(2)]
+        created: bool,
+    },
+}
+
+/// What the policy says of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Authorized {
+    /// Allow, ask or deny.
+    #[n(0)]
+    pub effect: Effect,
+    /// Why a call is denied: one of the upper-case codes.
+    #[n(1)]
+    pub reason: Option<String>,
+    /// A sentence for a person.
+    #[n(2)]
+    pub message: String,
+    /// The rule that decided, where one did.
+    #[n(3)]
+    pub rule: Option<MatchedRule>,
+    /// The gate that a person decides, where one is asked.
+    #[n(4)]
+    pub gate: Option<OpenId>,
+    /// The gate whose approval this call used up.
+    #[n(5)]
+    pub granted_by: Option<OpenId>,
+    /// The call's name, for its report.
+    #[n(6)]
+    pub call_id: String,
+    /// When a denied call may have room again, milliseconds from the decision.
+    #[n(7)]
+    pub retry_after_ms: Option<u64>,
+    /// What is left after this call.
+    #[n(8)]
+    pub remaining: Remaining,
+}
+
+/// Allow, ask or deny.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Effect {
+    /// It may be made now.
+    #[n(0)]
+    Allow,
+    /// A person is asked first.
+    #[n(1)]
+    Ask,
+    /// It may not be made.
+    #[n(2)]
+    Deny,
+}
+
+impl Effect {
+    /// The effect's public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A rule, by its place in the policy.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct MatchedRule {
+    /// The layer's name: `policy`, `allowed_tools`, `email_config`.
+    #[n(0)]
+    pub layer: String,
+    /// `deny`, `ask`, `allow`, or `default`.
+    #[n(1)]
+    pub list: String,
+    /// Its pattern; empty for a default.
+    #[n(2)]
+    pub capability: String,
+}
+
+/// What is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Remaining {
+    /// Calls, by the tightest rate limit.
+    #[n(0)]
+    pub calls: Option<u64>,
+    /// Money, by the tightest limit or cap.
+    #[n(1)]
+    pub usd: Option<Micros>,
+}

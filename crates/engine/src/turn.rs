@@ -1,0 +1,143 @@
+//! The working object of one command.
+
+use std::sync::Arc;
+use switchward_machine::{Machine, RunId, SessionId, Status, TenantId, Time};
+
+use crate::command::Command;
+use crate::evolve::{Site, apply};
+use crate::state::{EffectBody, Run, Session};
+use crate::working::{Held, Working};
+use crate::{Effect, Event, Reason, Rejection, Reply, ViewError};
+
+/// Why a command came to nothing.
+pub(crate) enum Stop {
+    /// The caller's wish is refused. Possible only before the first event.
+    Refused(Rejection),
+    /// A row cannot be read; the whole batch comes to nothing.
+    Broken(ViewError),
+}
+
+impl From<Rejection> for Stop {
+    fn from(rejection: Rejection) -> Self {
+        Self::Refused(rejection)
+    }
+}
+
+impl From<ViewError> for Stop {
+    fn from(error: ViewError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// One command at work.
+pub(crate) struct Turn<'a, 'b> {
+    pub(crate) rows: &'a mut Working<'b>,
+    pub(crate) command: &'a Command,
+    pub(crate) site: Site<'a>,
+    pub(crate) events: Vec<Event>,
+}
+
+impl<'a, 'b> Turn<'a, 'b> {
+    pub(crate) fn new(rows: &'a mut Working<'b>, command: &'a Command, now: Time) -> Self {
+        let site = Site { tenant: command.tenant, scope: &command.scope, at: now };
+        Self { rows, command, site, events: Vec::new() }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.site.at
+    }
+
+    pub(crate) fn tenant(&self) -> TenantId {
+        self.site.tenant
+    }
+
+    /// A fact: it is applied at once, so that what comes later in the turn reads what is true.
+    pub(crate) fn emit(&mut self, event: Event) -> Result<(), ViewError> {
+        apply(self.rows, &self.site, &event)?;
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// The session that the command is about.
+    pub(crate) fn session_id(&self) -> Result<SessionId, ViewError> {
+        self.site.session()
+    }
+
+    /// Its row; a session of another tenant does not exist here.
+    pub(crate) fn session(&self) -> Result<Held<Session>, Stop> {
+        let found = self.rows.session(self.tenant(), self.session_id()?)?;
+        found.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such session").into())
+    }
+
+    /// Its row, where it has not ended and stands where the caller saw it.
+    pub(crate) fn live_session(&self) -> Result<Held<Session>, Stop> {
+        let session = self.session()?;
+        if session.status.ended() {
+            return Err(ended(&session).into());
+        }
+        self.expect_sequence(&session)?;
+        Ok(session)
+    }
+
+    pub(crate) fn expect_sequence(&self, session: &Session) -> Result<(), Rejection> {
+        match self.command.expected_sequence {
+            Some(seen) if seen != session.sequence => {
+                let now = session.sequence;
+                let message =
+                    format!("the session is at sequence {now}, not at {seen}; look again before you go on");
+                Err(Rejection::new(Reason::SequenceConflict, message).fact("sequence", now))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn run(&self, run: RunId) -> Result<Held<Run>, ViewError> {
+        self.rows.run(self.tenant(), self.session_id()?, run)
+    }
+
+    /// The machine of a run; it is installed before the run is created.
+    pub(crate) fn machine(&self, run: &Run) -> Result<Arc<Machine>, ViewError> {
+        let found = self.rows.machine(self.tenant(), run.machine)?;
+        found.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))
+    }
+
+    /// Puts a need for the outside into the outbox.
+    pub(crate) fn send(&mut self, run: RunId, body: EffectBody) -> Result<u64, Stop> {
+        let at = self.run(run)?;
+        let (node, entry) = (at.node, at.entry);
+        let number = self.session()?.next_id;
+        let trace = self.command.trace.clone();
+        let effect = Effect { run, node, entry, number, deliver_at: self.now(), trace, body };
+        self.emit(Event::EffectQueued { effect })?;
+        Ok(number)
+    }
+
+    /// The reply of a command that moved the session.
+    pub(crate) fn moved(&self) -> Result<Reply, Stop> {
+        Ok(Reply::Session { session: self.session_id()?, sequence: self.session()?.sequence })
+    }
+}
+
+/// The refusal of a session that is at its end.
+pub(crate) fn ended(session: &Session) -> Rejection {
+    let status = session.status.word();
+    Rejection::new(Reason::SessionTerminal, format!("the session is at its end: {status}"))
+        .fact("status", status)
+}
+
+/// The refusal of a caller's move while the session is paused.
+pub(crate) fn not_paused(session: &Session) -> Result<(), Rejection> {
+    if session.status == Status::Suspended {
+        return Err(Rejection::new(Reason::StateMismatch, "the session is paused; resume it first"));
+    }
+    Ok(())
+}
+
+/// A text within its limit.
+pub(crate) fn check_text(field: &'static str, text: &str, bytes_max: usize) -> Result<(), Rejection> {
+    if text.len() > bytes_max {
+        let message = format!("{field} is longer than {bytes_max} bytes");
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", field));
+    }
+    Ok(())
+}

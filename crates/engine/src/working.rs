@@ -1,0 +1,159 @@
+//! Working copies: the rows that a batch has changed, over the rows as they were.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
+
+use crate::state::{Call, Closed, Grant, LedgerRow, Open, Run, Session};
+use crate::{Key, Row, View, ViewError};
+
+/// Changed rows over unchanged ones.
+pub(crate) struct Working<'a> {
+    base: &'a dyn View,
+    changed: BTreeMap<Key, Option<Arc<Row>>>,
+}
+
+macro_rules! typed {
+    ($($read:ident $(, $write:ident)?: $row:ident, $type:ty;)*) => {$(
+        #[doc = concat!("The `", stringify!($row), "` row of this key, to read.")]
+        pub(crate) fn $read(&self, key: &Key) -> Result<Option<Held<$type>>, ViewError> {
+            match self.get(key)? {
+                None => Ok(None),
+                Some(row) => match *row {
+                    Row::$row(_) => Ok(Some(Held { row, of: |row| match row { Row::$row(held) => held, other => wrong(other) } })),
+                    ref other => Err(odd(key, other)),
+                },
+            }
+        }
+        $(
+            #[doc = concat!("The `", stringify!($row), "` row of this key, to change; it must exist.")]
+            pub(crate) fn $write(&mut self, key: &Key) -> Result<&mut $type, ViewError> {
+                match self.get_mut(key)? {
+                    Row::$row(held) => Ok(held),
+                    other => Err(odd(key, other)),
+                }
+            }
+        )?
+    )*};
+}
+
+/// A row of a known kind.
+pub(crate) struct Held<T: 'static> {
+    row: Arc<Row>,
+    of: fn(&Row) -> &T,
+}
+
+impl<T> std::ops::Deref for Held<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        (self.of)(&self.row)
+    }
+}
+
+fn wrong<T>(row: &Row) -> &T {
+    unreachable!("the kind was looked at before: {row:?}")
+}
+
+fn odd(key: &Key, row: &Row) -> ViewError {
+    ViewError(format!("key {key:?} holds another kind of row: {row:?}"))
+}
+
+impl<'a> Working<'a> {
+    /// Nothing is changed yet.
+    pub(crate) fn new(base: &'a dyn View) -> Self {
+        Self { base, changed: BTreeMap::new() }
+    }
+
+    /// What was changed: the row, or nothing where it is gone.
+    pub(crate) fn into_changes(self) -> BTreeMap<Key, Option<Arc<Row>>> {
+        self.changed
+    }
+
+    /// The row of this key.
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
+        match self.changed.get(key) {
+            Some(row) => Ok(row.clone()),
+            None => self.base.row(key),
+        }
+    }
+
+    fn get_mut(&mut self, key: &Key) -> Result<&mut Row, ViewError> {
+        if !self.changed.contains_key(key) {
+            let row = self.base.row(key)?;
+            self.changed.insert(key.clone(), row);
+        }
+        match self.changed.get_mut(key) {
+            Some(Some(row)) => Ok(Arc::make_mut(row)),
+            Some(None) | None => Err(ViewError(format!("key {key:?} holds no row"))),
+        }
+    }
+
+    /// Puts a row in the place of what was there.
+    pub(crate) fn put(&mut self, key: Key, row: Row) {
+        self.changed.insert(key, Some(Arc::new(row)));
+    }
+
+    /// The row is gone.
+    pub(crate) fn delete(&mut self, key: Key) {
+        self.changed.insert(key, None);
+    }
+
+    typed! {
+        session_at, session_at_mut: Session, Session;
+        run_at, run_at_mut: Run, Run;
+        open_at, open_at_mut: Open, Open;
+        closed_at: Closed, Closed;
+        call_at: Call, Call;
+        grant_at: Grant, Grant;
+        ledger_at, ledger_at_mut: Ledger, LedgerRow;
+        request_at: Request, crate::Request;
+        outbox_at: Outbox, crate::Effect;
+        tenant_at, tenant_at_mut: Tenant, crate::Tenant;
+        api_key_at, api_key_at_mut: ApiKey, crate::ApiKey;
+        definition_at, definition_at_mut: Definition, crate::Definition;
+        version_at: Version, crate::Version;
+        last_tenant_at: LastTenant, u32;
+        source_at: Source, u32;
+        clock_at: Clock, switchward_machine::Time;
+    }
+
+    /// The session's row; nothing where it does not exist in this tenant.
+    pub(crate) fn session(
+        &self,
+        tenant: TenantId,
+        id: SessionId,
+    ) -> Result<Option<Held<Session>>, ViewError> {
+        self.session_at(&Key::session(tenant, id))
+    }
+
+    /// The run's row; it must exist.
+    pub(crate) fn run(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<Held<Run>, ViewError> {
+        let key = Key::run(tenant, id, run);
+        self.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))
+    }
+
+    /// The open gate's row.
+    pub(crate) fn open(
+        &self,
+        tenant: TenantId,
+        id: SessionId,
+        open: OpenId,
+    ) -> Result<Option<Held<Open>>, ViewError> {
+        self.open_at(&Key::open(tenant, id, open))
+    }
+
+    /// The installed machine.
+    pub(crate) fn machine(
+        &self,
+        tenant: TenantId,
+        digest: Digest,
+    ) -> Result<Option<Arc<Machine>>, ViewError> {
+        let key = Key::machine(tenant, digest);
+        let Some(row) = self.get(&key)? else { return Ok(None) };
+        if let Row::Machine(ref machine) = *row {
+            Ok(Some(Arc::clone(machine)))
+        } else {
+            Err(odd(&key, &row))
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Stored forms: one of each, as hex, so that a change of a form is seen in review. `BLESS=1` writes the files anew.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on has failed, and golden files are files"
+)]
+
+use std::sync::Arc;
+use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
+use switchward_engine::{
+    Actor, ApiKey, AskedCall, Authorized, Call, Closed, Decision, DefaultEffect, Deferral, Definition,
+    Effect, EffectBody, EffectOfCall, Event, Gate, Grant, Held, History, LedgerRow, MatchedRule, Meters,
+    Open, Remaining, Reply, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings,
+    SourceFile, Spent, Tenant, TurnRecord, Version,
+};
+use switchward_machine::{
+    ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind, Limit, Machine,
+    Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period, Policy, RunId, SessionId,
+    Status, StatusWords, TenantId, Time,
+};
+
+fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let text: String = lines.iter().map(|(of, bytes)| format!("{of} {}\n", hex(bytes))).collect();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, known, "a stored form has changed: old data folders could not be read");
+}
+
+fn digest() -> Digest {
+    Digest([7; 32])
+}
+
+fn actor() -> Actor {
+    Actor { subject: "kim".into(), role: Role::Approver }
+}
+
+fn rule() -> MatchedRule {
+    MatchedRule { layer: "policy".into(), list: "ask".into(), capability: "mcp:*".into() }
+}
+
+fn rules() -> Vec<LedgerRule> {
+    let limits = vec![
+        Limit::Rate { max: 50, window_ms: 3_600_000 },
+        Limit::Money { max: Micros(5_000_000), period: Period::Month },
+    ];
+    vec![LedgerRule { role: "agent".into(), capability: "bash".into(), limits }]
+}
+
+fn machine() -> Arc<Machine> {
+    let node = Node {
+        name: "end".into(),
+        acts: vec![switchward_machine::Act {
+            kind: switchward_machine::ActKind::Do(Vec::new()),
+            then: Vec::new(),
+        }],
+        exits: Vec::new(),
+        on_no_exit: NoExit::End(Ending::plain(Outcome::Completed)),
+        text: None,
+    };
+    Arc::new(Machine {
+        start: NodeIx(0),
+        nodes: vec![node],
+        gates: Vec::new(),
+        policy: Policy::default(),
+        budgets: Vec::new(),
+        params: Vec::new(),
+        opening: Opening::default(),
+        words: StatusWords::default(),
+        meta: Meta::default(),
+    })
+}
+
+fn session() -> Session {
+    Session {
+        machine: digest(),
+        definition: "deploy-gate".into(),
+        version: 3,
+        key: Some("release-42".into()),
+        role: "agent".into(),
+        without_policy: false,
+        labels: vec![("team".into(), "web".into())],
+        created: Time(1),
+        updated: Time(2),
+        ended: Some(Time(3)),
+        sequence: 4,
+        next_id: 5,
+        root: RunId(1),
+        status: Status::Blocked,
+        reason: Some("paused".into()),
+        meters: Meters { usd_micros: 1, reserved_micros: 2, tokens: 3, mails: 4 },
+        opens: vec![OpenId(6)],
+        calls: vec![7],
+        grants: vec![8],
+        requests: vec![[9; 16]],
+    }
+}
+
+fn run() -> Run {
+    Run {
+        machine: digest(),
+        node: NodeIx(1),
+        act: ActIx(0),
+        entry: 2,
+        drained: 1,
+        since: Time(3),
+        params: vec![(ParamIx(0), 9)],
+        held: Some(Held { exit: ExitIx(1), gate: OpenId(6) }),
+        due: Some(Deferral::Take(ExitIx(1))),
+        ending: Some(Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) }),
+    }
+}
+
+fn gate() -> Gate {
+    let call =
+        AskedCall { capability: "bash".into(), args: b"{}".to_vec(), digest: digest(), estimate: Micros(5) };
+    Gate {
+        spec: GateIx(0),
+        kind: GateKind::ToolAsk,
+        requester: "agent".into(),
+        call: Some(call),
+        exit: None,
+        notice: Some(9),
+    }
+}
+
+fn open() -> Open {
+    Open { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), gate: gate() }
+}
+
+fn call() -> Call {
+    Call {
+        call_id: "c-1".into(),
+        capability: "bash".into(),
+        at: Time(3),
+        reserved: Micros(5),
+        reservation: Some(digest()),
+    }
+}
+
+fn grant() -> Grant {
+    Grant {
+        gate: 6,
+        capability: "bash".into(),
+        digest: digest(),
+        expires: Time(9),
+        run: RunId(1),
+        reserved: Micros(5),
+        reservation: Some(digest()),
+        rules: rules(),
+    }
+}
+
+fn effect(body: EffectBody) -> Effect {
+    let trace = Some("00-00000000000000000000000000000001-0000000000000001-01".into());
+    Effect { run: RunId(1), node: NodeIx(1), entry: 2, number: 9, deliver_at: Time(3), trace, body }
+}
+
+fn notice() -> EffectBody {
+    EffectBody::Notice { gate: OpenId(6), kind: GateKind::Notify, subject: "review".into() }
+}
+
+fn ledger() -> LedgerRow {
+    LedgerRow {
+        calls: vec![Time(1), Time(2)],
+        window_ms: 3_600_000,
+        reservations: vec![Reservation { call: digest(), at: Time(3), estimate: Micros(5), confirmed: true }],
+        spent: vec![Spent { period: Period::Day, start: Time(0), micros: Micros(7) }],
+    }
+}
+
+fn tenant() -> Tenant {
+    let settings = Settings { default_effect: DefaultEffect::Ask, allow_foreign_role: true };
+    let (created, updated) = (Time(1), Time(2));
+    Tenant { id: TenantId(1), name: "acme".into(), display_name: "Acme".into(), settings, created, updated }
+}
+
+fn api_key() -> ApiKey {
+    ApiKey {
+        id: "0011".into(),
+        hash: digest(),
+        tenant: TenantId(1),
+        role: Role::Admin,
+        subject: "kim".into(),
+        display_name: "Kim".into(),
+        created: Time(1),
+        expires: Some(Time(9)),
+        revoked: Some(Time(5)),
+        tenant_name: "acme".into(),
+    }
+}
+
+fn version() -> Version {
+    let files = vec![SourceFile { path: "a.json".into(), bytes: b"{}".to_vec() }];
+    Version { number: 1, source: digest(), machine: digest(), files, created: Time(1), by: "kim".into() }
+}
+
+fn definition() -> Definition {
+    let (created, updated) = (Time(1), Time(2));
+    Definition {
+        name: "deploy-gate".into(),
+        format: "checkpoint".into(),
+        active: Some(1),
+        latest: 2,
+        created,
+        updated,
+    }
+}
+
+fn history() -> History {
+    let events = vec![Event::RequestsForgotten];
+    History { at: Time(3), by: actor(), request: Some("r-1".into()), events }
+}
+
+fn replies() -> Vec<Reply> {
+    let remaining = Remaining { calls: Some(49), usd: Some(Micros(5)) };
+    let check = |outcome| LimitCheck { rules: rules(), estimate: Micros(5), at: Time(3), outcome };
+    vec![
+        Reply::Session { session: SessionId([1; 16]), sequence: 4 },
+        Reply::Authorized(Authorized {
+            effect: EffectOfCall::Ask,
+            reason: Some("RATE_LIMITED".into()),
+            message: "a person is asked".into(),
+            rule: Some(rule()),
+            gate: Some(OpenId(6)),
+            granted_by: Some(OpenId(6)),
+            call_id: "c-1".into(),
+            retry_after_ms: Some(10),
+            remaining,
+        }),
+        Reply::Gate { gate: OpenId(6), sequence: 4 },
+        Reply::Limits(check(LimitOutcome::Room { remaining, reserved: true })),
+        Reply::Limits(check(LimitOutcome::Full { money: true, capability: "bash".into(), until: Time(9) })),
+        Reply::Done,
+        Reply::Tenant(TenantId(1)),
+        Reply::Key("0011".into()),
+        Reply::Version { name: "deploy-gate".into(), number: 1, created: true },
+    ]
+}
+
+#[test]
+fn rows_keep_their_form() {
+    let decided = |decision| Resolution::Decided { decision, by: "kim".into(), comment: "fine".into() };
+    let closed = |resolution| Row::Closed(Closed { open: open(), resolution, at: Time(4) });
+    let mut rows = vec![
+        ("session", Row::Session(session())),
+        ("run", Row::Run(run())),
+        ("open", Row::Open(open())),
+        ("closed", closed(decided(GateDecision::Refuse))),
+        ("closed-voided", closed(Resolution::Voided)),
+        ("call", Row::Call(call())),
+        ("history", Row::History(history())),
+        ("ledger", Row::Ledger(ledger())),
+        ("outbox-notice", Row::Outbox(effect(notice()))),
+        ("outbox-confirm", Row::Outbox(effect(confirm()))),
+        ("outbox-settle", Row::Outbox(effect(settle()))),
+        ("machine", Row::Machine(machine())),
+        ("grant", Row::Grant(grant())),
+        ("tenant", Row::Tenant(tenant())),
+        ("api-key", Row::ApiKey(api_key())),
+        ("definition", Row::Definition(definition())),
+        ("version", Row::Version(version())),
+        ("clock", Row::Clock(Time(3))),
+        ("index", Row::Index),
+        ("last-tenant", Row::LastTenant(3)),
+        ("source", Row::Source(3)),
+    ];
+    let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
+    rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
+    let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
+    for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
+        assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
+    }
+    check("row.v1.txt", &lines);
+}
+
+fn confirm() -> EffectBody {
+    let process = "deploy-gate".into();
+    EffectBody::Confirm { process, call: digest(), rules: rules(), estimate: Micros(5), at: Time(3) }
+}
+
+fn settle() -> EffectBody {
+    let process = "deploy-gate".into();
+    let (cost, at) = (Micros(5), Time(3));
+    EffectBody::Settle { process, call: Some(digest()), rules: rules(), cost, at, release: true }
+}
+
+fn moves() -> Vec<Event> {
+    let (run, node) = (RunId(1), NodeIx(1));
+    vec![
+        Event::SessionStarted {
+            definition: "deploy-gate".into(),
+            version: 3,
+            machine: digest(),
+            key: Some("release-42".into()),
+            role: "agent".into(),
+            without_policy: true,
+            labels: vec![("team".into(), "web".into())],
+            input: b"{}".to_vec(),
+        },
+        Event::RunCreated { run, machine: digest() },
+        Event::Entered { run, node },
+        Event::ActBegun { run, act: ActIx(1) },
+        Event::Answered { run, node, answer: "yes".into(), note: "checked".into() },
+        Event::Left { run, node, exit: ExitIx(0) },
+        Event::RunEnded { run, ending: Ending::plain(Outcome::Cancelled), comment: "enough".into() },
+        Event::Warned { text: "env-check: no".into(), of_definition: false },
+        Event::Deferred { run, due: Deferral::End(Ending::plain(Outcome::Blocked)) },
+        Event::CapRaised { run, param: ParamIx(0), value: 9 },
+        Event::Paused { comment: "lunch".into() },
+        Event::Unpaused { comment: "back".into() },
+        Event::RequestsForgotten,
+    ]
+}
+
+fn calls() -> Vec<Event> {
+    let text = |text: &str| text.to_owned();
+    let (gate_id, capability, call_id) = (OpenId(6), text("bash"), text("c-1"));
+    let (digest, rule) = (digest(), Some(rule()));
+    vec![
+        Event::GateOpened { gate: gate_id, run: RunId(1), body: gate() },
+        Event::GateClosed {
+            gate: gate_id,
+            decision: GateDecision::Approve,
+            by: text("kim"),
+            comment: text("fine"),
+        },
+        Event::Voided { gates: vec![gate_id], grants: vec![8] },
+        Event::CallPermitted { number: Some(7), call: call(), digest, rule: rule.clone(), mail: true },
+        Event::CallDenied {
+            capability: capability.clone(),
+            digest,
+            reason: text("RATE_LIMITED"),
+            rule: rule.clone(),
+            call_id: call_id.clone(),
+        },
+        Event::CallAsked { capability: capability.clone(), digest, gate: gate_id, rule, call_id },
+        Event::GrantMade { number: 8, grant: grant() },
+        Event::GrantUsed { number: 8 },
+        Event::CallReported { number: Some(7), capability, success: true },
+        Event::Metered { cost: Micros(5), tokens: 6 },
+        Event::BudgetExhausted { unit: BudgetUnit::UsdMicros, cap: 9 },
+        Event::EffectQueued { effect: effect(notice()) },
+        Event::EffectAcked { number: 9 },
+        Event::GrantLapsed { number: 8 },
+        Event::CallLapsed { number: 7 },
+    ]
+}
+
+fn shared() -> Vec<Event> {
+    let (call, estimate, at) = (digest(), Micros(5), Time(3));
+    let name = || "deploy-gate".to_owned();
+    vec![
+        Event::LedgerReserved { call, rules: rules(), estimate },
+        Event::LedgerConfirmed { call, rules: rules(), estimate, at },
+        Event::LedgerSettled { call: Some(call), rules: rules(), cost: estimate, at },
+        Event::Swept { key: vec![1, 2, 3] },
+        Event::MachineInstalled { machine: machine() },
+        Event::TenantCreated { tenant: tenant() },
+        Event::TenantChanged { name: "acme".into(), settings: Settings::default() },
+        Event::KeyCreated { key: api_key() },
+        Event::KeyRevoked { id: "0011".into() },
+        Event::VersionDeployed {
+            name: name(),
+            format: "checkpoint".into(),
+            version: version(),
+            machine: machine(),
+        },
+        Event::VersionActivated { name: name(), number: 1 },
+    ]
+}
+
+#[test]
+fn decisions_keep_their_form() {
+    let scopes = [
+        Scope::Session(SessionId([1; 16])),
+        Scope::Ledger("deploy-gate".into()),
+        Scope::Catalogue,
+        Scope::Shard,
+    ];
+    let mut decisions = Vec::new();
+    for (at, event) in moves().into_iter().chain(calls()).chain(shared()).enumerate() {
+        let turn = TurnRecord {
+            tenant: TenantId(1),
+            scope: scopes[at % scopes.len()].clone(),
+            by: actor(),
+            request: (at % 2 == 0).then(|| ("r-1".to_owned(), digest())),
+            reply: Reply::Done,
+            events: vec![event],
+        };
+        decisions.push(Decision { at: Time(3), turns: vec![turn] });
+    }
+    let lines: Vec<(&str, Vec<u8>)> =
+        decisions.iter().map(|decision| ("decision", decision.encode())).collect();
+    for (decision, (_, bytes)) in decisions.iter().zip(&lines) {
+        assert_eq!(Decision::decode(bytes).as_ref(), Ok(decision));
+    }
+    check("decision.v1.txt", &lines);
+}

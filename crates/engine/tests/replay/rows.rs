@@ -1,0 +1,152 @@
+//! Rows in a map, as a shard keeps them in files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use switchward_engine::{Changes, IndexKey, Key, Kind, Row, Scope, Session, View, ViewError, index_keys};
+use switchward_machine::Status;
+
+const STATUSES: [Status; 7] = [
+    Status::Waiting,
+    Status::Suspended,
+    Status::Completed,
+    Status::Blocked,
+    Status::Failed,
+    Status::Cancelled,
+    Status::Abandoned,
+];
+
+/// All rows of a shard, index entries among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Rows(BTreeMap<Key, Arc<Row>>);
+
+impl Rows {
+    /// Puts what a decision has changed, and moves the index entries that follow from it.
+    pub(crate) fn apply(&mut self, changes: Changes) {
+        for (key, row) in changes {
+            let before = match &row {
+                Some(row) => self.0.insert(key.clone(), Arc::clone(row)),
+                None => self.0.remove(&key),
+            };
+            for gone in before.iter().flat_map(|row| index_keys(&key, row)) {
+                self.0.remove(&gone);
+            }
+            for entry in row.iter().flat_map(|row| index_keys(&key, row)) {
+                self.0.insert(entry, Arc::new(Row::Index));
+            }
+        }
+    }
+
+    /// The rows as they come back from what was written of them.
+    pub(crate) fn reopened(&self) -> Result<Self, String> {
+        let read = |(key, row): (&Key, &Arc<Row>)| {
+            let key = Key::from_bytes(key.as_bytes()).ok_or("a key is too short")?;
+            let bytes = row.encode();
+            let back = Row::decode(&bytes).map_err(|error| error.to_string())?;
+            if back.encode() != bytes {
+                return Err(format!("{key:?} is written in two ways"));
+            }
+            Ok((key, Arc::new(back)))
+        };
+        self.0.iter().map(read).collect::<Result<_, String>>().map(Self)
+    }
+
+    /// Fails with the first row in which two states differ.
+    pub(crate) fn same(&self, other: &Self, what: &str) -> Result<(), String> {
+        let keys = self.0.keys().chain(other.0.keys());
+        for key in keys {
+            let (one, two) = (self.0.get(key), other.0.get(key));
+            if one != two {
+                return Err(format!("{what}: {key:?} holds {one:?} here and {two:?} there"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails where the index is not the one that follows from the rows.
+    pub(crate) fn indexed(&self) -> Result<(), String> {
+        let mut rebuilt = Self::default();
+        let rows = self.0.iter().filter(|(key, _)| !key.is(Kind::Index));
+        rebuilt.apply(rows.map(|(key, row)| (key.clone(), Some(Arc::clone(row)))).collect());
+        self.same(&rebuilt, "the index is another one when it is built anew")?;
+        for (key, row) in &self.0 {
+            if let Row::Session(session) = &**row {
+                self.listed(key, session)?;
+                self.remembers(key, session)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A session is listed under its status and under no other.
+    fn listed(&self, key: &Key, session: &Session) -> Result<(), String> {
+        for status in STATUSES {
+            let (prefix, mut found) = (IndexKey::sessions_in(key.tenant_of(), status), false);
+            let look = &mut |entry: &Key, _: &_| {
+                found |= IndexKey::session_of(entry) == key.session_of();
+                ControlFlow::Continue(())
+            };
+            self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
+            if found != (status == session.status) {
+                return Err(format!("{key:?} is {:?}; listed as {status:?}: {found}", session.status));
+            }
+        }
+        Ok(())
+    }
+
+    /// A session remembers the replies that it names, and no other.
+    fn remembers(&self, key: &Key, session: &Session) -> Result<(), String> {
+        let Some(id) = key.session_of() else { return Err(format!("{key:?} is no session's")) };
+        let request = |hash: &[u8; 16]| Key::request(key.tenant_of(), &Scope::Session(id), *hash);
+        let named: BTreeSet<Key> = session.requests.iter().map(request).collect();
+        let prefix = Key::prefix_of_session(key.tenant_of(), id, Kind::Request);
+        let mut kept = BTreeSet::new();
+        let look = &mut |key: &Key, _: &_| {
+            kept.insert(key.clone());
+            ControlFlow::Continue(())
+        };
+        self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
+        if named == kept { Ok(()) } else { Err(format!("{key:?} names {named:?} and keeps {kept:?}")) }
+    }
+
+    /// Fails where one of these changes makes another row than the other does.
+    pub(crate) fn agree(&self, one: &Changes, two: &Changes, what: &str) -> Result<(), String> {
+        for key in one.keys().chain(two.keys()) {
+            let becomes =
+                |changes: &Changes| changes.get(key).cloned().unwrap_or_else(|| self.0.get(key).cloned());
+            if becomes(one) != becomes(two) {
+                return Err(format!("{what}: {key:?} becomes {:?} and {:?}", becomes(one), becomes(two)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromIterator<(Key, Arc<Row>)> for Rows {
+    fn from_iter<I: IntoIterator<Item = (Key, Arc<Row>)>>(rows: I) -> Self {
+        Self(rows.into_iter().collect())
+    }
+}
+
+impl View for Rows {
+    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
+        Ok(self.0.get(key).cloned())
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
+    ) -> Result<(), ViewError> {
+        let first = Key::from_bytes(prefix).ok_or_else(|| ViewError("a prefix is too short".into()))?;
+        let inside = |key: &Key| key.as_bytes().starts_with(prefix);
+        let beyond = |key: &Key| after.is_none_or(|after| key.as_bytes() > after);
+        for (key, row) in self.0.range(first..).take_while(|(key, _)| inside(key)) {
+            if beyond(key) && visit(key, row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

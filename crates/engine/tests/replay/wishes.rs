@@ -1,0 +1,271 @@
+//! Random commands, of which many make sense.
+
+use std::sync::Arc;
+use switchward_engine::{
+    ActivateVersion, Actor, Answer, Args, Authorize, Body, Cancel, Command, CreateKey, CreateTenant,
+    DecideGate, DefaultEffect, Deploy, Grant, InstallMachine, Key, Pause, RaiseCap, Reply, ReportCall,
+    ReportUsage, RequestId, Resume, RevokeKey, Role, Row, Scope, Session, Settings, Start, UpdateTenant,
+    View,
+};
+use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
+
+use crate::chance::Chance;
+use crate::definitions::{CAPABILITIES, Compiled, NAMES, random};
+
+const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
+const ARGS: [&str; 3] = [r#"{"to":"kim@ours.example"}"#, r#"{"to":"eve@theirs.example"}"#, "{}"];
+const SUBJECTS: [&str; 3] = ["agent-1", "kim", "omar"];
+/// Commands that are kept to be sent again.
+const KEPT: usize = 40;
+
+/// What a caller knows.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    deployed: Vec<(TenantId, Compiled, u32)>,
+    sessions: Vec<(TenantId, SessionId)>,
+    sent: Vec<(Command, Reply)>,
+    count: u64,
+}
+
+impl Wishes {
+    /// The commands that every world begins with.
+    pub(crate) fn first(&mut self, chance: &mut Chance) -> Vec<Command> {
+        let mut all = Vec::new();
+        for (name, tenant) in ["acme", "globex"].into_iter().zip(TENANTS) {
+            let body =
+                CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
+            all.push(self.command(chance, tenant, Scope::Catalogue, Body::CreateTenant(body)));
+            for name in NAMES {
+                all.push(self.deploy(chance, tenant, name));
+            }
+        }
+        all
+    }
+
+    /// Remembers what a command was answered with, to send it again.
+    pub(crate) fn answered(&mut self, command: &Command, reply: &Reply) {
+        match (&command.body, reply) {
+            (Body::Deploy(deploy), Reply::Version { number, .. }) => {
+                let compiled = Compiled {
+                    name: deploy.name.clone(),
+                    source: Vec::new(),
+                    digest: deploy.source,
+                    machine: Arc::clone(&deploy.machine),
+                };
+                self.deployed.push((command.tenant, compiled, *number));
+            }
+            (Body::Start(_), Reply::Session { session, .. }) => {
+                self.sessions.push((command.tenant, *session))
+            }
+            _ => {}
+        }
+        if command.request.is_some() {
+            self.sent.push((command.clone(), reply.clone()));
+            if self.sent.len() > KEPT {
+                self.sent.remove(0);
+            }
+        }
+    }
+
+    /// A command that was sent and answered before, with that answer.
+    pub(crate) fn again(&self, chance: &mut Chance) -> Option<(Command, Reply)> {
+        (!self.sent.is_empty()).then(|| chance.pick(&self.sent).clone())
+    }
+
+    /// The next wish.
+    pub(crate) fn next(&mut self, chance: &mut Chance, rows: &dyn View, now: Time) -> Command {
+        let (tenant, id) = match self.sessions.as_slice() {
+            [] => return self.start(chance),
+            known => *chance.pick(known),
+        };
+        // Somebody else's session is none.
+        let tenant = if chance.once_in(40) { *chance.pick(&TENANTS) } else { tenant };
+        let (scope, body) = match chance.below(40) {
+            0..=5 => return self.start(chance),
+            6..=13 => (Scope::Session(id), Body::Answer(answer(chance))),
+            14..=23 => (Scope::Session(id), Body::Authorize(self.authorize(chance, rows, id))),
+            24..=26 => (Scope::Session(id), Body::ReportCall(self.report(chance))),
+            27 => {
+                let usage = ReportUsage { cost: cents(chance), tokens: chance.from(0, 500) };
+                (Scope::Session(id), Body::ReportUsage(usage))
+            }
+            28..=33 => (Scope::Session(id), Body::DecideGate(decide(chance, rows, id))),
+            34 | 38 => return self.catalogue(chance, tenant, now),
+            35 => {
+                let param = chance.pick(&["cost_usd", "tokens"]);
+                let raise = RaiseCap { param: (*param).into(), value: cents(chance).0 * 10 };
+                (Scope::Session(id), Body::RaiseCap(raise))
+            }
+            36 => (Scope::Session(id), Body::Pause(Pause { comment: "wait".into() })),
+            37 => (Scope::Session(id), Body::Resume(Resume { comment: String::new() })),
+            _ if chance.once_in(4) => (Scope::Session(id), Body::Cancel(Cancel { comment: "enough".into() })),
+            _ => (Scope::Session(id), Body::Answer(answer(chance))),
+        };
+        let mut command = self.command(chance, tenant, scope, body);
+        if chance.once_in(20) {
+            command.expected_sequence = Some(chance.from(0, 12));
+        }
+        command
+    }
+
+    fn start(&mut self, chance: &mut Chance) -> Command {
+        let (tenant, compiled, version) = chance.pick(&self.deployed).clone();
+        self.count += 1;
+        // An old key now and then: the session exists already.
+        let key = format!("key {}", if chance.once_in(10) { self.count / 2 } else { self.count });
+        let foreign = chance.once_in(12);
+        let labels = (0..chance.below(4)).map(|at| (format!("label-{at}"), format!("{}", chance.below(9))));
+        let body = Start {
+            definition: compiled.name.clone(),
+            version,
+            machine: compiled.machine.digest(),
+            key: Some(key.clone()),
+            role: if foreign { "visitor" } else { "agent" }.into(),
+            labels: labels.collect(),
+            input: if chance.once_in(3) { b"{\"a\":1}".to_vec() } else { Vec::new() },
+        };
+        let scope = Scope::Session(SessionId::from_key(tenant, &key));
+        let mut command = self.command(chance, tenant, scope, Body::Start(body));
+        command.settings.allow_foreign_role = foreign && chance.once_in(2);
+        command
+    }
+
+    fn deploy(&mut self, chance: &mut Chance, tenant: TenantId, name: &str) -> Command {
+        let compiled = random(chance, name);
+        let body = Deploy {
+            name: compiled.name,
+            format: "checkpoint".into(),
+            files: vec![("definition.json".into(), compiled.source)],
+            source: compiled.digest,
+            machine: compiled.machine,
+            activate: chance.once_in(2),
+        };
+        self.command(chance, tenant, Scope::Catalogue, Body::Deploy(body))
+    }
+
+    fn catalogue(&mut self, chance: &mut Chance, tenant: TenantId, now: Time) -> Command {
+        let (_, known, _) = chance.pick(&self.deployed).clone();
+        let name = *chance.pick(&NAMES);
+        let effects = [DefaultEffect::Allow, DefaultEffect::Ask, DefaultEffect::Deny];
+        let settings =
+            Settings { default_effect: *chance.pick(&effects), allow_foreign_role: chance.once_in(2) };
+        let (scope, body) = match chance.below(6) {
+            0 => return self.deploy(chance, tenant, name),
+            1 => {
+                let activate =
+                    ActivateVersion { name: name.into(), version: chance.from(1, 4).try_into().unwrap() };
+                (Scope::Catalogue, Body::ActivateVersion(activate))
+            }
+            2 => {
+                let key = CreateKey {
+                    id: format!("key-{}", chance.below(2)),
+                    tenant_name: "acme".into(),
+                    hash: Digest::of(b"secret"),
+                    role: Role::Approver,
+                    subject: "kim".into(),
+                    display_name: "Kim".into(),
+                    expires: chance.once_in(2).then(|| now.after_ms(1_000)),
+                };
+                (Scope::Catalogue, Body::CreateKey(key))
+            }
+            3 => (Scope::Catalogue, Body::RevokeKey(RevokeKey { id: format!("key-{}", chance.below(2)) })),
+            4 => (Scope::Catalogue, Body::UpdateTenant(UpdateTenant { name: "acme".into(), settings })),
+            _ => (Scope::Shard, Body::InstallMachine(InstallMachine { machine: known.machine })),
+        };
+        self.command(chance, tenant, scope, body)
+    }
+
+    fn authorize(&mut self, chance: &mut Chance, rows: &dyn View, id: SessionId) -> Authorize {
+        self.count += 1;
+        let known = ARGS.map(|args| Args::parse(args.as_bytes()).unwrap());
+        let (mut capability, mut args) = (*chance.pick(&CAPABILITIES), chance.pick(&known).clone());
+        // A call that was approved is made, more often than chance would have it.
+        if let Some(grant) = grant(rows, id).filter(|_| !chance.once_in(3)) {
+            args = known.into_iter().find(|args| args.digest() == grant.digest).unwrap_or(args);
+            capability = CAPABILITIES.into_iter().find(|it| *it == grant.capability).unwrap_or(capability);
+        }
+        Authorize {
+            capability: capability.into(),
+            args,
+            estimate: chance.once_in(2).then(|| cents(chance)),
+            call_id: format!("call {}", if chance.once_in(12) { self.count / 2 } else { self.count }),
+            limits: None,
+        }
+    }
+
+    fn report(&mut self, chance: &mut Chance) -> ReportCall {
+        let named = chance.once_in(2).then(|| format!("call {}", chance.from(1, self.count + 1)));
+        ReportCall {
+            call_id: named,
+            capability: (!chance.once_in(5)).then(|| (*chance.pick(&CAPABILITIES)).into()),
+            success: !chance.once_in(4),
+            cost: if chance.once_in(3) { Micros(0) } else { cents(chance) },
+            tokens: chance.from(0, 100),
+        }
+    }
+
+    fn command(&mut self, chance: &mut Chance, tenant: TenantId, scope: Scope, body: Body) -> Command {
+        self.count += 1;
+        let decides = matches!(body, Body::DecideGate(_));
+        let roles = if decides { [Role::Approver, Role::Operator, Role::Agent] } else { [Role::Agent; 3] };
+        let subject = if decides { *chance.pick(&SUBJECTS) } else { SUBJECTS[0] };
+        let request = (!chance.once_in(4)).then(|| {
+            // A request id that came before, with another body, now and then.
+            let id = format!("request {}", if chance.once_in(25) { self.count / 2 } else { self.count });
+            RequestId { body: Digest::of_parts(&[id.as_bytes(), &self.count.to_be_bytes()]), id }
+        });
+        Command {
+            tenant,
+            scope,
+            request,
+            expected_sequence: None,
+            actor: Actor { subject: subject.into(), role: *chance.pick(&roles) },
+            settings: Settings::default(),
+            trace: chance.once_in(9).then(|| "00-trace-01".into()),
+            body,
+        }
+    }
+}
+
+fn cents(chance: &mut Chance) -> Micros {
+    Micros(chance.from(1, 60) * 10_000)
+}
+
+fn answer(chance: &mut Chance) -> Answer {
+    Answer {
+        state: chance.once_in(6).then(|| format!("state-{}", chance.below(4))),
+        answer: format!("answer-{}", chance.below(3)),
+        note: if chance.once_in(3) { "because".into() } else { String::new() },
+    }
+}
+
+/// The session of this id, whoever's it is.
+fn session(rows: &dyn View, id: SessionId) -> Option<(TenantId, Session)> {
+    TENANTS.iter().find_map(|tenant| {
+        let row = rows.row(&Key::session(*tenant, id)).ok().flatten()?;
+        let Row::Session(session) = &*row else { return None };
+        Some((*tenant, session.clone()))
+    })
+}
+
+/// The oldest approval of a session that was not used.
+fn grant(rows: &dyn View, id: SessionId) -> Option<Grant> {
+    let (tenant, session) = session(rows, id)?;
+    let row = rows.row(&Key::grant(tenant, id, *session.grants.first()?)).ok().flatten()?;
+    let Row::Grant(grant) = &*row else { return None };
+    Some(grant.clone())
+}
+
+/// A decision on one of the session's open gates, where it has any.
+fn decide(chance: &mut Chance, rows: &dyn View, id: SessionId) -> DecideGate {
+    let opens = session(rows, id).map(|(_, session)| session.opens).unwrap_or_default();
+    let gate =
+        if opens.is_empty() || chance.once_in(10) { OpenId(chance.from(1, 9)) } else { *chance.pick(&opens) };
+    DecideGate {
+        gate,
+        decision: if chance.once_in(3) { Decision::Refuse } else { Decision::Approve },
+        comment: "seen".into(),
+        shown: chance.once_in(15).then(|| Digest::of(b"something else")),
+        limits: None,
+    }
+}

@@ -1,0 +1,336 @@
+//! One shard that owns every bucket: commands in, decisions into a log, rows out of them.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use switchward_engine::policy::{LimitCheck, Plan, plan_authorize, plan_decide, room};
+use switchward_engine::{
+    AckEffect, Actor, Body, Changes, Command, Confirm, Decided, Decision, Due, EffectBody, Event, IndexKey,
+    Rejection, Reply, RequestId, Reserve, Row, Scope, Settings, Settle, Sweep, View, ViewError, decide,
+    evolve,
+};
+use switchward_machine::{Digest, TenantId, Time};
+
+use crate::chance::Chance;
+use crate::oracle::{Oracle, sequences};
+use crate::rows::Rows;
+use crate::wishes::Wishes;
+
+/// Turns a decision into rows; a test may plant another one than the engine's.
+pub(crate) type Evolve = fn(&Decision, &dyn View) -> Result<Changes, ViewError>;
+
+/// How a world is looked after.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Its rows are written and read back now and then; it is replayed at the end.
+    Live,
+    /// Both after every step.
+    RestartAlways,
+}
+
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+/// A day in which nothing happened yet.
+const BEGIN: Time = Time(1_750_064_400_000);
+
+/// Plays a world, and fails with the first thing that does not hold.
+pub(crate) fn play(seed: u64, steps: usize, mode: Mode, replayed_by: Evolve) -> Result<Seen, String> {
+    let mut chance = Chance::new(seed);
+    let mut world = World { now: BEGIN, ..World::default() };
+    for command in world.wishes.first(&mut chance) {
+        world.submit(vec![command])?;
+    }
+    for _ in 0..steps {
+        world.step(&mut chance)?;
+        if mode == Mode::RestartAlways || chance.once_in(15) {
+            let reopened = world.rows.reopened()?;
+            world.rows.same(&reopened, "rows are others when they are read back")?;
+            world.rows = reopened;
+        }
+        if mode == Mode::RestartAlways {
+            world.replay(replayed_by)?;
+        }
+    }
+    world.rows.indexed()?;
+    world.replay(replayed_by)?;
+    Ok(world.seen)
+}
+
+#[derive(Default)]
+struct World {
+    rows: Rows,
+    log: Vec<Vec<u8>>,
+    now: Time,
+    wishes: Wishes,
+    oracle: Oracle,
+    seen: Seen,
+}
+
+type Answer = Result<Reply, Rejection>;
+
+impl World {
+    fn step(&mut self, chance: &mut Chance) -> Result<(), String> {
+        match chance.below(20) {
+            0..=12 => {
+                let mut batch = Vec::new();
+                for _ in 0..1 + chance.below(4) {
+                    let command = self.wishes.next(chance, &self.rows, self.now);
+                    batch.extend(self.planned(chance, command)?);
+                }
+                self.submit(batch).map(|_| ())
+            }
+            13 | 14 => self.repeat(chance),
+            15..=17 => self.carry(),
+            18 => self.sweep(),
+            _ => self.later(chance),
+        }
+    }
+
+    /// Time goes on. Before it goes on for long, the ledgers are told what they have to know: that is what the
+    /// named time of a reservation relies on.
+    fn later(&mut self, chance: &mut Chance) -> Result<(), String> {
+        let short = [0, 1, 500, 30_000, MINUTE_MS + 1, 5 * MINUTE_MS];
+        let long = [20 * MINUTE_MS, HOUR_MS, 25 * HOUR_MS, 40 * 24 * HOUR_MS];
+        if chance.once_in(3) {
+            self.carry()?;
+            self.now = self.now.after_ms(*chance.pick(&long));
+            return self.sweep();
+        }
+        self.now = self.now.after_ms(*chance.pick(&short));
+        Ok(())
+    }
+
+    /// A command that was answered is sent again: the same answer, and no decision.
+    fn repeat(&mut self, chance: &mut Chance) -> Result<(), String> {
+        let Some((command, reply)) = self.wishes.again(chance) else { return Ok(()) };
+        if !self.remembered(&command) {
+            return Ok(());
+        }
+        let entries = self.log.len();
+        let again = self.submit(vec![command.clone()])?;
+        if again != [Ok(reply)] || self.log.len() != entries {
+            return Err(format!("{command:?} came to {again:?} when it was sent again"));
+        }
+        self.seen.repetitions += 1;
+        Ok(())
+    }
+
+    /// Whether the reply of a request id is still kept: bounded in number and in time.
+    fn remembered(&self, command: &Command) -> bool {
+        let hash = command.request.as_ref().map(RequestId::hash);
+        let key = hash.map(|hash| switchward_engine::Key::request(command.tenant, &command.scope, hash));
+        key.is_some_and(|key| matches!(self.rows.row(&key), Ok(Some(_))))
+    }
+
+    /// Asks the ledger where a limit has a say; nothing where the ledger refuses.
+    fn planned(&mut self, chance: &mut Chance, mut command: Command) -> Result<Option<Command>, String> {
+        let plan = if let Body::Authorize(call) = &command.body {
+            plan_authorize(&self.rows, &command, call, self.now)
+        } else if let Body::DecideGate(decide) = &command.body {
+            plan_decide(&self.rows, &command, decide)
+        } else {
+            Ok(Plan::Direct)
+        };
+        let limits = match plan.map_err(|error| error.to_string())? {
+            Plan::Direct => None,
+            Plan::Look(asked) => {
+                let check =
+                    room(&self.rows, command.tenant, &asked.process, &asked.rules, asked.estimate, self.now);
+                Some(check.map_err(|error| error.to_string())?)
+            }
+            Plan::Reserve(asked) => {
+                let body = Reserve { call: asked.call, rules: asked.rules, estimate: asked.estimate };
+                let reserve = inner(&command, Scope::Ledger(asked.process), None, Body::Reserve(body));
+                match self.submit(vec![reserve])?.pop() {
+                    Some(Ok(Reply::Limits(check))) => Some(check),
+                    _ => return Ok(None),
+                }
+            }
+        };
+        if limits.is_some() && chance.once_in(30) {
+            // The answer of a ledger grows old.
+            self.now = self.now.after_ms(*chance.pick(&[1_000, MINUTE_MS]));
+        }
+        set(&mut command, limits);
+        Ok(Some(command))
+    }
+
+    /// Brings every inner effect to its ledger.
+    fn carry(&mut self) -> Result<(), String> {
+        for due in self.due(&IndexKey::relay()) {
+            let Ok(Some(row)) = self.rows.row(&due.key) else { continue };
+            let (Row::Outbox(effect), Some(id)) = (&*row, due.key.session_of()) else { continue };
+            let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
+            let (process, request, body) = match effect.body.clone() {
+                EffectBody::Notice { .. } => continue,
+                EffectBody::Confirm { process, call, rules, estimate, at } => {
+                    let confirm = Confirm { call, rules, estimate, at };
+                    (process, confirm.request(), Body::Confirm(confirm))
+                }
+                EffectBody::Settle { process, call, rules, cost, at, release } => {
+                    let request = RequestId { id: format!("settle:{name}"), body: name };
+                    (process, request, Body::Settle(Settle { call, rules, cost, at, release }))
+                }
+            };
+            let tenant = due.key.tenant_of();
+            let server = |scope, request, body| server(tenant, scope, request, body);
+            // Said twice, it is counted once.
+            for _ in 0..2 {
+                self.submit(vec![server(
+                    Scope::Ledger(process.clone()),
+                    Some(request.clone()),
+                    body.clone(),
+                )])?;
+            }
+            let ack = Body::AckEffect(AckEffect { number: effect.number });
+            self.submit(vec![server(Scope::Session(id), None, ack)])?;
+        }
+        Ok(())
+    }
+
+    fn sweep(&mut self) -> Result<(), String> {
+        for due in self.due(&IndexKey::due()) {
+            let sweep = Body::Sweep(Sweep { key: due.key.clone() });
+            self.submit(vec![server(due.key.tenant_of(), due.scope(), None, sweep)])?;
+        }
+        Ok(())
+    }
+
+    fn due(&self, prefix: &[u8]) -> Vec<Due> {
+        let mut found = Vec::new();
+        let read = self.rows.scan(prefix, None, &mut |entry, _| {
+            found.extend(IndexKey::due_of(entry).filter(|due| due.at <= self.now));
+            ControlFlow::Continue(())
+        });
+        read.map(|()| found).unwrap_or_default()
+    }
+
+    /// Decides a batch, writes the decision down, reads it back and applies it.
+    fn submit(&mut self, batch: Vec<Command>) -> Result<Vec<Answer>, String> {
+        for command in &batch {
+            self.refusals_change_nothing(command)?;
+        }
+        let decided = decide(&batch, &self.rows, self.now).map_err(|error| error.to_string())?;
+        let Decided { decision, changes, answers } = decided;
+        if answers.len() != batch.len() {
+            return Err(format!("{} commands have {} answers", batch.len(), answers.len()));
+        }
+        match decision {
+            None => self.rows.agree(&changes, &Changes::new(), "rows are changed without a decision")?,
+            Some(decision) => self.write(&decision, &changes)?,
+        }
+        for (command, answer) in batch.iter().zip(&answers) {
+            match answer {
+                Ok(reply) => self.wishes.answered(command, reply),
+                Err(_) => self.seen.rejections += 1,
+            }
+        }
+        Ok(answers)
+    }
+
+    fn write(&mut self, decision: &Decision, foreseen: &Changes) -> Result<(), String> {
+        let bytes = decision.encode();
+        let read = Decision::decode(&bytes).map_err(|error| error.to_string())?;
+        if read != *decision || read.encode() != bytes {
+            return Err(format!("a decision is another one when it is read back: {decision:?}"));
+        }
+        let changes = evolve(&read, &self.rows).map_err(|error| error.to_string())?;
+        self.rows.agree(&changes, foreseen, "what was decided on is not what comes of it")?;
+        let before = sequences(&read, &self.rows);
+        self.rows.apply(changes);
+        self.oracle.look(&read, &before, &self.rows)?;
+        self.seen.decision(&read);
+        self.log.push(bytes);
+        Ok(())
+    }
+
+    /// A command that is refused when it is decided alone leaves everything as it was.
+    fn refusals_change_nothing(&self, command: &Command) -> Result<(), String> {
+        let alone = decide(std::slice::from_ref(command), &self.rows, self.now);
+        let Decided { decision, changes, answers } = alone.map_err(|error| error.to_string())?;
+        if !matches!(answers.as_slice(), [Err(_)]) {
+            return Ok(());
+        }
+        if let Some(decision) = decision {
+            return Err(format!("a refusal was written down: {decision:?}"));
+        }
+        self.rows.agree(&changes, &Changes::new(), "a refusal changed rows")
+    }
+
+    /// Builds the rows from the first decision on, and compares them.
+    fn replay(&self, evolve: Evolve) -> Result<(), String> {
+        let mut rows = Rows::default();
+        for bytes in &self.log {
+            let decision = Decision::decode(bytes).map_err(|error| error.to_string())?;
+            rows.apply(evolve(&decision, &rows).map_err(|error| error.to_string())?);
+        }
+        self.rows.same(&rows, "a replay builds other rows")
+    }
+}
+
+fn set(command: &mut Command, limits: Option<LimitCheck>) {
+    if let Body::Authorize(call) = &mut command.body {
+        call.limits = limits;
+    } else if let Body::DecideGate(decide) = &mut command.body {
+        decide.limits = limits;
+    }
+}
+
+fn inner(of: &Command, scope: Scope, request: Option<RequestId>, body: Body) -> Command {
+    Command { scope, request, expected_sequence: None, body, ..of.clone() }
+}
+
+fn server(tenant: TenantId, scope: Scope, request: Option<RequestId>, body: Body) -> Command {
+    Command {
+        tenant,
+        scope,
+        request,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: None,
+        body,
+    }
+}
+
+/// What happened in worlds, to see that they are not dull.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    events: BTreeMap<String, usize>,
+    rejections: usize,
+    repetitions: usize,
+}
+
+impl Seen {
+    fn decision(&mut self, decision: &Decision) {
+        for event in decision.turns.iter().flat_map(|turn| &turn.events) {
+            *self.events.entry(name(event)).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (name, count) in &other.events {
+            *self.events.entry(name.clone()).or_default() += count;
+        }
+        self.rejections += other.rejections;
+        self.repetitions += other.repetitions;
+    }
+
+    /// Every kind of event, and how often it happened.
+    pub(crate) fn events(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.events.iter().map(|(name, count)| (name.as_str(), *count))
+    }
+
+    pub(crate) fn rejections(&self) -> usize {
+        self.rejections
+    }
+
+    pub(crate) fn repetitions(&self) -> usize {
+        self.repetitions
+    }
+}
+
+/// The name of an event's kind.
+fn name(event: &Event) -> String {
+    let text = format!("{event:?}");
+    text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+}

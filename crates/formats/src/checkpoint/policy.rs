@@ -1,0 +1,122 @@
+//! The policy. Headings *Policy Configuration*, *PolicyRule fields* and *Rate & Budget Limits*.
+
+use switchward_machine::limits::{CALLS_MAX, NAME_BYTES_MAX, RULES_MAX, WINDOW_SECONDS_MAX};
+use switchward_machine::{GateIx, Layer, Limit, Otherwise, Pattern, Period, Rule};
+
+use super::idle::{self, Listed};
+use super::process::TOOL_ASK;
+use super::tools::{self, pattern};
+use crate::codes::PATTERN;
+use crate::document::Node;
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, Report, quoted};
+
+const POLICY: Shape =
+    Shape { what: "`policy`", keys: &["role", "allow", "ask", "deny"], ignored: &[], hints: &[] };
+const RULE: Shape =
+    Shape { what: "a rule", keys: &["capability", "rate_limit", "budget_limit"], ignored: &[], hints: &[] };
+const DENY_RULE: Shape = Shape {
+    what: "a deny rule",
+    keys: &["capability"],
+    ignored: &[],
+    hints: &[("rate_limit", NO_LIMITS), ("budget_limit", NO_LIMITS)],
+};
+const NO_LIMITS: &str = "what is denied is never called; a limit belongs to a rule of `allow` or `ask`";
+const RATE_LIMIT: Shape =
+    Shape { what: "`rate_limit`", keys: &["max_calls", "window_seconds"], ignored: &[], hints: &[] };
+const BUDGET_LIMIT: Shape =
+    Shape { what: "`budget_limit`", keys: &["max_usd", "period"], ignored: &[], hints: &[] };
+
+/// What a policy compiles to.
+pub(super) struct Parts {
+    /// The role that a session must have.
+    pub(super) role: Option<String>,
+    /// The rules; it is there without a policy too, for the tenant's default.
+    pub(super) layer: Layer,
+}
+
+/// Reads the policy, or makes the one that says nothing.
+pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Parts {
+    let fields = node.and_then(|node| Fields::open(node, &POLICY, report));
+    let role = fields.and_then(|fields| fields.required("role", report));
+    let role = role.and_then(|node| shape::name(node, "`role`", NAME_BYTES_MAX, report));
+    let mut rules = |key| match fields.and_then(|fields| fields.optional(key)) {
+        Some(node) => read_list(node, key, report),
+        None => Vec::new(),
+    };
+    let (deny, ask, allow) = (rules("deny"), rules("ask"), rules("allow"));
+    idle::warn(&[("deny", &deny), ("ask", &ask), ("allow", &allow)], report);
+    let plain = |listed: Vec<Listed>| listed.into_iter().map(|it| it.rule).collect();
+    let layer = Layer {
+        name: "policy".into(),
+        covers: pattern("*"),
+        except: vec![tools::process_step()],
+        deny: plain(deny),
+        ask: plain(ask),
+        allow: plain(allow),
+        otherwise: Otherwise::TenantDefault,
+    };
+    Parts { role: role.map(str::to_owned), layer }
+}
+
+fn read_list(node: &Node, key: &'static str, report: &mut Report) -> Vec<Listed> {
+    let (shape, gate) = match key {
+        "deny" => (&DENY_RULE, None),
+        "ask" => (&RULE, Some(TOOL_ASK)),
+        _ => (&RULE, None),
+    };
+    let items = shape::list(node, &quoted(key), RULES_MAX, report).unwrap_or_default();
+    items.iter().filter_map(|item| rule(item, shape, gate, report)).collect()
+}
+
+fn rule(item: &Node, shape: &'static Shape, gate: Option<GateIx>, report: &mut Report) -> Option<Listed> {
+    let fields = Fields::open(item, shape, report)?;
+    let capability = fields.required("capability", report);
+    let limits = if shape.keys.contains(&"rate_limit") { limits(&fields, report) } else { Vec::new() };
+    let capability = capability?;
+    let pattern = capability_pattern(capability, report)?;
+    Some(Listed { rule: Rule { pattern, limits, gate, args: None }, span: capability.span })
+}
+
+/// *Capability Patterns*.
+fn capability_pattern(node: &Node, report: &mut Report) -> Option<Pattern> {
+    let text = shape::text(node, "`capability`", usize::MAX, report)?;
+    match Pattern::new(text) {
+        Ok(pattern) => Some(pattern),
+        Err(error) => {
+            let message = format!("the capability {} {error}", quoted(text));
+            report.add(Finding::new(PATTERN, node.span, message));
+            None
+        }
+    }
+}
+
+fn limits(fields: &Fields<'_>, report: &mut Report) -> Vec<Limit> {
+    let rate = fields.optional("rate_limit").and_then(|node| rate_limit(node, report));
+    let money = fields.optional("budget_limit").and_then(|node| budget_limit(node, report));
+    rate.into_iter().chain(money).collect()
+}
+
+fn rate_limit(node: &Node, report: &mut Report) -> Option<Limit> {
+    let fields = Fields::open(node, &RATE_LIMIT, report)?;
+    let max = fields.required("max_calls", report);
+    let max = max.and_then(|node| shape::integer(node, "`max_calls`", 1..=CALLS_MAX, report));
+    let window = fields.required("window_seconds", report);
+    let window =
+        window.and_then(|node| shape::integer(node, "`window_seconds`", 1..=WINDOW_SECONDS_MAX, report));
+    Some(Limit::Rate { max: max?, window_ms: window? * 1000 })
+}
+
+fn budget_limit(node: &Node, report: &mut Report) -> Option<Limit> {
+    let fields = Fields::open(node, &BUDGET_LIMIT, report)?;
+    let max = fields.required("max_usd", report);
+    let max = max.and_then(|node| shape::money(node, "`max_usd`", report));
+    let period = fields.required("period", report);
+    let period =
+        period.and_then(|node| shape::word(node, "`period`", &PERIODS.map(|(word, _)| word), report));
+    let period = PERIODS.iter().find(|(word, _)| Some(*word) == period);
+    Some(Limit::Money { max: max?, period: period?.1 })
+}
+
+const PERIODS: [(&str, Period); 3] =
+    [("hourly", Period::Hour), ("daily", Period::Day), ("monthly", Period::Month)];

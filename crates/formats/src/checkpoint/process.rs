@@ -1,0 +1,141 @@
+//! The whole process. Headings *Process fields* and *Data Structure Reference*.
+
+use switchward_machine::limits::{MACHINE_BYTES_MAX, TEXT_BYTES_MAX};
+use switchward_machine::{
+    Breach, Budget, BudgetUnit, Decision, Ending, GateIx, GateKind, GateSpec, Machine, Meta, Num, Opening,
+    Outcome, Param, ParamIx, Policy, Resolve, StatusWords,
+};
+
+use super::states::States;
+use super::{graph, mail, policy, states, tools};
+use crate::codes::{MACHINE_TOO_LARGE, NAME};
+use crate::document::Node;
+use crate::limits::PROCESS_NAME_BYTES_MAX;
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, Format, Report, quoted};
+
+const PROCESS: Shape = Shape {
+    what: "the process",
+    keys: &[
+        "name",
+        "initial",
+        "initial_prompt",
+        "states",
+        "session_budget_usd",
+        "email_config",
+        "allowed_tools",
+        "policy",
+    ],
+    ignored: &["id", "createdAt", "updatedAt"],
+    hints: &[],
+};
+
+/// The gate of every ask; its place in each machine.
+pub(super) const TOOL_ASK: GateIx = GateIx(0);
+/// The gate of every `notify_human`; only where one is used.
+pub(super) const NOTIFY: GateIx = GateIx(1);
+/// The parameter that the session's budget is kept in, so that it can be raised on a live session.
+const COST_PARAM: &str = "cost_usd";
+
+/// Compiles a process. Nothing comes back where its states or its name are too broken for a machine; whether the
+/// rest is right, the report's errors say.
+pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {
+    // What the reader refused is not in the tree, and may have been the way to a state.
+    let whole = report.errors() == 0;
+    let fields = Fields::open(root, &PROCESS, report)?;
+    let name = fields.required("name", report).and_then(|node| read_name(node, report));
+    let states = states::read(&fields, report);
+    let text = fields
+        .optional("initial_prompt")
+        .and_then(|node| shape::text(node, "`initial_prompt`", TEXT_BYTES_MAX, report));
+    let budget = fields
+        .optional("session_budget_usd")
+        .and_then(|node| shape::money(node, "`session_budget_usd`", report));
+    let policy = policy::read(fields.optional("policy"), report);
+    let tools = tools::read(fields.optional("allowed_tools"), report);
+    let mail = mail::read(fields.optional("email_config"), report);
+
+    let states = states?;
+    let sound_states = (whole && states.sound).then_some(states.entries);
+    let mut machine = assemble(states);
+    if let Some(entries) = sound_states {
+        graph::warn(&machine, entries, report);
+    }
+    machine.policy.layers = vec![policy.layer, tools];
+    if let Some(cap) = budget {
+        machine.params.push(Param { name: COST_PARAM.into(), value: cap.0 });
+        machine.budgets.push(session_budget());
+    }
+    if let Some(mail) = mail {
+        machine.policy.layers.push(mail.layer);
+        machine.budgets.extend(mail.budget);
+    }
+    let name = name?;
+    machine.opening =
+        Opening { role: policy.role, text: text.map(str::to_owned), warnings: report.warnings() };
+    machine.meta = Meta { name: name.to_owned(), format: Format::Checkpoint.name().into() };
+    check_size(&machine, root, report);
+    Some((name.to_owned(), machine))
+}
+
+/// *Process fields*: lower-case alphanumeric and hyphens.
+fn read_name<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
+    let name = shape::name(node, "`name`", PROCESS_NAME_BYTES_MAX, report)?;
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.chars().all(fits) {
+        return Some(name);
+    }
+    let message =
+        format!("`name` may hold lower-case letters, digits and hyphens only, and is {}", quoted(name));
+    let mended = name.to_ascii_lowercase().replace(|c: char| !fits(c), "-");
+    let nearest = mended.contains(|c: char| c.is_ascii_alphanumeric()).then_some(mended);
+    report.add(Finding::new(NAME, node.span, message).nearest(nearest));
+    None
+}
+
+/// *Process fields*: tool calls are denied once the cost reaches the cap; `process_step` never is, so that a session
+/// can always be closed.
+fn session_budget() -> Budget {
+    Budget {
+        unit: BudgetUnit::UsdMicros,
+        cap: Num::Param(ParamIx(0)),
+        breach: Breach::DenyCalls,
+        covers: tools::pattern("*"),
+        except: vec![tools::process_step()],
+    }
+}
+
+fn check_size(machine: &Machine, root: &Node, report: &mut Report) {
+    let bytes = machine.encode().len();
+    if bytes > MACHINE_BYTES_MAX {
+        let message =
+            format!("the process compiles to {bytes} bytes, and at most {MACHINE_BYTES_MAX} are stored");
+        report.add(Finding::new(MACHINE_TOO_LARGE, root.span, message));
+    }
+}
+
+/// The parts that no wrong policy can spoil.
+fn assemble(states: States<'_>) -> Machine {
+    let mut gates = vec![GateSpec {
+        kind: GateKind::ToolAsk,
+        outcomes: vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)],
+    }];
+    if states.notifies {
+        let blocked = Resolve::End(Ending::plain(Outcome::Blocked));
+        gates.push(GateSpec {
+            kind: GateKind::Notify,
+            outcomes: vec![(Decision::Approve, Resolve::TakeHeld), (Decision::Refuse, blocked)],
+        });
+    }
+    Machine {
+        start: states.start,
+        nodes: states.nodes,
+        gates,
+        policy: Policy { layers: Vec::new(), ask_gate: Some(TOOL_ASK) },
+        budgets: Vec::new(),
+        params: Vec::new(),
+        opening: Opening::default(),
+        words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
+        meta: Meta::default(),
+    }
+}

@@ -1,0 +1,68 @@
+//! Tools of the process endpoint. Heading *Process fields*, `allowed_tools`.
+
+use std::collections::BTreeSet;
+
+use switchward_machine::limits::RULES_MAX;
+use switchward_machine::{Layer, Otherwise, Pattern, Rule};
+
+use crate::codes::TOOL_DROPPED;
+use crate::document::Node;
+use crate::{Finding, Report, quoted, shape};
+
+/// What the endpoint offers at all; the order of the compiled rules.
+const WHITELIST: [&str; 3] = ["memory", "task", "process_step"];
+const SERVER: &str = "mcp:process:";
+
+/// The answer to a checkpoint, as a capability. No policy ever stops it, so that a session can always be closed.
+pub(super) const PROCESS_STEP: &str = "mcp:process:process_step";
+
+/// The pattern of [`PROCESS_STEP`].
+pub(super) fn process_step() -> Pattern {
+    pattern(PROCESS_STEP)
+}
+
+/// A pattern of ours.
+pub(super) fn pattern(text: &str) -> Pattern {
+    Pattern::new(text).expect("a pattern that is written here is one")
+}
+
+/// The layer of the endpoint's tools: closed, with the whole whitelist where there is no list.
+pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Layer {
+    let listed = node.map(|node| listed(node, report));
+    let allowed = WHITELIST.iter().filter(|tool| listed.as_ref().is_none_or(|listed| listed.contains(*tool)));
+    let rule = |tool: &&str| Rule {
+        pattern: pattern(&format!("{SERVER}{tool}")),
+        limits: Vec::new(),
+        gate: None,
+        args: None,
+    };
+    Layer {
+        name: "allowed_tools".into(),
+        covers: pattern("mcp:process:*"),
+        except: vec![process_step()],
+        deny: Vec::new(),
+        ask: Vec::new(),
+        allow: allowed.map(rule).collect(),
+        otherwise: Otherwise::Deny,
+    }
+}
+
+/// The listed tools that the endpoint has. The source drops the others silently; here each is a warning.
+fn listed(node: &Node, report: &mut Report) -> BTreeSet<&'static str> {
+    let items = shape::list(node, "`allowed_tools`", RULES_MAX, report).unwrap_or_default();
+    let mut known = BTreeSet::new();
+    for item in items {
+        let Some(name) = shape::text(item, "a name in `allowed_tools`", usize::MAX, report) else { continue };
+        if let Some(tool) = WHITELIST.iter().find(|tool| **tool == name) {
+            known.insert(*tool);
+            continue;
+        }
+        // The full name of a capability is a likely slip: its last part is compared.
+        let last = name.rsplit([':', '.']).next().unwrap_or(name);
+        let nearest = report.nearest(last, WHITELIST);
+        let message =
+            format!("{} in `allowed_tools` is none of the endpoint's tools and is dropped", quoted(name));
+        report.add(Finding::new(TOOL_DROPPED, item.span, message).allowed(WHITELIST).nearest(nearest));
+    }
+    known
+}

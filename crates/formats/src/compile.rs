@@ -1,0 +1,91 @@
+//! The door of the crate: the files of a definition in, findings and a machine out.
+
+use switchward_machine::{Digest, Machine};
+
+use crate::codes::FORMAT_UNSUPPORTED;
+use crate::document::{Span, Syntax, read};
+use crate::{Finding, Format, Report, checkpoint, detect, has_errors};
+
+/// One file of a definition.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceFile<'a> {
+    /// As the caller names it; with `/` between folders. Its ending tells JSON from YAML.
+    pub path: &'a str,
+    /// What it holds.
+    pub bytes: &'a [u8],
+}
+
+/// What became of a definition's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// As told by the caller or by the files; nothing where it cannot be told.
+    pub format: Option<Format>,
+    /// All of them, by place.
+    pub findings: Vec<Finding>,
+    /// There exactly when no finding is an error.
+    pub definition: Option<Definition>,
+}
+
+/// A definition that can be installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// The process's name; what it is deployed under.
+    pub name: String,
+    /// What it compiles to.
+    pub machine: Machine,
+    /// Of the source's bytes: the same bytes are the same version.
+    pub source: Digest,
+}
+
+/// Compiles the files of one definition. A `format` that is given is not second-guessed.
+#[must_use]
+pub fn compile(files: &[SourceFile<'_>], format: Option<Format>) -> Compiled {
+    let mut report = Report::new(files.first().map_or("", |file| file.path));
+    let format = format.or_else(|| detect::is_workspace(files).then_some(Format::ProcessMd));
+    let (format, definition) = match format {
+        Some(Format::Checkpoint) | None => document(files, format, &mut report),
+        Some(known @ (Format::ProcessMd | Format::Native | Format::Conversation | Format::Kno)) => {
+            unsupported(known, Span::START, &mut report);
+            (format, None)
+        }
+    };
+    let findings = report.finish();
+    let definition = definition.filter(|_| !has_errors(&findings));
+    debug_assert!(definition.is_some() || has_errors(&findings), "no machine, and no error says why");
+    Compiled { format, findings, definition }
+}
+
+/// Compiles a definition that is one file.
+#[must_use]
+pub fn compile_file(path: &str, bytes: &[u8], format: Option<Format>) -> Compiled {
+    compile(&[SourceFile { path, bytes }], format)
+}
+
+/// A definition that is one JSON or YAML document.
+fn document(
+    files: &[SourceFile<'_>],
+    format: Option<Format>,
+    report: &mut Report,
+) -> (Option<Format>, Option<Definition>) {
+    let Some(file) = detect::single(files, report) else { return (format, None) };
+    let Some(root) = read(file.bytes, Syntax::of(file.path, file.bytes), report) else {
+        return (format, None);
+    };
+    let format = format.or_else(|| detect::of_document(&root, report));
+    let definition =
+        match format {
+            None => None,
+            Some(Format::Checkpoint) => checkpoint::compile(&root, report)
+                .map(|(name, machine)| Definition { name, machine, source: Digest::of(file.bytes) }),
+            Some(known @ (Format::ProcessMd | Format::Native | Format::Conversation | Format::Kno)) => {
+                unsupported(known, root.span, report);
+                None
+            }
+        };
+    (format, definition)
+}
+
+fn unsupported(format: Format, span: Span, report: &mut Report) {
+    let message = format!("format {} is recognised, and not supported by this build", format.name());
+    report.add(Finding::new(FORMAT_UNSUPPORTED, span, message).allowed([Format::Checkpoint.name()]));
+}

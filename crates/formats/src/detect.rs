@@ -1,0 +1,101 @@
+//! Telling a definition's format. Source: the page of encodings.
+
+use crate::codes::{FILE_COUNT, FORMAT_AMBIGUOUS, FORMAT_UNKNOWN};
+use crate::document::{Node, Span, Syntax, Value, read};
+use crate::{Finding, Format, Report, SourceFile, has_errors, quoted};
+
+const WORKSPACE_FILES: [&str; 2] = ["PROCESS.md", "pdt.yaml"];
+
+/// The format of these files, or every finding of why it cannot be told.
+///
+/// # Errors
+/// Findings, at least one of them an error: unreadable text, no format or several fit, or too many files.
+pub fn detect(files: &[SourceFile<'_>]) -> Result<Format, Vec<Finding>> {
+    if is_workspace(files) {
+        return Ok(Format::ProcessMd);
+    }
+    let mut report = Report::new(files.first().map_or("", |file| file.path));
+    let told = single(files, &mut report)
+        .and_then(|file| read(file.bytes, Syntax::of(file.path, file.bytes), &mut report))
+        .and_then(|root| of_document(&root, &mut report));
+    let findings = report.finish();
+    told.filter(|_| !has_errors(&findings)).ok_or(findings)
+}
+
+/// Whether the files are a workspace of PROCESS.md.
+pub(crate) fn is_workspace(files: &[SourceFile<'_>]) -> bool {
+    let name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_owned);
+    files.iter().filter_map(|file| name(file.path)).any(|name| WORKSPACE_FILES.contains(&name.as_str()))
+}
+
+/// The one file of a format that is one document.
+pub(crate) fn single<'a>(files: &'a [SourceFile<'a>], report: &mut Report) -> Option<&'a SourceFile<'a>> {
+    if let [file] = files {
+        return Some(file);
+    }
+    let message = format!("{} files were given, and this format is one file", files.len());
+    report.add(Finding::new(FILE_COUNT, Span::START, message));
+    None
+}
+
+/// The format of a document; told if none fits, or more than one.
+pub(crate) fn of_document(root: &Node, report: &mut Report) -> Option<Format> {
+    let fitting: Vec<Format> = Format::ALL.into_iter().filter(|format| fits(*format, root)).collect();
+    match fitting.as_slice() {
+        [format] => return Some(*format),
+        [] => report.add(none_fits(root)),
+        several => {
+            let names: Vec<&str> = several.iter().map(|format| format.name()).collect();
+            let message = format!("the file fits {}", names.join(" and "));
+            let finding = Finding::new(FORMAT_AMBIGUOUS, root.span, message).allowed(names);
+            report.add(finding.hint("name the format that is meant"));
+        }
+    }
+    None
+}
+
+fn fits(format: Format, root: &Node) -> bool {
+    match format {
+        Format::Checkpoint => {
+            has(root, "initial") && root.get("states").is_some_and(|it| it.as_map().is_some())
+        }
+        Format::Conversation => {
+            has(root, "transitions") && root.get("states").is_some_and(|it| it.as_list().is_some())
+        }
+        Format::Native => has(root, "format_version") && has(root, "nodes"),
+        Format::Kno => root.get("type").and_then(Node::as_text) == Some("process-template"),
+        // Its files are told by their names.
+        Format::ProcessMd => false,
+    }
+}
+
+fn has(root: &Node, key: &str) -> bool {
+    root.get(key).is_some()
+}
+
+fn none_fits(root: &Node) -> Finding {
+    let found = match &root.value {
+        Value::Map(entries) => {
+            let keys: Vec<String> =
+                entries.iter().take(SHOWN_KEYS).map(|(key, _)| quoted(&key.text)).collect();
+            let more = if entries.len() > SHOWN_KEYS { " and more" } else { "" };
+            format!(
+                "a map with {}{more}",
+                if keys.is_empty() { "no key".to_owned() } else { keys.join(", ") }
+            )
+        }
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_)
+        | Value::Unread) => other.kind().to_owned(),
+    };
+    let looked_for: Vec<String> =
+        Format::ALL.into_iter().map(|format| format!("{}: {}", format.name(), format.told_by())).collect();
+    Finding::new(FORMAT_UNKNOWN, root.span, format!("this fits none of the formats: it is {found}"))
+        .allowed(looked_for.iter().map(String::as_str))
+        .hint("name the format that is meant to be told what is missing")
+}
+
+const SHOWN_KEYS: usize = 8;

@@ -1,0 +1,163 @@
+//! The tree.
+
+/// Where something stands in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// From 1. Lines end with a line feed, a carriage return, or both.
+    pub line: u32,
+    /// In characters, from 1.
+    pub column: u32,
+    /// Characters on that line; 1 for a list or a map.
+    pub width: u32,
+}
+
+impl Span {
+    /// The first character of a file.
+    pub const START: Self = Self { line: 1, column: 1, width: 1 };
+}
+
+/// A value and its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub value: Value,
+    /// Where it begins.
+    pub span: Span,
+}
+
+/// A key of a map and its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The key as text, whatever it would be as a value: `yes`, `1`, `null`.
+    pub text: String,
+    /// Where it begins.
+    pub span: Span,
+}
+
+/// A key and what it holds.
+pub type Entry = (Key, Node);
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A finite number as it is written; always a number of JSON's grammar.
+    Number(String),
+    /// A text.
+    String(String),
+    /// In the author's order.
+    List(Vec<Node>),
+    /// In the author's order; no key twice.
+    Map(Vec<Entry>),
+    /// Something that could not be read; the report has told why. Only in a tree beside errors.
+    Unread,
+}
+
+impl Value {
+    /// What it is, for sentences: `a number`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "true or false",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a map",
+            Self::Unread => "unreadable",
+        }
+    }
+}
+
+impl Node {
+    /// The entries, if it is a map.
+    #[must_use]
+    pub fn as_map(&self) -> Option<&[Entry]> {
+        match &self.value {
+            Value::Map(entries) => Some(entries),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::List(_)
+            | Value::Unread => None,
+        }
+    }
+
+    /// The items, if it is a list.
+    #[must_use]
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match &self.value {
+            Value::List(items) => Some(items),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Map(_)
+            | Value::Unread => None,
+        }
+    }
+
+    /// The text, if it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::List(_)
+            | Value::Map(_)
+            | Value::Unread => None,
+        }
+    }
+
+    /// The number as written, if it is one.
+    #[must_use]
+    pub fn as_number(&self) -> Option<&str> {
+        match &self.value {
+            Value::Number(text) => Some(text),
+            Value::Null
+            | Value::Bool(_)
+            | Value::String(_)
+            | Value::List(_)
+            | Value::Map(_)
+            | Value::Unread => None,
+        }
+    }
+
+    /// True or false, if it is one of them.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        match &self.value {
+            Value::Bool(value) => Some(*value),
+            Value::Null
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::List(_)
+            | Value::Map(_)
+            | Value::Unread => None,
+        }
+    }
+
+    /// Whether it is null.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.value == Value::Null
+    }
+
+    /// The entry of this key, if it is a map that has one.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.as_map()?.iter().find(|(known, _)| known.text == key)
+    }
+
+    /// What this key holds, if it is a map that has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|(_, node)| node)
+    }
+}

@@ -1,0 +1,62 @@
+//! The door: bytes, or a finding of why not.
+
+use super::places::Places;
+use super::{Node, Span, json, yaml};
+use crate::codes::{NOT_UTF8, SOURCE_TOO_LARGE};
+use crate::limits::SOURCE_BYTES_MAX;
+use crate::{Finding, Report};
+
+/// How a document is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// RFC 8259, strictly.
+    Json,
+    /// YAML 1.2 with its core schema, one document.
+    Yaml,
+}
+
+impl Syntax {
+    /// By the file's ending; without a telling one, a text that begins with `{` or `[` is JSON.
+    #[must_use]
+    pub fn of(file: &str, bytes: &[u8]) -> Self {
+        let ending = file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+        match ending.as_deref() {
+            Some("json") => Self::Json,
+            Some("yaml" | "yml" | "kno") => Self::Yaml,
+            Some(_) | None => {
+                let text = bytes.strip_prefix(BOM.as_bytes()).unwrap_or(bytes);
+                let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+                if matches!(first, Some(b'{' | b'[')) { Self::Json } else { Self::Yaml }
+            }
+        }
+    }
+}
+
+const BOM: &str = "\u{feff}";
+
+/// Reads one document. Nothing comes back where there is no tree at all; a tree may come back beside errors, less
+/// what they are about, so that the rest of it can be checked too. A byte order mark at the start is skipped and
+/// has no column.
+#[must_use]
+pub fn read(bytes: &[u8], syntax: Syntax, report: &mut Report) -> Option<Node> {
+    if bytes.len() > SOURCE_BYTES_MAX {
+        let message = format!("the file has {} bytes, and at most {SOURCE_BYTES_MAX} are read", bytes.len());
+        report.add(Finding::new(SOURCE_TOO_LARGE, Span::START, message));
+        return None;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text.strip_prefix(BOM).unwrap_or(text),
+        Err(error) => {
+            let before = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+            let before = before.strip_prefix(BOM).unwrap_or(before);
+            let place = Places::new(before).span(before.len(), before.len());
+            report.add(Finding::new(NOT_UTF8, place, "the bytes here are not UTF-8"));
+            return None;
+        }
+    };
+    let places = Places::new(text);
+    match syntax {
+        Syntax::Json => json::read(text, &places, report),
+        Syntax::Yaml => yaml::read(text, &places, report),
+    }
+}

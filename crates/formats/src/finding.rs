@@ -1,0 +1,104 @@
+//! A finding: one thing that its author should know about a source.
+
+use std::cmp::Ordering;
+
+use crate::codes::Code;
+use crate::document::Span;
+use crate::limits::ALLOWED_MAX;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The source compiles to nothing.
+    Error,
+    /// It compiles, and probably does not mean what its author wants.
+    Warning,
+}
+
+impl Severity {
+    /// The severity's public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One thing that is wrong with a source, or odd, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Stable: `SW1204`. [`crate::codes::explain`] tells what it is about.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file as the caller named it.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+    /// In characters, from 1.
+    pub column: u32,
+    /// Characters of that line that it is about, at least 1. For rendering.
+    pub width: u32,
+    /// Lower case, without a full stop. Names of the author's stand in backticks.
+    pub message: String,
+    /// What could stand there instead, in the author's or the format's order; not always all of it.
+    pub allowed: Vec<String>,
+    /// The one of them that was probably meant.
+    pub nearest: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    /// A finding whose file is not known yet; [`crate::Report::add`] fills it in.
+    #[must_use]
+    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            code: code.id,
+            severity: code.severity,
+            file: String::new(),
+            line: span.line,
+            column: span.column,
+            width: span.width.max(1),
+            message: message.into(),
+            allowed: Vec::new(),
+            nearest: None,
+            hint: None,
+        }
+    }
+
+    /// The same with the first of what could stand there instead.
+    #[must_use]
+    pub fn allowed<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.allowed = names.into_iter().take(ALLOWED_MAX).map(str::to_owned).collect();
+        self
+    }
+
+    /// The same with what was probably meant.
+    #[must_use]
+    pub fn nearest(mut self, name: Option<String>) -> Self {
+        self.nearest = name;
+        self
+    }
+
+    /// The same with what to do.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>) -> Self {
+        self.hint = Some(text.into());
+        self
+    }
+
+    /// The order in which findings are told: by place, errors first.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        let key = |it: &Self| (it.line, it.column, it.severity, it.code);
+        key(self).cmp(&key(other)).then_with(|| self.message.cmp(&other.message))
+    }
+}
+
+/// Whether one of them is an error.
+#[must_use]
+pub fn has_errors(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.severity == Severity::Error)
+}

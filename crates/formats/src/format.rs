@@ -1,0 +1,51 @@
+//! The formats.
+
+/// How a definition is written. Source: `spec/encodings.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// A checkpoint process with policy: one JSON or YAML object.
+    Checkpoint,
+    /// A `PROCESS.md` in a workspace with `pdt.yaml`.
+    ProcessMd,
+    /// A native process: one JSON or YAML object.
+    Native,
+    /// A conversation workflow: one JSON or YAML object.
+    Conversation,
+    /// A process template, `.kno`.
+    Kno,
+}
+
+impl Format {
+    /// Every format, in order.
+    pub const ALL: [Self; 5] =
+        [Self::Checkpoint, Self::ProcessMd, Self::Native, Self::Conversation, Self::Kno];
+
+    /// The format's public name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Checkpoint => "checkpoint",
+            Self::ProcessMd => "process_md",
+            Self::Native => "native",
+            Self::Conversation => "conversation",
+            Self::Kno => "kno",
+        }
+    }
+
+    /// The format of this public name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// What tells it, for people.
+    pub(crate) fn told_by(self) -> &'static str {
+        match self {
+            Self::Checkpoint => "`initial`, and `states` as a map",
+            Self::ProcessMd => "a file named `PROCESS.md` or `pdt.yaml`",
+            Self::Native => "`format_version` and `nodes`",
+            Self::Conversation => "`transitions`, and `states` as a list",
+            Self::Kno => "`type: process-template`",
+        }
+    }
+}

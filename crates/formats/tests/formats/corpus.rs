@@ -1,0 +1,103 @@
+//! Every wrong or odd definition of the corpus is told as its `.expected` file says.
+//!
+//! A line of that file is `CODE line:column`, and `~name` after it where a nearest name is told; findings come in
+//! order. The line `format checkpoint` says that the format is named and not told by the file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use switchward_formats::{Compiled, Format, codes, compile_file, has_errors, render_json, render_text};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/checkpoint/invalid");
+
+/// Codes that no file of a bearable size has, or that a single file cannot have. `bounds` has them.
+const ELSEWHERE: [codes::Code; 6] = [
+    codes::SOURCE_TOO_LARGE,
+    codes::TOO_MANY_NODES,
+    codes::MORE_FINDINGS,
+    codes::FILE_COUNT,
+    codes::TOO_MANY_ENTRIES,
+    codes::MACHINE_TOO_LARGE,
+];
+
+#[expect(clippy::disallowed_methods, reason = "a test that reads the corpus")]
+fn files() -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(FOLDER).expect("the corpus has a folder");
+    let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
+    paths.map(|path| (path.clone(), std::fs::read(path).expect("the file can be read"))).collect()
+}
+
+fn compile(path: &Path, bytes: &[u8], expected: &str) -> Compiled {
+    let format = expected.starts_with("format checkpoint\n").then_some(Format::Checkpoint);
+    compile_file(&name(path), bytes, format)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().expect("a file has a name").to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_case_is_told_as_expected() {
+    let files = files();
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (path, bytes) in files.iter().filter(|(path, _)| path.extension() != Some("expected".as_ref())) {
+        let Some(expected) = files.get(&path.with_extension("expected")) else {
+            wrong.push(format!("{}: there is no .expected beside it", name(path)));
+            continue;
+        };
+        let expected = String::from_utf8_lossy(expected);
+        let compiled = compile(path, bytes, &expected);
+        check_sane(&name(path), bytes, &compiled);
+        seen.extend(compiled.findings.iter().map(|it| it.code));
+        let told: Vec<String> = compiled.findings.iter().map(line).collect();
+        let wanted: Vec<&str> = expected.lines().filter(|line| !line.starts_with("format ")).collect();
+        if told != wanted || told.is_empty() {
+            wrong.push(format!("{}: wanted {wanted:?}, told {told:?}", name(path)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen.len() > 20, "only {} codes were seen", seen.len());
+}
+
+fn line(finding: &switchward_formats::Finding) -> String {
+    let nearest = finding.nearest.as_ref().map(|name| format!(" ~{name}")).unwrap_or_default();
+    format!("{} {}:{}{nearest}", finding.code, finding.line, finding.column)
+}
+
+/// What holds for the findings of any source.
+fn check_sane(name: &str, bytes: &[u8], compiled: &Compiled) {
+    assert_eq!(compiled.definition.is_none(), has_errors(&compiled.findings), "{name}");
+    for finding in &compiled.findings {
+        assert_eq!(finding.file, name);
+        assert!(codes::explain(finding.code).is_some(), "{name}: {}", finding.code);
+        let first = finding.message.chars().next().expect("a message says something");
+        assert!(!first.is_uppercase() && !finding.message.ends_with('.'), "{name}: {}", finding.message);
+    }
+    let text = render_text(&compiled.findings, bytes);
+    assert_eq!(text.matches("--> ").count(), compiled.findings.len(), "{name}");
+    let json = render_json(name, compiled.format, &compiled.findings);
+    serde_json::from_str::<serde_json::Value>(&json).expect("the report is JSON");
+}
+
+#[test]
+fn every_expectation_has_its_case() {
+    let files = files();
+    for path in files.keys().filter(|path| path.extension() == Some("expected".as_ref())) {
+        let cases = ["json", "yaml"].iter().filter(|ending| files.contains_key(&path.with_extension(ending)));
+        assert_eq!(cases.count(), 1, "{}", path.display());
+    }
+}
+
+#[test]
+fn every_code_has_a_case() {
+    let files = files();
+    let told: String = files
+        .iter()
+        .filter(|(path, _)| path.extension() == Some("expected".as_ref()))
+        .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())
+        .collect();
+    for code in codes::ALL {
+        assert_eq!(told.contains(code.id), !ELSEWHERE.contains(code), "{}", code.id);
+    }
+}

@@ -1,0 +1,50 @@
+//! The machine of the source document's own example, byte for byte.
+
+use switchward_formats::Format;
+use switchward_machine::Machine;
+
+use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, compile_text};
+
+const GOLDEN: &str = include_str!("../golden/deploy-gate-machine.v1.hex");
+
+#[test]
+fn the_deploy_gate_compiles_without_findings_to_its_golden_bytes() {
+    let compiled = compile_text("deploy-gate.json", DEPLOY_GATE);
+    assert_eq!((compiled.format, compiled.findings.len()), (Some(Format::Checkpoint), 0));
+    let definition = compiled.definition.expect("there is no finding");
+    assert_eq!(definition.name, "deploy-gate");
+    assert_eq!(
+        definition.source.to_string(),
+        "5dc830a55b3c35168efdbedf24846c689145d8321e2d89bde6eadfa40148a255"
+    );
+    let machine = definition.machine;
+    assert_eq!(hex(&machine.encode()), GOLDEN, "a form that changes gets a new file with the next version");
+    assert_eq!(
+        machine.digest().to_string(),
+        "9f5144da1411ebc5699a6b96d08129e11a094e6e6c3aec83c013c3cdeeb81ec4"
+    );
+}
+
+#[test]
+fn the_golden_bytes_are_read_back() {
+    let digits: Vec<u8> = GOLDEN.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte =
+        |pair: &[u8]| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).expect("the file holds hex");
+    let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+    let machine = Machine::decode(&bytes).expect("the golden bytes are a machine");
+    assert_eq!(Some(machine), compile_text("x.json", DEPLOY_GATE).definition.map(|it| it.machine));
+}
+
+#[test]
+fn the_same_in_yaml_is_the_same_machine() {
+    let compiled = compile_text("deploy-gate.yaml", DEPLOY_GATE_YAML);
+    assert_eq!(compiled.findings, []);
+    let machine = compiled.definition.expect("there is no finding").machine;
+    assert_eq!(hex(&machine.encode()), GOLDEN);
+}
+
+/// Forty bytes a line.
+fn hex(bytes: &[u8]) -> String {
+    let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
+    bytes.chunks(40).map(line).collect()
+}

@@ -1,0 +1,257 @@
+//! Short ways to compile, and definitions drawn by chance.
+
+use switchward_formats::{Compiled, Definition, Finding, SourceFile, compile_file};
+use switchward_machine::Machine;
+
+/// The deploy gate of the source document, byte for byte.
+pub(crate) const DEPLOY_GATE: &str = include_str!("../fixtures/deploy-gate.json");
+/// The same in YAML.
+pub(crate) const DEPLOY_GATE_YAML: &str = include_str!("../fixtures/deploy-gate.yaml");
+
+/// Compiles a text whose format is to be told.
+pub(crate) fn compile_text(file: &str, text: &str) -> Compiled {
+    compile_file(file, text.as_bytes(), None)
+}
+
+/// `CODE line:column` of each finding.
+pub(crate) fn told(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(|it| format!("{} {}:{}", it.code, it.line, it.column)).collect()
+}
+
+/// The definition of a YAML text in which nothing is odd.
+#[track_caller]
+pub(crate) fn clean(yaml: &str) -> Definition {
+    let compiled = compile_text("p.yaml", yaml);
+    assert_eq!(compiled.findings, []);
+    compiled.definition.expect("there is no finding")
+}
+
+/// The machine of a process with one state and these further lines.
+#[track_caller]
+pub(crate) fn machine_with(lines: &str) -> Machine {
+    clean(&process_with(lines)).machine
+}
+
+/// A process with one state and these further lines.
+pub(crate) fn process_with(lines: &str) -> String {
+    format!(
+        "name: p\ninitial: a\nstates:\n  a:\n    question: Go on?\n    answers:\n      yes: {{next: null}}\n{lines}\n"
+    )
+}
+
+/// One file of a bundle.
+pub(crate) fn file<'a>(path: &'a str, text: &'a str) -> SourceFile<'a> {
+    SourceFile { path, bytes: text.as_bytes() }
+}
+
+/// A small generator; the same seed draws the same things for ever (xorshift64*).
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `count`, which is above 0.
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        let count = u64::try_from(count).expect("a count fits");
+        usize::try_from((self.next() >> 16) % count).expect("it is below a usize")
+    }
+
+    pub(crate) fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len())]
+    }
+}
+
+/// A document that can be written in either syntax.
+#[derive(Debug, Clone)]
+pub(crate) enum Draft {
+    /// Written alike in both: a number, `null`.
+    Bare(String),
+    Text(String),
+    List(Vec<Draft>),
+    Map(Vec<(String, Draft)>),
+}
+
+impl Draft {
+    pub(crate) fn json(&self) -> String {
+        let joined = |parts: Vec<String>| parts.join(", ");
+        match self {
+            Self::Bare(text) => text.clone(),
+            Self::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+            Self::List(items) => format!("[{}]", joined(items.iter().map(Self::json).collect())),
+            Self::Map(entries) => {
+                let entry = |(key, value): &(String, Self)| {
+                    format!("{}: {}", serde_json::Value::from(key.as_str()), value.json())
+                };
+                format!("{{{}}}", joined(entries.iter().map(entry).collect()))
+            }
+        }
+    }
+
+    /// Block style, plain where a plain text means the same.
+    pub(crate) fn yaml(&self) -> String {
+        let mut out = String::new();
+        self.block(0, &mut out);
+        out
+    }
+
+    fn block(&self, indent: usize, out: &mut String) {
+        let margin = " ".repeat(indent);
+        match self {
+            Self::Bare(text) => *out += &format!(" {text}\n"),
+            Self::Text(text) => *out += &format!(" {}\n", scalar(text)),
+            Self::List(items) if items.is_empty() => *out += " []\n",
+            Self::Map(entries) if entries.is_empty() => *out += " {}\n",
+            Self::List(items) => {
+                *out += "\n";
+                for item in items {
+                    *out += &format!("{margin}-");
+                    item.block(indent + 2, out);
+                }
+            }
+            Self::Map(entries) => {
+                *out += "\n";
+                for (key, value) in entries {
+                    *out += &format!("{margin}{}:", scalar(key));
+                    value.block(indent + 2, out);
+                }
+            }
+        }
+    }
+}
+
+/// Plain where only letters, digits and hyphens stand in it and it begins with a letter; `yes` and `no` included.
+fn scalar(text: &str) -> String {
+    let plain = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        && !["true", "false", "null"].contains(&text);
+    if plain {
+        text.to_owned()
+    } else if text.contains('\n') {
+        serde_json::Value::from(text).to_string()
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+/// A process in which nothing is wrong; odd things, like unreachable states, may be in it.
+pub(crate) fn draw_process(chance: &mut Chance) -> Draft {
+    let states = 1 + chance.below(6);
+    let names: Vec<String> = (0..states).map(|at| format!("{}{at}", chance.pick(STATE_NAMES))).collect();
+    let mut root = vec![
+        ("name".to_owned(), Draft::Text(format!("p-{}", chance.below(100)))),
+        ("initial".to_owned(), Draft::Text(names[chance.below(states)].clone())),
+    ];
+    let states = names.iter().map(|name| (name.clone(), draw_state(chance, &names))).collect();
+    root.push(("states".to_owned(), Draft::Map(states)));
+    if chance.one_in(2) {
+        root.push(("initial_prompt".to_owned(), Draft::Text("Walk through: \"it's\" → né".to_owned())));
+    }
+    if chance.one_in(2) {
+        root.push(("session_budget_usd".to_owned(), Draft::Bare(chance.pick(AMOUNTS).to_owned())));
+    }
+    if chance.one_in(2) {
+        let tools = (0..chance.below(4)).map(|_| text(chance.pick(TOOLS))).collect();
+        root.push(("allowed_tools".to_owned(), Draft::List(tools)));
+    }
+    if chance.one_in(2) {
+        root.push(("email_config".to_owned(), draw_mail(chance)));
+    }
+    if chance.one_in(2) {
+        root.push(("policy".to_owned(), draw_policy(chance)));
+    }
+    Draft::Map(root)
+}
+
+const STATE_NAMES: &[&str] = &["env-check", "yes", "no ", "on", "état", "a: b", "1", "~", "it's"];
+const ANSWERS: &[&str] = &["yes", "no", "n/a", "on", "null", "1", "true", "- x"];
+const ACTIONS: &[&str] = &["block", "warn", "complete", "notify_human"];
+const AMOUNTS: &[&str] = &["0", "5.00", "0.000001", "1e2", "2.50e-2", "-0"];
+const TOOLS: &[&str] = &["memory", "task", "process_step", "tasks", "bash"];
+const CAPABILITIES: &[&str] = &["bash", "*", "mcp:*", "mcp:files:read", "mcp:files:*", "resend-email", "a.b"];
+const ADDRESSES: &[&str] = &["ann@example.org", "*@Example.org"];
+
+fn text(text: &str) -> Draft {
+    Draft::Text(text.to_owned())
+}
+
+fn bare(text: impl ToString) -> Draft {
+    Draft::Bare(text.to_string())
+}
+
+fn map<const N: usize>(entries: [(&str, Draft); N]) -> Draft {
+    Draft::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+fn draw_state(chance: &mut Chance, names: &[String]) -> Draft {
+    let question = text(chance.pick(&["Go on?", "", "# really: 'sure'?", "  two\nlines "]).trim());
+    let mut answers: Vec<(String, Draft)> = Vec::new();
+    for _ in 0..chance.below(4) {
+        let key = chance.pick(ANSWERS);
+        if answers.iter().any(|(known, _)| known == key) {
+            continue;
+        }
+        let next = if chance.one_in(3) { bare("null") } else { text(&names[chance.below(names.len())]) };
+        let mut answer = vec![("next".to_owned(), next)];
+        if chance.one_in(2) {
+            answer.push(("action".to_owned(), text(chance.pick(ACTIONS))));
+        }
+        answers.push((key.to_owned(), Draft::Map(answer)));
+    }
+    map([("question", question), ("answers", Draft::Map(answers))])
+}
+
+fn draw_mail(chance: &mut Chance) -> Draft {
+    let addresses = |chance: &mut Chance| {
+        Draft::List((0..chance.below(3)).map(|_| text(chance.pick(ADDRESSES))).collect())
+    };
+    let mut fields = Vec::new();
+    if chance.one_in(2) {
+        fields.push(("max_emails_per_session".to_owned(), bare(chance.below(9))));
+    }
+    if chance.one_in(2) {
+        fields.push(("allowed_from".to_owned(), addresses(chance)));
+    }
+    if chance.one_in(2) {
+        fields.push(("allowed_to".to_owned(), addresses(chance)));
+    }
+    Draft::Map(fields)
+}
+
+fn draw_policy(chance: &mut Chance) -> Draft {
+    let mut fields = vec![("role".to_owned(), text("agent"))];
+    for list in ["allow", "ask", "deny"] {
+        if chance.one_in(3) {
+            continue;
+        }
+        let rules = (0..chance.below(4)).map(|_| draw_rule(chance, list)).collect();
+        fields.push((list.to_owned(), Draft::List(rules)));
+    }
+    Draft::Map(fields)
+}
+
+fn draw_rule(chance: &mut Chance, list: &str) -> Draft {
+    let mut fields = vec![("capability".to_owned(), text(chance.pick(CAPABILITIES)))];
+    if list != "deny" && chance.one_in(2) {
+        let limit = [("max_calls", bare(1 + chance.below(9))), ("window_seconds", bare(60))];
+        fields.push(("rate_limit".to_owned(), map(limit)));
+    }
+    if list != "deny" && chance.one_in(2) {
+        let period = text(chance.pick(&["hourly", "daily", "monthly"]));
+        let limit = [("max_usd", bare(chance.pick(AMOUNTS))), ("period", period)];
+        fields.push(("budget_limit".to_owned(), map(limit)));
+    }
+    Draft::Map(fields)
+}

@@ -1,0 +1,148 @@
+//! Who calls: a credential, and what it allows. The tenant comes from here and from nowhere else.
+
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq;
+use switchward_engine::{Actor, ApiKey, Key, Role, Row, Settings, View};
+use switchward_machine::{Digest, TenantId};
+use switchward_shard::Cluster;
+use tonic::metadata::MetadataMap;
+
+use crate::error::{Reason, Refusal};
+
+/// A caller, as its credential tells.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The tenant that the credential opens.
+    pub tenant: TenantId,
+    /// The tenant's name.
+    pub tenant_name: String,
+    /// The tenant's switches as they are now.
+    pub settings: Settings,
+    /// Who, and in which role.
+    pub actor: Actor,
+    /// The credential's public id.
+    pub key_id: String,
+}
+
+/// A new API key: what is kept, and what is shown once.
+#[derive(Debug)]
+pub struct NewKey {
+    /// Its public id.
+    pub id: String,
+    /// What the caller sends from now on.
+    pub secret: String,
+    /// What is kept of it.
+    pub hash: Digest,
+}
+
+const PREFIX: &str = "swk_";
+const ID_BYTES: usize = 8;
+const SECRET_BYTES: usize = 32;
+
+impl NewKey {
+    /// A key that nobody can guess.
+    #[must_use]
+    pub fn draw() -> Self {
+        let id = hex(&rand::random::<[u8; ID_BYTES]>());
+        let secret = hex(&rand::random::<[u8; SECRET_BYTES]>());
+        let hash = Digest(Sha256::digest(secret.as_bytes()).into());
+        Self { secret: format!("{PREFIX}{id}_{secret}"), id, hash }
+    }
+
+    /// A key whose whole secret was drawn elsewhere, such as one from a file; nothing where it is not of the form
+    /// that [`NewKey::draw`] gives.
+    #[must_use]
+    pub fn given(secret: &str) -> Option<Self> {
+        let (id, rest) = split(secret)?;
+        let hash = Digest(Sha256::digest(rest.as_bytes()).into());
+        Some(Self { id: id.to_owned(), secret: secret.to_owned(), hash })
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The id and the secret part of a credential.
+fn split(credential: &str) -> Option<(&str, &str)> {
+    let (id, secret) = credential.strip_prefix(PREFIX)?.split_once('_')?;
+    let hex = |text: &str, bytes: usize| {
+        text.len() == bytes * 2 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    (hex(id, ID_BYTES) && hex(secret, SECRET_BYTES)).then_some((id, secret))
+}
+
+/// One answer for no credential, an unknown, an expired and a revoked one.
+pub(crate) fn invalid() -> Refusal {
+    Refusal::new(Reason::CredentialInvalid, "send a valid API key as `authorization: Bearer swk_...`")
+}
+
+/// The caller of a request.
+///
+/// # Errors
+/// CREDENTIAL_INVALID.
+pub fn caller(cluster: &Cluster, metadata: &MetadataMap) -> Result<Caller, Refusal> {
+    let header = metadata.get("authorization").and_then(|value| value.to_str().ok()).ok_or_else(invalid)?;
+    let credential =
+        header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).ok_or_else(invalid)?;
+    let (id, secret) = split(credential.trim()).ok_or_else(invalid)?;
+    let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
+    let key = key_of(cluster, id).ok_or_else(invalid)?;
+    let same = bool::from(key.hash.0.ct_eq(&hash));
+    if !same || !key.works(cluster.now()) {
+        return Err(invalid());
+    }
+    let view = cluster.catalogue().read_stale();
+    let tenant = view.row(&Key::tenant(&key.tenant_name)).ok().flatten();
+    let Some(Row::Tenant(tenant)) = tenant.as_deref() else { return Err(invalid()) };
+    Ok(Caller {
+        tenant: key.tenant,
+        tenant_name: key.tenant_name.clone(),
+        settings: tenant.settings,
+        actor: Actor { subject: key.subject.clone(), role: key.role },
+        key_id: key.id,
+    })
+}
+
+/// The key of this id, if there is one.
+pub(crate) fn key_of(cluster: &Cluster, id: &str) -> Option<ApiKey> {
+    match cluster.catalogue().read_stale().row(&Key::api_key(id)).ok().flatten().as_deref() {
+        Some(Row::ApiKey(key)) => Some(key.clone()),
+        Some(_) | None => None,
+    }
+}
+
+impl Caller {
+    /// Refuses a call that the credential's role may not make at all.
+    ///
+    /// # Errors
+    /// ROLE_NOT_ALLOWED.
+    pub fn allow(self, roles: &[Role]) -> Result<Self, Refusal> {
+        if roles.contains(&self.actor.role) {
+            return Ok(self);
+        }
+        let words: Vec<&str> = roles.iter().map(|role| role.word()).collect();
+        let role = self.actor.role.word();
+        let message =
+            format!("a key of the role {role} may not make this call; it takes one of {}", words.join(", "));
+        Err(Refusal::new(Reason::RoleNotAllowed, message).meta("role", role).meta("allowed", words.join(",")))
+    }
+}
+
+/// Who may make which calls; proto/README.md has the same table.
+pub(crate) mod roles {
+    use switchward_engine::Role;
+
+    /// All that read.
+    pub(crate) const ANY: &[Role] = &[Role::Agent, Role::Author, Role::Approver, Role::Operator, Role::Admin];
+    /// Who drives sessions.
+    pub(crate) const DRIVE: &[Role] = &[Role::Agent, Role::Operator, Role::Admin];
+    /// Who publishes.
+    pub(crate) const PUBLISH: &[Role] = &[Role::Author, Role::Admin];
+    /// Who decides.
+    pub(crate) const DECIDE: &[Role] = &[Role::Approver, Role::Operator, Role::Admin];
+    /// Who looks after sessions.
+    pub(crate) const OPERATE: &[Role] = &[Role::Operator, Role::Admin];
+    /// Who looks after a tenant.
+    pub(crate) const ADMIN: &[Role] = &[Role::Admin];
+}

@@ -1,0 +1,97 @@
+//! Request bodies, read whole and within limits.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+
+use crate::error::{Reason, Refusal};
+use crate::limits::{BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX};
+
+/// Reads a body to its end: one message and `around` bytes of framing.
+///
+/// # Errors
+/// A message above [`MESSAGE_BYTES_MAX`], a body that breaks off, or one that takes longer than [`BODY_READ_MS_MAX`].
+pub(crate) async fn read(body: Body, around: usize) -> Result<Bytes, Refusal> {
+    let frames = read_frames(body, MESSAGE_BYTES_MAX + around);
+    let reading = tokio::time::timeout(Duration::from_millis(BODY_READ_MS_MAX), frames);
+    reading.await.unwrap_or_else(|_| {
+        let message = format!("the request did not arrive within {} s", BODY_READ_MS_MAX / 1_000);
+        Err(Refusal::new(Reason::DeadlineExceeded, message))
+    })
+}
+
+async fn read_frames(mut body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+    let Some(first) = next_data(&mut body).await? else { return Ok(Bytes::new()) };
+    let mut whole = Parts::One(first);
+    while whole.len() <= bytes_max {
+        match next_data(&mut body).await? {
+            Some(more) => whole = whole.plus(&more),
+            None => return Ok(whole.into_bytes()),
+        }
+    }
+    discard(body, whole.len()).await;
+    Err(too_large())
+}
+
+/// The next piece of the body; trailers are passed over.
+async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Refusal> {
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|_| Refusal::field("", "the request's body broke off or is badly encoded"))?;
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads on for a while without keeping anything: many clients look for an answer only after they have sent all.
+async fn discard(mut body: Body, mut read: usize) {
+    while read <= DISCARDED_BYTES_MAX {
+        match next_data(&mut body).await {
+            Ok(Some(data)) => read += data.len(),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// The refusal of a message above [`MESSAGE_BYTES_MAX`].
+pub(crate) fn too_large() -> Refusal {
+    let message = format!("the message is larger than {MESSAGE_BYTES_MAX} bytes");
+    Refusal::new(Reason::QuotaExceeded, message.clone())
+        .meta("limit_bytes", MESSAGE_BYTES_MAX)
+        .quota("message", message)
+}
+
+/// Pieces that came so far. Most bodies come in one piece, which is then not copied.
+enum Parts {
+    One(Bytes),
+    Many(BytesMut),
+}
+
+impl Parts {
+    fn len(&self) -> usize {
+        match self {
+            Self::One(bytes) => bytes.len(),
+            Self::Many(bytes) => bytes.len(),
+        }
+    }
+
+    fn plus(self, more: &[u8]) -> Self {
+        let mut bytes = match self {
+            Self::One(bytes) => BytesMut::from(&bytes[..]),
+            Self::Many(bytes) => bytes,
+        };
+        bytes.extend_from_slice(more);
+        Self::Many(bytes)
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::One(bytes) => bytes,
+            Self::Many(bytes) => bytes.freeze(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A session's history as messages.
+
+use prost_types::value::Kind;
+use std::collections::BTreeMap;
+use switchward_api::v1;
+use switchward_engine::{Event, History, PublicEvent, public_events};
+use switchward_machine::Machine;
+
+use super::timestamp;
+use crate::auth::Caller;
+use crate::names;
+
+/// What a reader is shown of one row of history. The first event of a row has the sequence `first` + 1.
+pub(crate) fn of_history(first: u64, history: &History, machine: &Machine) -> Vec<v1::SessionEvent> {
+    let told = public_events(&history.events, machine);
+    told.map(|(at, event)| {
+        let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
+        self::event(sequence, history, event)
+    })
+    .collect()
+}
+
+fn event(sequence: u64, history: &History, event: PublicEvent) -> v1::SessionEvent {
+    let find =
+        |name: &str| event.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    let fields: BTreeMap<String, prost_types::Value> = event
+        .fields
+        .iter()
+        .map(|(name, value)| {
+            ((*name).to_owned(), prost_types::Value { kind: Some(Kind::StringValue(value.clone())) })
+        })
+        .collect();
+    let words: Vec<String> = event.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    v1::SessionEvent {
+        sequence,
+        time: Some(timestamp(history.at)),
+        r#type: event.kind.to_owned(),
+        state: find("state").unwrap_or_default(),
+        by: history.by.subject.clone(),
+        message: words.join(" "),
+        data: Some(prost_types::Struct { fields }),
+    }
+}
+
+/// A decision about a call, where the event is one.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only three kinds of event are decisions about calls")]
+pub(crate) fn decision(
+    caller: &Caller,
+    session: switchward_machine::SessionId,
+    sequence: u64,
+    history: &History,
+    event: &Event,
+) -> Option<v1::DecisionRecord> {
+    let base = |capability: &str, digest: &switchward_machine::Digest, call_id: &str| v1::DecisionRecord {
+        sequence,
+        time: Some(timestamp(history.at)),
+        capability: capability.to_owned(),
+        args_digest: digest.to_string(),
+        call_id: call_id.to_owned(),
+        ..v1::DecisionRecord::default()
+    };
+    Some(match event {
+        Event::CallPermitted { call, digest, rule, .. } => v1::DecisionRecord {
+            decision: v1::ToolDecision::Allow.into(),
+            matched_rule: rule.as_ref().map(self::rule),
+            grant_used: history.events.iter().any(|event| matches!(event, Event::GrantUsed { .. })),
+            ..base(&call.capability, digest, &call.call_id)
+        },
+        Event::CallDenied { capability, digest, reason, rule, call_id } => v1::DecisionRecord {
+            decision: v1::ToolDecision::Deny.into(),
+            reason: reason.clone(),
+            matched_rule: rule.as_ref().map(self::rule),
+            ..base(capability, digest, call_id)
+        },
+        Event::CallAsked { capability, digest, gate, rule, call_id } => v1::DecisionRecord {
+            decision: v1::ToolDecision::Ask.into(),
+            matched_rule: rule.as_ref().map(self::rule),
+            gate: names::of_gate(caller, session, *gate),
+            ..base(capability, digest, call_id)
+        },
+        _ => return None,
+    })
+}
+
+/// A rule by its place in the policy.
+pub(crate) fn rule(rule: &switchward_engine::MatchedRule) -> v1::MatchedRule {
+    let list = match rule.list.as_str() {
+        "deny" => v1::RuleList::Deny,
+        "ask" => v1::RuleList::Ask,
+        "allow" => v1::RuleList::Allow,
+        _ => v1::RuleList::Default,
+    };
+    v1::MatchedRule { list: list.into(), capability: rule.capability.clone(), layer: rule.layer.clone() }
+}

@@ -1,0 +1,71 @@
+//! Gates as messages.
+
+use switchward_api::v1;
+use switchward_engine::{GateView, Open, Resolution, SessionView};
+use switchward_machine::{Decision, OpenId, Trigger};
+
+use super::sessions::kind;
+use super::timestamp;
+use crate::auth::Caller;
+use crate::names;
+
+/// A gate of a session.
+pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateView) -> v1::Gate {
+    let (open, status, resolution, end) = match row {
+        GateView::Open(open) => (open, v1::GateStatus::Open, None, None),
+        GateView::Closed(closed) => match &closed.resolution {
+            Resolution::Voided => (&closed.open, v1::GateStatus::Void, None, Some(closed.at)),
+            Resolution::Decided { decision, by, comment } => {
+                let resolution = v1::GateResolution {
+                    decision: self::decision(*decision).into(),
+                    by: by.clone(),
+                    time: Some(timestamp(closed.at)),
+                    comment: comment.clone(),
+                };
+                (&closed.open, v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+            }
+        },
+    };
+    let call = open.gate.call.as_ref();
+    v1::Gate {
+        name: names::of_gate(caller, view.id, id),
+        session: names::of_session(caller, view.id),
+        kind: kind(open.gate.kind).into(),
+        status: status.into(),
+        state: view.machine.node(open.node).map(|node| node.name.clone()).unwrap_or_default(),
+        message: message(view, open),
+        capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
+        args: call.map(|call| call.args.clone().into()).unwrap_or_default(),
+        args_digest: call.map(|call| call.digest.to_string()).unwrap_or_default(),
+        answer: answer(view, open).unwrap_or_default(),
+        definition: names::of_definition(caller, &view.session.definition),
+        version: view.session.version,
+        requested_by: open.gate.requester.clone(),
+        create_time: Some(timestamp(open.at)),
+        resolution,
+        end_time: end.map(timestamp),
+    }
+}
+
+fn decision(decision: Decision) -> v1::GateDecision {
+    match decision {
+        Decision::Approve => v1::GateDecision::Approve,
+        Decision::Refuse => v1::GateDecision::Refuse,
+    }
+}
+
+/// The answer that a review holds.
+fn answer(view: &SessionView, open: &Open) -> Option<String> {
+    let exit = view.machine.node(open.node)?.exits.get(usize::from(open.gate.exit?.0))?;
+    let Trigger::Answer(key) = &exit.on;
+    Some(key.clone())
+}
+
+fn message(view: &SessionView, open: &Open) -> String {
+    let process = &view.session.definition;
+    match (&open.gate.call, answer(view, open)) {
+        (Some(call), _) => format!("{process}: may the agent call {} with these arguments?", call.capability),
+        (None, Some(answer)) => format!("{process}: the agent answered {answer:?}; may it go on?"),
+        (None, None) => format!("{process} needs a decision"),
+    }
+}

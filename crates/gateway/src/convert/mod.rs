@@ -1,0 +1,64 @@
+//! Rows and views as the messages that callers see.
+
+pub(crate) mod events;
+pub(crate) mod gates;
+pub(crate) mod json;
+pub(crate) mod sessions;
+
+use switchward_machine::{Micros, Time};
+
+use crate::error::Refusal;
+
+/// The last millisecond of the year 9999. `google.protobuf.Timestamp` ends there, and a later time has no JSON.
+pub(crate) const TIME_MAX: Time = Time(253_402_300_799_999);
+
+const NANOS_OF_A_SECOND: i32 = 1_000_000_000;
+
+/// A time as a message.
+pub(crate) fn timestamp(time: Time) -> prost_types::Timestamp {
+    let time = time.min(TIME_MAX);
+    let seconds = i64::try_from(time.0 / 1000).unwrap_or(i64::MAX);
+    let nanos = i32::try_from(time.0 % 1000).unwrap_or(0) * 1_000_000;
+    prost_types::Timestamp { seconds, nanos }
+}
+
+/// A time as text, like `2028-02-29T23:59:59.999Z`.
+pub(crate) fn rfc3339(time: Time) -> String {
+    let ms = i64::try_from(time.min(TIME_MAX).0).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default()
+}
+
+/// A time of a message, to the millisecond.
+pub(crate) fn time(field: &str, timestamp: prost_types::Timestamp) -> Result<Time, Refusal> {
+    let read = || {
+        let seconds = u64::try_from(timestamp.seconds).ok()?;
+        let nanos = u64::try_from(timestamp.nanos).ok().filter(|_| timestamp.nanos < NANOS_OF_A_SECOND)?;
+        let ms = seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)?;
+        Some(Time(ms)).filter(|time| *time <= TIME_MAX)
+    };
+    read().ok_or_else(|| Refusal::field(field, "is no time from 1970 to 9999"))
+}
+
+/// A length of time of a message that is not negative, milliseconds; nothing for what is none.
+pub(crate) fn ms_of(duration: prost_types::Duration) -> Option<u64> {
+    let nanos = u64::try_from(duration.nanos).ok().filter(|_| duration.nanos < NANOS_OF_A_SECOND)?;
+    u64::try_from(duration.seconds).ok()?.checked_mul(1000)?.checked_add(nanos / 1_000_000)
+}
+
+/// The value of an enum. One that the API does not have is refused: what it might have meant must not become the
+/// default in silence.
+pub(crate) fn known<E: TryFrom<i32>>(field: &str, value: i32) -> Result<E, Refusal> {
+    E::try_from(value).map_err(|_| Refusal::field(field, format!("has no value {value}")))
+}
+
+/// Milliseconds as a message.
+pub(crate) fn duration(ms: u64) -> prost_types::Duration {
+    let nanos = i32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
+    prost_types::Duration { seconds: i64::try_from(ms / 1000).unwrap_or(i64::MAX), nanos }
+}
+
+/// A reported or estimated amount of money; what is finer than a micro is rounded up.
+pub(crate) fn reported(field: &str, text: Option<&str>) -> Result<Option<Micros>, Refusal> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    Micros::rounded_up(text).map(Some).map_err(|error| Refusal::field(field, format!("is {error}")))
+}

@@ -1,0 +1,127 @@
+//! Sessions as messages.
+
+use switchward_api::v1;
+use switchward_engine::{GateView, Meters, SessionView};
+use switchward_machine::{
+    Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Outcome, Status, Target, Trigger,
+};
+
+use super::timestamp;
+use crate::auth::Caller;
+use crate::names;
+
+/// A session with its open gates.
+pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGate>) -> v1::Session {
+    let row = &view.session;
+    v1::Session {
+        name: names::of_session(caller, view.id),
+        session_id: row.key.clone().unwrap_or_default(),
+        definition: names::of_definition(caller, &row.definition),
+        version: row.version,
+        status: status(row.status).into(),
+        status_word: view.word().to_owned(),
+        reason: row.reason.clone().unwrap_or_default(),
+        at: vec![view.at().to_owned()],
+        checkpoint: Some(checkpoint(view)),
+        role: row.role.clone(),
+        budget: Some(budget(view)),
+        sequence: row.sequence,
+        waiting_on: gates,
+        labels: row.labels.iter().cloned().collect(),
+        resumable: row.status == Status::Suspended,
+        create_time: Some(timestamp(row.created)),
+        update_time: Some(timestamp(row.updated)),
+        end_time: row.ended.map(timestamp),
+        without_policy: row.without_policy,
+    }
+}
+
+pub(crate) fn status(status: Status) -> v1::SessionStatus {
+    match status {
+        Status::Queued => v1::SessionStatus::Queued,
+        Status::Running => v1::SessionStatus::Running,
+        Status::Waiting => v1::SessionStatus::Waiting,
+        Status::Suspended => v1::SessionStatus::Suspended,
+        Status::Completed => v1::SessionStatus::Completed,
+        Status::Blocked => v1::SessionStatus::Blocked,
+        Status::Failed => v1::SessionStatus::Failed,
+        Status::Cancelled => v1::SessionStatus::Cancelled,
+        Status::Abandoned => v1::SessionStatus::Abandoned,
+    }
+}
+
+fn checkpoint(view: &SessionView) -> v1::Checkpoint {
+    let (prompt, question) = view.shows();
+    let taken: Vec<&str> = view.answers().collect();
+    let exits = view.machine.node(view.run.node).into_iter().flat_map(|node| &node.exits);
+    let answers = exits.filter_map(|exit| {
+        let Trigger::Answer(key) = &exit.on;
+        taken
+            .contains(&key.as_str())
+            .then(|| v1::AnswerOption { key: key.clone(), effect: effect(exit).into() })
+    });
+    v1::Checkpoint {
+        state: view.at().to_owned(),
+        question: question.unwrap_or_default().to_owned(),
+        prompt: prompt.unwrap_or_default().to_owned(),
+        answers: answers.collect(),
+    }
+}
+
+fn effect(exit: &Exit) -> v1::AnswerEffect {
+    let warns = exit.ops.iter().any(|op| match op {
+        Op::Log(_) => true,
+    });
+    match &exit.to {
+        _ if exit.hold.is_some() => v1::AnswerEffect::NotifyHuman,
+        _ if warns => v1::AnswerEffect::Warn,
+        Target::End(ending) if ending.outcome == Outcome::Blocked => v1::AnswerEffect::Block,
+        Target::End(_) => v1::AnswerEffect::Complete,
+        Target::Node(_) => v1::AnswerEffect::Continue,
+    }
+}
+
+/// Caps and use of a session.
+pub(crate) fn budget(view: &SessionView) -> v1::Budget {
+    let Meters { usd_micros, reserved_micros, tokens, mails } = view.session.meters;
+    let of = |unit| view.machine.budgets.iter().find(|budget: &&Budget| budget.unit == unit);
+    let cap_mails = of(BudgetUnit::Mails).and_then(|budget| match budget.cap {
+        Num::Literal(cap) => Some(cap),
+        Num::Param(_) => None,
+    });
+    v1::Budget {
+        cap_usd: view.usd_cap().map(|cap| Micros(cap).to_string()),
+        used_usd: Micros(usd_micros).to_string(),
+        reserved_usd: Micros(reserved_micros).to_string(),
+        cap_tokens: None,
+        used_tokens: tokens,
+        cap_mails,
+        used_mails: mails,
+    }
+}
+
+/// An open gate, as its session shows it.
+pub(crate) fn open_gate(
+    caller: &Caller,
+    view: &SessionView,
+    gate: switchward_machine::OpenId,
+    row: &GateView,
+) -> Option<v1::OpenGate> {
+    let GateView::Open(open) = row else { return None };
+    let call = open.gate.call.as_ref();
+    Some(v1::OpenGate {
+        name: names::of_gate(caller, view.id, gate),
+        kind: kind(open.gate.kind).into(),
+        state: view.machine.node(open.node).map(|node| node.name.clone()).unwrap_or_default(),
+        capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
+        args_digest: call.map(|call| call.digest.to_string()).unwrap_or_default(),
+        create_time: Some(timestamp(open.at)),
+    })
+}
+
+pub(crate) fn kind(kind: GateKind) -> v1::GateKind {
+    match kind {
+        GateKind::Notify => v1::GateKind::Notify,
+        GateKind::ToolAsk => v1::GateKind::ToolAsk,
+    }
+}

@@ -1,0 +1,175 @@
+//! What every service needs: the cluster, the caller, and the way from a request to a command and back.
+
+use prost::Message;
+use std::sync::Arc;
+use std::time::Duration;
+use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
+use switchward_engine::{
+    Body, Command, Key, Reply, RequestId, Role, Row, Scope, SessionView, View, ViewError, session_view,
+};
+use switchward_machine::{Digest, SessionId, Time};
+use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
+use tonic::Request;
+use tonic::metadata::MetadataMap;
+
+use crate::auth::{Caller, caller};
+use crate::convert::rfc3339;
+use crate::error::{Reason, Refusal};
+use crate::services::{Advances, Revocations};
+
+/// What the services share; cheap to clone.
+#[derive(Clone)]
+pub struct Door {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Option<Arc<ManualClock>>,
+    pub(crate) advances: Arc<Advances>,
+    pub(crate) revocations: Arc<Revocations>,
+}
+
+/// A call: who makes it, and under which trace.
+pub(crate) struct Call<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) caller: Caller,
+    pub(crate) trace: Option<String>,
+}
+
+/// The longest `traceparent` that is kept; the standard's is 55 characters.
+const TRACE_CHARS_MAX: usize = 64;
+
+impl Door {
+    /// The way in to this cluster. A `clock` that is given can be moved by calls.
+    #[must_use]
+    pub fn new(cluster: Cluster, clock: Option<ManualClock>) -> Self {
+        Self { cluster, clock: clock.map(Arc::new), advances: Arc::default(), revocations: Arc::default() }
+    }
+
+    /// Looks at the credential, and refuses a role that may not make the call.
+    pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
+        let caller = caller(&self.cluster, metadata)?.allow(roles)?;
+        let trace = metadata.get("traceparent").and_then(|value| value.to_str().ok());
+        let trace = trace.filter(|trace| trace.len() <= TRACE_CHARS_MAX).map(str::to_owned);
+        Ok(Call { door: self, caller, trace })
+    }
+
+    /// The same, with the request's message.
+    pub(crate) fn open<T>(&self, request: Request<T>, roles: &[Role]) -> Result<(Call<'_>, T), Refusal> {
+        let call = self.call(request.metadata(), roles)?;
+        Ok((call, request.into_inner()))
+    }
+}
+
+/// The request id of a message, with the digest of all that came with it.
+///
+/// # Errors
+/// FIELD_INVALID for one that is too long or holds control characters.
+pub(crate) fn request_id(
+    id: &str,
+    method: &str,
+    message: &impl Message,
+) -> Result<Option<RequestId>, Refusal> {
+    if id.is_empty() {
+        return Ok(None);
+    }
+    if id.chars().count() > REQUEST_ID_CHARS_MAX || id.chars().any(char::is_control) {
+        let problem = format!("must be 1 to {REQUEST_ID_CHARS_MAX} characters without control characters");
+        return Err(Refusal::field("request_id", problem));
+    }
+    let body = Digest::of_parts(&[method.as_bytes(), &message.encode_to_vec()]);
+    Ok(Some(RequestId { id: id.to_owned(), body }))
+}
+
+impl Call<'_> {
+    /// Carries out a command of this caller.
+    pub(crate) async fn execute(
+        &self,
+        scope: Scope,
+        request: Option<RequestId>,
+        expected_sequence: Option<u64>,
+        body: Body,
+    ) -> Result<Reply, Refusal> {
+        let command = Command {
+            tenant: self.caller.tenant,
+            scope,
+            request,
+            expected_sequence,
+            actor: self.caller.actor.clone(),
+            settings: self.caller.settings,
+            trace: self.trace.clone(),
+            body,
+        };
+        self.door.cluster.execute(command).await.map_err(refusal)
+    }
+
+    /// The shard that a session lives in.
+    pub(crate) fn shard(&self, session: SessionId) -> &Shard {
+        self.door.cluster.shard_of(session.bucket())
+    }
+
+    /// The rows of the catalogue, not older than anything that was answered before.
+    pub(crate) async fn catalogue(&self) -> Result<StateView, Refusal> {
+        self.door.cluster.catalogue().read().await.map_err(refusal)
+    }
+
+    /// A session of the caller's tenant.
+    pub(crate) async fn session(&self, id: SessionId, name: &str) -> Result<SessionView, Refusal> {
+        let view = self.shard(id).read().await.map_err(refusal)?;
+        let found = view.steady(|rows| session_view(rows, self.caller.tenant, id)).map_err(unreadable)?;
+        found.ok_or_else(|| Refusal::not_found("session", name))
+    }
+
+    /// A row of the catalogue, picked by its kind.
+    pub(crate) async fn catalogued<T>(
+        &self,
+        key: Key,
+        pick: impl Fn(&Row) -> Option<T>,
+    ) -> Result<Option<T>, Refusal> {
+        let row = self.catalogue().await?.row(&key).map_err(unreadable)?;
+        Ok(row.as_deref().and_then(pick))
+    }
+}
+
+/// A row that cannot be read: the server's own fault.
+pub(crate) fn unreadable(error: ViewError) -> Refusal {
+    tracing::error!(%error, "failed to read a row");
+    Refusal::new(Reason::InternalError, "the server failed to read its state")
+}
+
+const ELECTING_RETRY: Duration = Duration::from_millis(200);
+const OVERLOAD_RETRY: Duration = Duration::from_millis(100);
+
+/// What a caller is told of a failure.
+pub(crate) fn refusal(failure: Failure) -> Refusal {
+    match failure {
+        Failure::Rejected(mut rejection) => {
+            // The engine counts milliseconds; callers are told a time that they can read.
+            for (name, value) in &mut rejection.facts {
+                if *name == "at_ms" {
+                    *name = "time";
+                    *value = value.parse().map(|ms| rfc3339(Time(ms))).unwrap_or_default();
+                }
+            }
+            rejection.into()
+        }
+        Failure::Electing => {
+            Refusal::new(Reason::ShardElecting, failure.to_string()).retry_after(ELECTING_RETRY)
+        }
+        Failure::Overloaded => Refusal::new(Reason::QuotaExceeded, failure.to_string())
+            .quota("shard queue", "commands that wait at one time")
+            .retry_after(OVERLOAD_RETRY),
+        Failure::Draining | Failure::Stopped => {
+            Refusal::new(Reason::Draining, failure.to_string()).retry_after(ELECTING_RETRY)
+        }
+    }
+}
+
+/// The refusal of something that does not exist, under the name that the caller gave it: the same from whatever depth
+/// the refusal comes.
+pub(crate) fn named(refusal: Refusal, kind: &str, name: &str) -> Refusal {
+    if refusal.reason() == Reason::NotFound { Refusal::not_found(kind, name) } else { refusal }
+}
+
+/// A reply of another kind than the command has: a defect of ours.
+pub(crate) fn odd(reply: &Reply) -> Refusal {
+    tracing::error!(?reply, "a command was answered with another kind of reply");
+    Refusal::new(Reason::InternalError, "the server answered itself wrongly")
+}

@@ -1,0 +1,156 @@
+//! Reason codes and the gRPC code of each.
+
+use tonic::Code;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $word:literal => $code:ident,)*) => {
+        /// Why a call is refused: the stable part of an error.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// Every reason.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The word that callers see in `ErrorInfo.reason`.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+
+            /// The gRPC code that goes with it.
+            #[must_use]
+            pub fn code(self) -> Code {
+                match self { $(Self::$name => Code::$code,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The definition has errors; each is a violation.
+    DefinitionInvalid = "DEFINITION_INVALID" => InvalidArgument,
+    /// Data that breaks its schema.
+    SchemaViolation = "SCHEMA_VIOLATION" => InvalidArgument,
+    /// The request id came before, with another request.
+    RequestIdReused = "REQUEST_ID_REUSED" => InvalidArgument,
+    /// Any other malformed request; each field is a violation.
+    FieldInvalid = "FIELD_INVALID" => InvalidArgument,
+    /// No credential, or one that is unknown, expired or revoked: one answer for all.
+    CredentialInvalid = "CREDENTIAL_INVALID" => Unauthenticated,
+    /// Not one of the checkpoint's answers; they are in the metadata `allowed`.
+    AnswerNotAllowed = "ANSWER_NOT_ALLOWED" => FailedPrecondition,
+    /// The process has no such way from here.
+    TransitionIllegal = "TRANSITION_ILLEGAL" => FailedPrecondition,
+    /// The node may not write that.
+    WriteNotDeclared = "WRITE_NOT_DECLARED" => FailedPrecondition,
+    /// The way exists, and its guard does not hold.
+    GuardNotMet = "GUARD_NOT_MET" => FailedPrecondition,
+    /// The result lacks what the node promises.
+    OutputContractMissing = "OUTPUT_CONTRACT_MISSING" => FailedPrecondition,
+    /// The session has ended.
+    SessionTerminal = "SESSION_TERMINAL" => FailedPrecondition,
+    /// A person is asked first.
+    ApprovalPending = "APPROVAL_PENDING" => FailedPrecondition,
+    /// It was decided or reported before; the first decision is in the metadata.
+    AlreadyResolved = "ALREADY_RESOLVED" => FailedPrecondition,
+    /// No retry is left.
+    RetryExhausted = "RETRY_EXHAUSTED" => FailedPrecondition,
+    /// Nothing here takes this call now.
+    StateMismatch = "STATE_MISMATCH" => FailedPrecondition,
+    /// There is no workflow to switch to.
+    NoSuchWorkflow = "NO_SUCH_WORKFLOW" => FailedPrecondition,
+    /// A policy forbids it.
+    PolicyDenied = "POLICY_DENIED" => PermissionDenied,
+    /// Who asked cannot decide.
+    SelfApproval = "SELF_APPROVAL" => PermissionDenied,
+    /// Not one of those who may decide.
+    NotAnApprover = "NOT_AN_APPROVER" => PermissionDenied,
+    /// The tenant is suspended.
+    TenantSuspended = "TENANT_SUSPENDED" => PermissionDenied,
+    /// The key's role may not make this call at all.
+    RoleNotAllowed = "ROLE_NOT_ALLOWED" => PermissionDenied,
+    /// It does not exist in this tenant.
+    NotFound = "NOT_FOUND" => NotFound,
+    /// It exists already.
+    AlreadyExists = "ALREADY_EXISTS" => AlreadyExists,
+    /// A rate limit has no room.
+    RateLimited = "RATE_LIMITED" => ResourceExhausted,
+    /// Money or tokens are used up.
+    BudgetExhausted = "BUDGET_EXHAUSTED" => ResourceExhausted,
+    /// A named maximum is reached.
+    QuotaExceeded = "QUOTA_EXCEEDED" => ResourceExhausted,
+    /// The session has moved since the caller looked.
+    SequenceConflict = "SEQUENCE_CONFLICT" => Aborted,
+    /// The resource has changed since the caller looked.
+    EtagMismatch = "ETAG_MISMATCH" => Aborted,
+    /// The work was given to somebody else.
+    LeaseLost = "LEASE_LOST" => Aborted,
+    /// The shard is choosing a leader.
+    ShardElecting = "SHARD_ELECTING" => Unavailable,
+    /// The server is stopping.
+    Draining = "DRAINING" => Unavailable,
+    /// The bus does not answer.
+    StreamBackendDown = "STREAM_BACKEND_DOWN" => Unavailable,
+    /// The call's time ran out; it may have been done.
+    DeadlineExceeded = "DEADLINE_EXCEEDED" => DeadlineExceeded,
+    /// This server has no such method, or not this way of calling it.
+    Unimplemented = "UNIMPLEMENTED" => Unimplemented,
+    /// The server's own fault.
+    InternalError = "INTERNAL_ERROR" => Internal,
+}
+
+impl Reason {
+    /// The reason with this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.word() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_what_error_info_wants() {
+        for reason in Reason::ALL {
+            let word = reason.word();
+            assert!(word.len() <= 63, "{word} is too long");
+            assert!(word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'), "{word}");
+            assert_eq!(Reason::from_word(word), Some(*reason));
+        }
+        assert_eq!(Reason::from_word("NO_SUCH_REASON"), None);
+    }
+
+    #[test]
+    fn the_table_is_the_one_that_is_published() {
+        let readme = include_str!("../../../../proto/README.md");
+        let (_, after) = readme.split_once("## Errors").unwrap();
+        let (table, _) = after.split_once("## Roles").unwrap();
+        let published: Vec<(String, &str)> = table
+            .lines()
+            .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "))
+            .flat_map(|(code, reasons)| reasons.split(' ').map(move |word| (code.to_owned(), word)))
+            .filter(|(_, word)| Reason::from_word(word).is_some())
+            .collect();
+        let ours: Vec<(String, &str)> =
+            Reason::ALL.iter().map(|reason| (code_word(reason.code()), reason.word())).collect();
+        assert_eq!(published.len(), ours.len());
+        for row in ours {
+            assert!(published.contains(&row), "{row:?} is not in proto/README.md");
+        }
+    }
+
+    /// `FailedPrecondition` as `FAILED_PRECONDITION`.
+    fn code_word(code: Code) -> String {
+        let mut word = String::new();
+        for letter in format!("{code:?}").chars() {
+            if letter.is_ascii_uppercase() && !word.is_empty() {
+                word.push('_');
+            }
+            word.push(letter.to_ascii_uppercase());
+        }
+        word
+    }
+}

@@ -1,0 +1,183 @@
+//! What stands before every gRPC service: headers and messages within limits, whole frames, deadlines kept, and every
+//! error with its details.
+//!
+//! tonic answers a cut-off frame or a missing message with `INTERNAL` and knows no deadlines outside its own server.
+//! Here a malformed request never gets as far as tonic.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use futures::future::BoxFuture;
+use http::{HeaderMap, Request, Response};
+use tonic::Status;
+use tower::{Layer, Service};
+
+use crate::body;
+use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
+use crate::error::{Reason, Refusal};
+use crate::limits::HEADERS_BYTES_MAX;
+
+const GRPC_STATUS: &str = "grpc-status";
+const GRPC_TIMEOUT: &str = "grpc-timeout";
+const GRPC_ENCODING: &str = "grpc-encoding";
+/// Digits that the gRPC specification allows in a time-out.
+const TIMEOUT_DIGITS_MAX: usize = 8;
+
+/// Puts a [`Guard`] before a service.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct GuardLayer;
+
+impl<S> Layer<S> for GuardLayer {
+    type Service = Guard<S>;
+
+    fn layer(&self, inner: S) -> Guard<S> {
+        Guard { inner }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard<S> {
+    inner: S,
+}
+
+impl<S, B> Service<Request<B>> for Guard<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The service that was polled ready is the one that must be called.
+        let ready = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, ready);
+        let request = request.map(Body::new);
+        Box::pin(async move { Ok(answer(inner, request).await.unwrap_or_else(refused)) })
+    }
+}
+
+async fn answer<S>(mut inner: S, request: Request<Body>) -> Result<Response<Body>, Refusal>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    check_headers(request.headers())?;
+    let deadline = deadline(request.headers())?;
+    let work = async {
+        let request = if method_at(request.uri().path()).is_some() { whole(request).await? } else { request };
+        let Ok(response) = inner.call(request).await;
+        Ok(dressed(response))
+    };
+    match deadline {
+        None => work.await,
+        // A stream is let go on: the time-out is over once its headers are sent.
+        Some(left) => tokio::time::timeout(left, work).await.unwrap_or_else(|_| {
+            let message =
+                format!("the deadline of {} ms has passed; the call may have been done", left.as_millis());
+            Err(Refusal::new(Reason::DeadlineExceeded, message))
+        }),
+    }
+}
+
+/// Names and values together, as the limit counts them.
+fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes <= HEADERS_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the request's headers are larger than {HEADERS_BYTES_MAX} bytes");
+    Err(Refusal::new(Reason::QuotaExceeded, message.clone())
+        .meta("limit_bytes", HEADERS_BYTES_MAX)
+        .quota("headers", message))
+}
+
+/// The request with its body read and checked: one whole frame.
+async fn whole(request: Request<Body>) -> Result<Request<Body>, Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(body, FRAME_HEADER_BYTES).await?;
+    let message = unframe(&bytes)?;
+    let encoding = parts.headers.get(GRPC_ENCODING).map(http::HeaderValue::as_bytes);
+    if message.compressed && matches!(encoding, None | Some(b"identity")) {
+        return Err(Refusal::field(GRPC_ENCODING, "the message is compressed and nothing says how"));
+    }
+    Ok(Request::from_parts(parts, Body::from(bytes)))
+}
+
+/// How long the call may take: `grpc-timeout`, up to eight digits and a unit.
+fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
+    let Some(value) = headers.get(GRPC_TIMEOUT) else { return Ok(None) };
+    let bad = || Refusal::field(GRPC_TIMEOUT, "must be one to eight digits and one of H, M, S, m, u, n");
+    let text = value.to_str().map_err(|_| bad())?;
+    let digits = text.len().saturating_sub(1);
+    if !(1..=TIMEOUT_DIGITS_MAX).contains(&digits)
+        || !text.bytes().take(digits).all(|byte| byte.is_ascii_digit())
+    {
+        return Err(bad());
+    }
+    let amount: u64 = text[..digits].parse().map_err(|_| bad())?;
+    let duration = match &text[digits..] {
+        "H" => Duration::from_secs(amount * 3_600),
+        "M" => Duration::from_secs(amount * 60),
+        "S" => Duration::from_secs(amount),
+        "m" => Duration::from_millis(amount),
+        "u" => Duration::from_micros(amount),
+        "n" => Duration::from_nanos(amount),
+        _ => return Err(bad()),
+    };
+    Ok(Some(duration))
+}
+
+/// Adds details to an error that a layer below gave in words alone.
+fn dressed(response: Response<Body>) -> Response<Body> {
+    if !response.headers().contains_key(GRPC_STATUS) {
+        return response;
+    }
+    let Some(status) =
+        Status::from_header_map(response.headers()).filter(|status| status.details().is_empty())
+    else {
+        return response;
+    };
+    match Refusal::dressing(&status) {
+        Some(refusal) => {
+            let mut better = Status::from(refusal);
+            *better.metadata_mut() = status.metadata().clone();
+            better.into_http()
+        }
+        None => response,
+    }
+}
+
+fn refused(refusal: Refusal) -> Response<Body> {
+    Status::from(refusal).into_http()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_the_specification_says() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(GRPC_TIMEOUT, text.parse().unwrap());
+            deadline(&headers)
+        };
+        assert_eq!(read("1H").unwrap(), Some(Duration::from_secs(3_600)));
+        assert_eq!(read("99999999m").unwrap(), Some(Duration::from_millis(99_999_999)));
+        assert_eq!(read("0n").unwrap(), Some(Duration::ZERO));
+        assert_eq!(deadline(&HeaderMap::new()).unwrap(), None);
+        for bad in ["", "m", "1", "1 m", "-1m", "+1m", "1x", "123456789m", "1.5S", "1mm"] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+}

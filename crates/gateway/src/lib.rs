@@ -1,0 +1,26 @@
+//! Everything that comes in: one port that speaks gRPC, gRPC-Web and JSON.
+//!
+//! A request passes, from outside to inside: the transport ([`serve`]), the choice of protocol ([`transcode`], which
+//! turns JSON into gRPC), gRPC-Web, the guard (sizes, frames, deadlines), and a service. What a service refuses, it
+//! refuses with a [`Refusal`]; every way in shows the same reason.
+//!
+//! This crate must never know: how state is stored or replicated, what is sent out.
+
+pub mod auth;
+mod body;
+mod calls;
+mod convert;
+mod door;
+mod error;
+mod guard;
+pub mod limits;
+mod names;
+mod pages;
+pub mod routes;
+pub mod serve;
+pub mod services;
+mod trace;
+pub mod transcode;
+
+pub use door::Door;
+pub use error::{DOMAIN, Reason, Refusal};

@@ -1,0 +1,45 @@
+//! Named maxima of what comes in and of what is answered. Units are in the names.
+
+/// One request or reply message.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How much of a body that is refused for its size is still read, so that the caller gets to read the answer.
+pub const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long a request may take to arrive.
+pub const BODY_READ_MS_MAX: u64 = 30_000;
+/// A request's headers, names and values together. Beyond it the call is refused.
+pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
+/// What the transport accepts of headers at all. Above [`HEADERS_BYTES_MAX`], so that there is somebody to refuse the
+/// call in words.
+pub const TRANSPORT_HEADERS_BYTES_MAX: u32 = 64 * 1024;
+/// Headers of one HTTP/1.1 request.
+pub const HTTP1_HEADERS_MAX: usize = 100;
+/// Nesting of a JSON request. One level of a `google.protobuf.Struct` is three of protobuf, which stops at 100.
+pub const JSON_DEPTH_MAX: usize = 32;
+
+/// Field violations in one error.
+pub const VIOLATIONS_MAX: usize = 50;
+/// One text of an error's details, such as the field or the description of a violation.
+pub const DETAIL_TEXT_BYTES_MAX: usize = 512;
+/// An error's message.
+pub const STATUS_MESSAGE_BYTES_MAX: usize = 512;
+/// An error's details before base64. Clients of the C core refuse trailers from 8 KiB on.
+pub const STATUS_DETAILS_BYTES_MAX: usize = 4_500;
+/// The value of one metadata entry of an error.
+pub const META_VALUE_BYTES_MAX: usize = 1_024;
+
+/// Connections at one time. Beyond it they wait to be accepted.
+pub const CONNECTIONS_MAX: usize = 10_000;
+/// Calls at one time on one HTTP/2 connection. Beyond it the client waits.
+pub const STREAMS_MAX: u32 = 1_024;
+/// HTTP/2 flow control: bytes that one call may send ahead.
+pub const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// HTTP/2 flow control: bytes that one connection may send ahead.
+pub const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// How often an HTTP/2 connection is asked for a sign of life.
+pub const KEEPALIVE_INTERVAL_MS: u64 = 60_000;
+/// How long it may take to give one.
+pub const KEEPALIVE_TIMEOUT_MS: u64 = 20_000;
+/// How long a TLS handshake, and the headers of an HTTP/1.1 request, may take.
+pub const HANDSHAKE_MS_MAX: u64 = 10_000;
+/// How long open calls may go on after the server was told to stop.
+pub const DRAIN_MS_MAX: u64 = 15_000;

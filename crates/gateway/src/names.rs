@@ -1,0 +1,141 @@
+//! Resource names: `tenants/{t}/sessions/{s}` and the like, where `-` stands for the credential's tenant and a short
+//! id alone is good enough. A name of another tenant is answered like one that never existed.
+
+use switchward_machine::{OpenId, SessionId};
+
+use crate::auth::Caller;
+use crate::error::Refusal;
+
+/// Longest name that is looked at, bytes.
+const NAME_BYTES_MAX: usize = 512;
+
+/// The ids inside a name: `tenants/t/definitions/d/versions/3` with `["definitions", "versions"]` gives `[d, 3]`.
+fn ids<'a>(
+    caller: &Caller,
+    kind: &str,
+    field: &str,
+    name: &'a str,
+    collections: &[&str],
+) -> Result<Vec<&'a str>, Refusal> {
+    if name.is_empty() {
+        return Err(Refusal::field(field, "is required"));
+    }
+    if name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err(Refusal::field(field, format!("is no name of a {kind}")));
+    }
+    let parts: Vec<&str> = name.split('/').collect();
+    let wanted = parts.len() == 2 + 2 * collections.len() && parts[0] == "tenants";
+    let rest = match (wanted, parts.len()) {
+        (true, _) if parts[1] == "-" || parts[1] == caller.tenant_name => &parts[2..],
+        (true, _) => return Err(Refusal::not_found(kind, name)),
+        (false, 1) if collections.len() == 1 => return Ok(parts),
+        (false, count) if count == 2 * collections.len() => &parts[..],
+        // A short id of the first collection, and the rest in full: `deploy-gate/versions/3`.
+        (false, count) if count == 2 * collections.len() - 1 && count > 1 => {
+            let named = parts[1..].iter().step_by(2).zip(&collections[1..]).all(|(part, of)| part == of);
+            let shape = || shape(kind, field, collections);
+            return if named { Ok(parts.iter().step_by(2).copied().collect()) } else { Err(shape()) };
+        }
+        (false, _) => return Err(shape(kind, field, collections)),
+    };
+    let named = rest.iter().step_by(2).zip(collections).all(|(part, of)| part == of);
+    let found: Vec<&str> = rest.iter().skip(1).step_by(2).copied().collect();
+    if !named || found.iter().any(|id| id.is_empty()) {
+        return Err(shape(kind, field, collections));
+    }
+    Ok(found)
+}
+
+fn shape(kind: &str, field: &str, collections: &[&str]) -> Refusal {
+    let path: Vec<String> = collections.iter().map(|of| format!("{of}/{{id}}")).collect();
+    Refusal::field(field, format!("is no name of a {kind}; write tenants/-/{}", path.join("/")))
+}
+
+/// The parent of a list: the credential's tenant, whatever way it is written.
+pub(crate) fn parent(caller: &Caller, field: &str, name: &str) -> Result<(), Refusal> {
+    let tenant = name.strip_prefix("tenants/").unwrap_or(name);
+    if name.is_empty() || tenant == "-" || tenant == caller.tenant_name {
+        return Ok(());
+    }
+    if tenant.contains('/') || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err(Refusal::field(field, "is no name of a tenant; write tenants/-"));
+    }
+    Err(Refusal::not_found("tenant", name))
+}
+
+/// The session of a name: its id, or the caller's own key for it.
+pub(crate) fn session(caller: &Caller, field: &str, name: &str) -> Result<SessionId, Refusal> {
+    let id = ids(caller, "session", field, name, &["sessions"])?[0];
+    Ok(id.parse().unwrap_or_else(|_| SessionId::from_key(caller.tenant, id)))
+}
+
+/// The definition of a name.
+pub(crate) fn definition<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
+    Ok(ids(caller, "definition", field, name, &["definitions"])?[0])
+}
+
+/// Which version of a definition is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The one of this number.
+    Number(u32),
+    /// The one that new sessions use.
+    Active,
+    /// The newest.
+    Latest,
+}
+
+/// The definition of a version's name, and which of its versions is meant.
+pub(crate) fn version<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<(&'a str, Which), Refusal> {
+    let found = ids(caller, "version", field, name, &["definitions", "versions"])?;
+    let which = match found[1] {
+        "active" => Which::Active,
+        "latest" => Which::Latest,
+        number => Which::Number(number.parse().map_err(|_| Refusal::not_found("version", name))?),
+    };
+    Ok((found[0], which))
+}
+
+const GATE_PREFIX: &str = "gat_";
+
+/// The session and the number of a gate's name.
+pub(crate) fn gate(caller: &Caller, field: &str, name: &str) -> Result<(SessionId, OpenId), Refusal> {
+    let id = ids(caller, "gate", field, name, &["gates"])?[0];
+    let split = || {
+        let (session, number) = id.strip_prefix(GATE_PREFIX)?.split_once('_')?;
+        Some((format!("ses_{session}").parse().ok()?, OpenId(number.parse().ok()?)))
+    };
+    split().ok_or_else(|| Refusal::not_found("gate", name))
+}
+
+/// The id of an API key's name.
+pub(crate) fn api_key<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
+    Ok(ids(caller, "API key", field, name, &["keys"])?[0])
+}
+
+/// How a session is named in answers.
+pub(crate) fn of_session(caller: &Caller, id: SessionId) -> String {
+    format!("tenants/{}/sessions/{id}", caller.tenant_name)
+}
+
+/// How a gate is named in answers.
+pub(crate) fn of_gate(caller: &Caller, session: SessionId, gate: OpenId) -> String {
+    let session = session.to_string();
+    let short = session.strip_prefix("ses_").unwrap_or(&session);
+    format!("tenants/{}/gates/{GATE_PREFIX}{short}_{}", caller.tenant_name, gate.0)
+}
+
+/// How a definition is named in answers.
+pub(crate) fn of_definition(caller: &Caller, name: &str) -> String {
+    format!("tenants/{}/definitions/{name}", caller.tenant_name)
+}
+
+/// How a version is named in answers.
+pub(crate) fn of_version(caller: &Caller, name: &str, number: u32) -> String {
+    format!("tenants/{}/definitions/{name}/versions/{number}", caller.tenant_name)
+}
+
+/// How an API key is named in answers.
+pub(crate) fn of_api_key(caller: &Caller, id: &str) -> String {
+    format!("tenants/{}/keys/{id}", caller.tenant_name)
+}

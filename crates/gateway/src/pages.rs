@@ -1,0 +1,217 @@
+//! Pages of a list: how many, and where the next one begins.
+
+use prost::Message;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use switchward_engine::{Key, Row, View};
+use switchward_machine::Digest;
+use switchward_shard::StateView;
+
+use crate::door::unreadable;
+use crate::error::Refusal;
+
+/// Entries of a page where the caller does not say.
+const PAGE_DEFAULT: usize = 50;
+/// Entries of a page at most.
+const PAGE_MAX: usize = 1_000;
+/// Bytes of a page; beyond it the page is shorter. Well below what clients take as one message.
+const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Entries that one call looks at; beyond it the page is shorter, and its token goes on from there.
+pub(crate) const LOOKED_AT_MAX: usize = 20_000;
+/// Bytes of a token that stand for what is listed and for the place in it.
+const MARK_BYTES: usize = 8;
+
+/// One shard's part of a page.
+pub(crate) struct Part<T> {
+    /// Entries under their places in the list, one more than the page takes where there are so many.
+    found: Vec<(Vec<u8>, T)>,
+    /// Where looking was broken off, when it was.
+    broken_off: Option<Vec<u8>>,
+}
+
+/// One page, as it was asked for.
+pub(crate) struct Page {
+    pub(crate) size: usize,
+    /// The entry that the page before ended with; its bytes after the list's own prefix.
+    pub(crate) after: Option<Vec<u8>>,
+    list: Digest,
+}
+
+impl Page {
+    /// Reads `page_size` and `page_token`; `list` names what is listed, filter and tenant included, so that a token
+    /// is good for its own list only.
+    pub(crate) fn read(size: u32, token: &str, list: &[&str]) -> Result<Self, Refusal> {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size > PAGE_MAX {
+            return Err(Refusal::field("page_size", format!("must be at most {PAGE_MAX}")));
+        }
+        let parts: Vec<&[u8]> = list.iter().map(|part| part.as_bytes()).collect();
+        let list = Digest::of_parts(&parts);
+        let bad = || Refusal::field("page_token", "is no token of this list");
+        let after = match token {
+            "" => None,
+            token => {
+                let bytes = unhex(token).ok_or_else(bad)?;
+                let (found, after) = bytes.split_at_checked(MARK_BYTES).ok_or_else(bad)?;
+                if found != mark(list, after) {
+                    return Err(bad());
+                }
+                Some(after.to_vec())
+            }
+        };
+        let size = if size == 0 { PAGE_DEFAULT } else { size };
+        Ok(Self { size, after, list })
+    }
+
+    /// The page of entries that stand under their places in the list, in whatever order they were found, and the
+    /// token of the next page.
+    pub(crate) fn cut<T: Message>(&self, mut found: Vec<(Vec<u8>, T)>) -> (Vec<T>, String) {
+        found.retain(|(place, _)| self.after.as_ref().is_none_or(|after| place > after));
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut bytes = 0;
+        let within = found.iter().take(self.size).take_while(|(_, entry)| {
+            bytes += entry.encoded_len();
+            bytes <= PAGE_BYTES_MAX
+        });
+        // An entry that is too large for any page is one alone.
+        let count = within.count().max(1);
+        let more = found.len() > count;
+        found.truncate(count);
+        let last = found.last().filter(|_| more).map(|(place, _)| self.token(place));
+        (found.into_iter().map(|(_, entry)| entry).collect(), last.unwrap_or_default())
+    }
+
+    /// One shard's part of a list that is kept as an index.
+    pub(crate) fn part<T: Message>(
+        &self,
+        view: &StateView,
+        prefix: &[u8],
+        mut pick: impl FnMut(&Key) -> Result<Option<T>, Refusal>,
+    ) -> Result<Part<T>, Refusal> {
+        let mut part = Part { found: Vec::new(), broken_off: None };
+        let mut after = self.after.as_ref().map(|after| [prefix, after].concat());
+        let (mut looked, mut bytes) = (0, 0);
+        while part.found.len() <= self.size {
+            // Entries are picked after the look at the index, because picking looks at rows.
+            let mut entries = Vec::new();
+            let read = view.scan(prefix, after.as_deref(), &mut |key, _| {
+                entries.push(key.clone());
+                if entries.len() <= self.size { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            read.map_err(unreadable)?;
+            let Some(last) = entries.last() else { return Ok(part) };
+            after = Some(last.as_bytes().to_vec());
+            looked += entries.len();
+            for entry in &entries {
+                let Some(picked) = pick(entry)? else { continue };
+                bytes += picked.encoded_len();
+                let place = entry.as_bytes()[prefix.len()..].to_vec();
+                if bytes > PAGE_BYTES_MAX {
+                    part.broken_off = Some(place.clone());
+                }
+                part.found.push((place, picked));
+                if part.broken_off.is_some() {
+                    return Ok(part);
+                }
+            }
+            if looked >= LOOKED_AT_MAX {
+                part.broken_off = after.map(|after| after[prefix.len()..].to_vec());
+                return Ok(part);
+            }
+        }
+        Ok(part)
+    }
+
+    /// The page that all shards' parts make together, and the token of the next page.
+    pub(crate) fn merge<T: Message>(&self, parts: Vec<Part<T>>) -> (Vec<T>, String) {
+        let mut found = Vec::new();
+        let mut cut: Option<Vec<u8>> = None;
+        for part in parts {
+            found.extend(part.found);
+            cut = match (cut, part.broken_off) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        let Some(cut) = cut else { return self.cut(found) };
+        // No entry beyond the place where one shard's part was broken off may be shown before that part goes on.
+        found.retain(|(place, _)| *place <= cut);
+        let (entries, token) = self.cut(found);
+        let token = if token.is_empty() { self.token(&cut) } else { token };
+        (entries, token)
+    }
+
+    /// The token of the page after an entry.
+    pub(crate) fn token(&self, last: &[u8]) -> String {
+        mark(self.list, last).iter().chain(last).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The rows of one prefix, and the token of the next page.
+    pub(crate) fn rows<T>(
+        &self,
+        view: &StateView,
+        prefix: &[u8],
+        mut pick: impl FnMut(&Key, &Arc<Row>) -> Option<T>,
+    ) -> Result<(Vec<T>, String), Refusal> {
+        let after = self.after.as_ref().map(|after| [prefix, after].concat());
+        let (mut found, mut looked, mut last) = (Vec::new(), 0, Vec::new());
+        let mut more = false;
+        let read = view.scan(prefix, after.as_deref(), &mut |key, row| {
+            if found.len() == self.size || looked == LOOKED_AT_MAX {
+                more = true;
+                return ControlFlow::Break(());
+            }
+            looked += 1;
+            found.extend(pick(key, row));
+            last = key.as_bytes()[prefix.len()..].to_vec();
+            ControlFlow::Continue(())
+        });
+        read.map_err(unreadable)?;
+        let token = if more { self.token(&last) } else { String::new() };
+        Ok((found, token))
+    }
+}
+
+/// What ties a place to its list, so that neither is any good with another.
+fn mark(list: Digest, place: &[u8]) -> [u8; MARK_BYTES] {
+    let mut mark = [0u8; MARK_BYTES];
+    mark.copy_from_slice(&Digest::of_parts(&[&list.0, place]).0[..MARK_BYTES]);
+    mark
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if text.len() > 1024 || !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+}
+
+/// A filter: `name="value"` terms joined by ` AND `.
+pub(crate) fn filter(text: &str) -> Result<Vec<(String, String)>, Refusal> {
+    let mut terms = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let bad = || Refusal::field("filter", "is made of terms like status=\"waiting\", joined by AND");
+        let (name, after) = rest.split_once('=').ok_or_else(bad)?;
+        let (value, after) =
+            after.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"')).ok_or_else(bad)?;
+        terms.push((name.trim().to_owned(), value.to_owned()));
+        rest = after.trim();
+        if !rest.is_empty() {
+            rest = rest
+                .strip_prefix("AND")
+                .filter(|rest| rest.starts_with(char::is_whitespace))
+                .ok_or_else(bad)?
+                .trim();
+            if rest.is_empty() {
+                return Err(bad());
+            }
+        }
+    }
+    Ok(terms)
+}
+
+/// The refusal of a filter's word that the list does not know.
+pub(crate) fn unknown_term(name: &str, known: &str) -> Refusal {
+    Refusal::field("filter", format!("does not know {name}; it knows {known}"))
+}

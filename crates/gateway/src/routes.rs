@@ -1,0 +1,128 @@
+//! What stands behind the one port: the gRPC services with health and reflection, JSON and gRPC-Web over the same
+//! services, and the plain pages.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use http::{Request, Response, StatusCode};
+use tonic::server::NamedService;
+use tonic::service::{Routes, RoutesBuilder};
+use tonic_health::ServingStatus;
+use tonic_health::server::{HealthReporter, health_reporter};
+use tonic_web::GrpcWebLayer;
+use tower::{Service, ServiceBuilder};
+
+use crate::guard::GuardLayer;
+use crate::trace::TraceLayer;
+use crate::transcode::TranscodeLayer;
+
+/// The health service's name for "the process lives". It stays so while leaders change and the server drains.
+const LIVENESS: &str = "liveness";
+/// The health service's name for "calls can be routed".
+const READINESS: &str = "readiness";
+/// The health service's name for the server as a whole.
+const WHOLE: &str = "";
+
+/// The gRPC services of the port.
+///
+/// Messages are limited by the guard before them, so a service needs no limits of its own.
+#[derive(Debug)]
+pub struct Services {
+    routes: RoutesBuilder,
+}
+
+impl Services {
+    /// No services but health and reflection, and the handle that says how they are. They begin as not ready.
+    pub async fn new() -> (Self, Health) {
+        let (reporter, health_service) = health_reporter();
+        // Most clients of reflection in other languages still ask by the older name.
+        let reflection = reflected().build_v1().expect("the embedded descriptors are valid");
+        let older = reflected().build_v1alpha().expect("the embedded descriptors are valid");
+        let mut routes = Routes::builder();
+        routes.add_service(health_service).add_service(reflection).add_service(older);
+        let health = Health { reporter, ready: Arc::new(AtomicBool::new(false)) };
+        health.reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
+        health.set_ready(false).await;
+        (Self { routes }, health)
+    }
+
+    /// With one more service, as `SessionServiceServer::new(...)` makes it.
+    #[must_use]
+    pub fn with<S>(mut self, service: S) -> Self
+    where
+        S: Service<Request<tonic::body::Body>, Error = Infallible>
+            + NamedService
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Response: IntoResponse,
+        S::Future: Send + 'static,
+    {
+        self.routes.add_service(service);
+        self
+    }
+
+    /// The services as a router, to which layers such as authentication are added before [`one_port`].
+    pub fn into_router(self) -> Router {
+        self.routes.routes().prepare().into_axum_router()
+    }
+}
+
+fn reflected() -> tonic_reflection::server::Builder<'static> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(switchward_api::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
+}
+
+/// The whole port: `pages` at their own paths, and at every other path the services by gRPC, gRPC-Web and JSON.
+pub fn one_port(services: Router, pages: Router) -> Router {
+    let calls = ServiceBuilder::new()
+        .layer(TraceLayer)
+        .layer(TranscodeLayer)
+        .map_response(|response: Response<tonic::body::Body>| response.map(Body::new))
+        .layer(GrpcWebLayer::new())
+        .layer(GuardLayer)
+        .service(services);
+    pages.fallback_service(calls)
+}
+
+/// How the server is, for load balancers and people. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Health {
+    reporter: HealthReporter,
+    ready: Arc<AtomicBool>,
+}
+
+impl Health {
+    /// Says whether calls can be routed. Told to everybody who watches the health service.
+    pub async fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::Release);
+        let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
+        let services = switchward_api::descriptor_pool().services();
+        for service in services {
+            self.reporter.set_service_status(service.full_name(), status).await;
+        }
+        self.reporter.set_service_status(READINESS, status).await;
+        self.reporter.set_service_status(WHOLE, status).await;
+    }
+
+    /// `/healthz`: 200 as long as the process lives. `/readyz`: 200 while calls can be routed, 503 otherwise.
+    pub fn pages(&self) -> Router {
+        let ready = Arc::clone(&self.ready);
+        let readyz = move || async move {
+            if ready.load(Ordering::Acquire) {
+                (StatusCode::OK, "ready\n")
+            } else {
+                (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+            }
+        };
+        Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(readyz))
+    }
+}

@@ -1,0 +1,154 @@
+//! The transport: connections accepted on one listener, HTTP/1.1 and HTTP/2 told apart by their first bytes, with or
+//! without TLS, and drained at the end.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::limits::{
+    CONNECTION_WINDOW_BYTES, CONNECTIONS_MAX, DRAIN_MS_MAX, HANDSHAKE_MS_MAX, HTTP1_HEADERS_MAX,
+    KEEPALIVE_INTERVAL_MS, KEEPALIVE_TIMEOUT_MS, STREAM_WINDOW_BYTES, STREAMS_MAX,
+    TRANSPORT_HEADERS_BYTES_MAX,
+};
+
+/// How long to wait after a failed accept: the usual cause is that the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves `app` on `listener` until `stop` is done; then no connection is accepted any more, open calls have
+/// [`DRAIN_MS_MAX`] to finish, and what is left is cut off.
+///
+/// `tls` must offer `h2` and `http/1.1` by ALPN.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    app: Router,
+    stop: impl Future<Output = ()>,
+) {
+    let (stopping, stopped) = watch::channel(false);
+    let connections = accept_until(&listener, tls, &app, &stopped, stop).await;
+    drop(listener);
+    stopping.send_replace(true);
+    drain(connections).await;
+}
+
+async fn accept_until(
+    listener: &TcpListener,
+    tls: Option<TlsAcceptor>,
+    app: &Router,
+    stopped: &watch::Receiver<bool>,
+    stop: impl Future<Output = ()>,
+) -> JoinSet<()> {
+    let mut stop = std::pin::pin!(stop);
+    let mut connections = JoinSet::new();
+    // When all permits are taken the backlog of the listener fills, and new callers wait or are refused by the kernel.
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        // Each branch may be dropped and begun anew: no connection is lost between accepting it and spawning.
+        let accepted = tokio::select! {
+            () = &mut stop => return connections,
+            Some(_) = connections.join_next() => continue,
+            accepted = accept(listener, &room) => accepted,
+        };
+        let Some((stream, permit)) = accepted else { continue };
+        let (tls, app, stopped) = (tls.clone(), app.clone(), stopped.clone());
+        connections.spawn(async move {
+            connection(stream, tls, app, stopped).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, permit)),
+        Err(error) => {
+            tracing::warn!(%error, "failed to accept a connection");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+async fn drain(mut connections: JoinSet<()>) {
+    let all_done = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(Duration::from_millis(DRAIN_MS_MAX), all_done).await.is_err() {
+        tracing::warn!(open = connections.len(), "connections did not finish in time and are cut off");
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    app: Router,
+    stopped: watch::Receiver<bool>,
+) {
+    // Small replies must not wait for company. A socket that refuses is still good enough to serve.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "failed to set TCP_NODELAY");
+    }
+    let Some(acceptor) = tls else { return speak(stream, app, stopped).await };
+    let handshake = tokio::time::timeout(Duration::from_millis(HANDSHAKE_MS_MAX), acceptor.accept(stream));
+    match handshake.await {
+        Ok(Ok(stream)) => speak(stream, app, stopped).await,
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake took too long"),
+    }
+}
+
+/// Serves one connection to its end, finishing its open calls when the server stops.
+async fn speak<I>(io: I, app: Router, mut stopped: watch::Receiver<bool>)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let builder = http();
+    let connection = builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(app));
+    let mut connection = std::pin::pin!(connection);
+    // Either the server stops or the sender is gone, which is the same.
+    let stop = async { stopped.wait_for(|stopped| *stopped).await.is_ok() };
+    // The connection is only borrowed by its branch, and goes on below where the other one was first.
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stop => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended with an error");
+    }
+}
+
+fn http() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    let headers_max = usize::try_from(TRANSPORT_HEADERS_BYTES_MAX).unwrap_or(usize::MAX);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HANDSHAKE_MS_MAX))
+        .max_headers(HTTP1_HEADERS_MAX)
+        .max_buf_size(headers_max);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_millis(KEEPALIVE_INTERVAL_MS))
+        .keep_alive_timeout(Duration::from_millis(KEEPALIVE_TIMEOUT_MS))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(TRANSPORT_HEADERS_BYTES_MAX);
+    builder
+}

@@ -1,0 +1,160 @@
+//! ApiKeyService.
+
+use std::ops::ControlFlow;
+use switchward_api::v1;
+use switchward_api::v1::api_key_service_server::ApiKeyService;
+use switchward_engine::{ApiKey, Body, CreateKey, Key, Kind, Reply, RevokeKey, Role, Row, Scope, View};
+use switchward_machine::TenantId;
+use tonic::{Request, Response, Status};
+
+use super::tenants::check_display_text;
+use crate::auth::{Caller, NewKey, key_of, roles};
+use crate::convert::{known, time, timestamp};
+use crate::door::{Call, Door, named, odd, request_id, unreadable};
+use crate::error::{Reason, Refusal};
+use crate::names;
+use crate::pages::Page;
+
+type Answered<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl ApiKeyService for Door {
+    async fn create_api_key(
+        &self,
+        request: Request<v1::CreateApiKeyRequest>,
+    ) -> Answered<v1::CreateApiKeyResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let request = request_id(&message.request_id, "CreateApiKey", &message)?;
+        let role = role(known("role", message.role)?)?;
+        check_display_text("display_name", &message.display_name)?;
+        check_display_text("subject", &message.subject)?;
+        let expires = message.expire_time.map(|at| time("expire_time", at)).transpose()?;
+        let key = NewKey::draw();
+        let subject = if message.subject.is_empty() { key.id.clone() } else { message.subject };
+        let body = CreateKey {
+            id: key.id.clone(),
+            tenant_name: call.caller.tenant_name.clone(),
+            hash: key.hash,
+            role,
+            subject,
+            display_name: message.display_name,
+            expires,
+        };
+        let reply = call.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
+        let Reply::Key(id) = reply else { return Err(odd(&reply).into()) };
+        let row = key_of(&self.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
+        // A repeated request finds the key that it made; its secret is kept nowhere.
+        let secret = if id == key.id { key.secret } else { String::new() };
+        Ok(Response::new(v1::CreateApiKeyResponse { api_key: Some(of_key(&call.caller, &row)), secret }))
+    }
+
+    async fn list_api_keys(
+        &self,
+        request: Request<v1::ListApiKeysRequest>,
+    ) -> Answered<v1::ListApiKeysResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let list = ["api keys", call.caller.tenant_name.as_str()];
+        let page = Page::read(message.page_size, &message.page_token, &list)?;
+        let keys = keys(&call).await?.into_iter().map(|key| {
+            let newest = (u64::MAX - key.created.0).to_be_bytes();
+            ([&newest, key.id.as_bytes()].concat(), of_key(&call.caller, &key))
+        });
+        let (api_keys, next_page_token) = page.cut(keys.collect());
+        Ok(Response::new(v1::ListApiKeysResponse { api_keys, next_page_token }))
+    }
+
+    async fn revoke_api_key(
+        &self,
+        request: Request<v1::RevokeApiKeyRequest>,
+    ) -> Answered<v1::RevokeApiKeyResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "RevokeApiKey", &message)?;
+        let id = names::api_key(&call.caller, "name", &message.name)?;
+        // One at a time, so that two admins cannot revoke each other.
+        let turn = self.revocations.turn.lock().await;
+        check_not_last(&call, id).await?;
+        let body = Body::RevokeKey(RevokeKey { id: id.to_owned() });
+        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        drop(turn);
+        reply.map_err(|refusal| named(refusal, "API key", &message.name))?;
+        self.revocations.told.send_replace(());
+        let row = key_of(&self.cluster, id).ok_or_else(|| Refusal::not_found("API key", &message.name))?;
+        Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(of_key(&call.caller, &row)) }))
+    }
+}
+
+/// What revoking a key needs beside the catalogue.
+#[derive(Debug)]
+pub(crate) struct Revocations {
+    turn: tokio::sync::Mutex<()>,
+    /// Changes whenever a key was revoked: open streams look at their credentials again.
+    pub(super) told: tokio::sync::watch::Sender<()>,
+}
+
+impl Default for Revocations {
+    fn default() -> Self {
+        Self { turn: tokio::sync::Mutex::default(), told: tokio::sync::watch::channel(()).0 }
+    }
+}
+
+/// All keys of the caller's tenant.
+async fn keys(call: &Call<'_>) -> Result<Vec<ApiKey>, Refusal> {
+    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::ApiKey);
+    let mut found = Vec::new();
+    let read = call.catalogue().await?.scan(&prefix, None, &mut |_, row| {
+        if let Row::ApiKey(key) = &**row
+            && key.tenant == call.caller.tenant
+        {
+            found.push(key.clone());
+        }
+        ControlFlow::Continue(())
+    });
+    read.map_err(unreadable)?;
+    Ok(found)
+}
+
+/// A tenant whose last admin is gone could never make a key again.
+async fn check_not_last(call: &Call<'_>, id: &str) -> Result<(), Refusal> {
+    let now = call.door.cluster.now();
+    let mut admins = keys(call).await?;
+    admins.retain(|key| key.role == Role::Admin && key.works(now));
+    if admins.len() == 1 && admins[0].id == id {
+        let message = "this is the tenant's last admin key; make another one first";
+        return Err(Refusal::new(Reason::StateMismatch, message));
+    }
+    Ok(())
+}
+
+fn role(role: v1::KeyRole) -> Result<Role, Refusal> {
+    match role {
+        v1::KeyRole::Agent => Ok(Role::Agent),
+        v1::KeyRole::Author => Ok(Role::Author),
+        v1::KeyRole::Approver => Ok(Role::Approver),
+        v1::KeyRole::Operator => Ok(Role::Operator),
+        v1::KeyRole::Admin => Ok(Role::Admin),
+        v1::KeyRole::Unspecified => Err(Refusal::field("role", "is required, like KEY_ROLE_AGENT")),
+    }
+}
+
+/// An API key, without its secret.
+pub(super) fn of_key(caller: &Caller, key: &ApiKey) -> v1::ApiKey {
+    let role = match key.role {
+        Role::Agent => v1::KeyRole::Agent,
+        Role::Author => v1::KeyRole::Author,
+        Role::Approver => v1::KeyRole::Approver,
+        Role::Operator => v1::KeyRole::Operator,
+        Role::Admin => v1::KeyRole::Admin,
+        Role::Server => v1::KeyRole::Unspecified,
+    };
+    v1::ApiKey {
+        name: names::of_api_key(caller, &key.id),
+        display_name: key.display_name.clone(),
+        role: role.into(),
+        create_time: Some(timestamp(key.created)),
+        expire_time: key.expires.map(timestamp),
+        revoke_time: key.revoked.map(timestamp),
+        subject: key.subject.clone(),
+    }
+}

@@ -1,0 +1,338 @@
+//! DefinitionService.
+
+use std::sync::Arc;
+use switchward_api::v1;
+use switchward_api::v1::definition_service_server::DefinitionService;
+use switchward_engine::limits::SOURCE_BYTES_MAX;
+use switchward_engine::{ActivateVersion, Body, Definition, Deploy, Key, Kind, Reply, Row, Scope, Version};
+use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile};
+use switchward_machine::{ActKind, Machine, Target};
+use tonic::{Request, Response, Status};
+
+use crate::auth::{Caller, roles};
+use crate::convert::{self, json, known, timestamp};
+use crate::door::{Call, Door, named, odd, request_id};
+use crate::error::{Reason, Refusal};
+use crate::names::{self, Which};
+use crate::pages::Page;
+
+type Answered<T> = Result<Response<T>, Status>;
+
+/// Files of one bundle.
+const FILES_MAX: usize = 256;
+/// A file's path inside its bundle, bytes.
+const PATH_BYTES_MAX: usize = 255;
+
+#[tonic::async_trait]
+impl DefinitionService for Door {
+    async fn check_definition(
+        &self,
+        request: Request<v1::CheckDefinitionRequest>,
+    ) -> Answered<v1::CheckDefinitionResponse> {
+        let (_, message) = self.open(request, roles::ANY)?;
+        let compiled = compiled(&message.files, known("format", message.format)?)?;
+        let definition = compiled.definition.as_ref();
+        Ok(Response::new(v1::CheckDefinitionResponse {
+            ok: definition.is_some(),
+            findings: compiled.findings.iter().map(finding).collect(),
+            format: compiled.format.map_or(v1::Format::Unspecified, format).into(),
+            digest: definition.map(|definition| definition.source.to_string()).unwrap_or_default(),
+            definition_id: definition.map(|definition| definition.name.clone()).unwrap_or_default(),
+        }))
+    }
+
+    async fn deploy_definition(
+        &self,
+        request: Request<v1::DeployDefinitionRequest>,
+    ) -> Answered<v1::DeployDefinitionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        Ok(Response::new(deploy(&call, message).await?))
+    }
+
+    async fn get_definition(
+        &self,
+        request: Request<v1::GetDefinitionRequest>,
+    ) -> Answered<v1::GetDefinitionResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let name = names::definition(&call.caller, "name", &message.name)?;
+        let row = definition(&call, name, &message.name).await?;
+        Ok(Response::new(v1::GetDefinitionResponse { definition: Some(of_definition(&call.caller, &row)) }))
+    }
+
+    async fn list_definitions(
+        &self,
+        request: Request<v1::ListDefinitionsRequest>,
+    ) -> Answered<v1::ListDefinitionsResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let list = ["definitions", call.caller.tenant_name.as_str()];
+        let page = Page::read(message.page_size, &message.page_token, &list)?;
+        let prefix = Key::prefix_of_catalogue(call.caller.tenant, Kind::Definition);
+        let (definitions, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
+            if let Row::Definition(row) = &**row { Some(of_definition(&call.caller, row)) } else { None }
+        })?;
+        Ok(Response::new(v1::ListDefinitionsResponse { definitions, next_page_token }))
+    }
+
+    async fn get_version(&self, request: Request<v1::GetVersionRequest>) -> Answered<v1::GetVersionResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let view = known("view", message.view)?;
+        let (name, which) = names::version(&call.caller, "name", &message.name)?;
+        let (row, number) = numbered(&call, name, which, &message.name).await?;
+        let found = version(&call, name, number, &message.name).await?;
+        let mut shown = of_version(&call.caller, &row, &found);
+        match view {
+            v1::VersionView::Unspecified => {}
+            v1::VersionView::Source => shown.files = files(&found),
+            v1::VersionView::Compiled => {
+                shown.compiled = machine(&call, &found).await?.map(|machine| compiled_view(&machine))
+            }
+        }
+        Ok(Response::new(v1::GetVersionResponse { version: Some(shown) }))
+    }
+
+    async fn list_versions(
+        &self,
+        request: Request<v1::ListVersionsRequest>,
+    ) -> Answered<v1::ListVersionsResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let name = names::definition(&call.caller, "parent", &message.parent)?;
+        let row = definition(&call, name, &message.parent).await?;
+        let list = ["versions", call.caller.tenant_name.as_str(), name];
+        let page = Page::read(message.page_size, &message.page_token, &list)?;
+        // Numbers have no gaps, so the newest are found without looking at the others.
+        let next = match page.after.as_deref().map(<[u8; 4]>::try_from) {
+            None => row.latest,
+            Some(Ok(last)) => u32::from_be_bytes(last).saturating_sub(1).min(row.latest),
+            Some(Err(_)) => return Err(Refusal::field("page_token", "is no token of this list").into()),
+        };
+        let mut versions = Vec::new();
+        for number in (1..=next).rev().take(page.size) {
+            let found = version(&call, name, number, &message.parent).await?;
+            versions.push(of_version(&call.caller, &row, &found));
+        }
+        let last = versions.last().map(|version| version.number).filter(|number| *number > 1);
+        let next_page_token = last.map(|number| page.token(&number.to_be_bytes())).unwrap_or_default();
+        Ok(Response::new(v1::ListVersionsResponse { versions, next_page_token }))
+    }
+
+    async fn activate_version(
+        &self,
+        request: Request<v1::ActivateVersionRequest>,
+    ) -> Answered<v1::ActivateVersionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "ActivateVersion", &message)?;
+        let (name, which) = names::version(&call.caller, "name", &message.name)?;
+        let (_, number) = numbered(&call, name, which, &message.name).await?;
+        let body = Body::ActivateVersion(ActivateVersion { name: name.to_owned(), version: number });
+        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "version", &message.name))?;
+        let row = definition(&call, name, &message.name).await?;
+        Ok(Response::new(v1::ActivateVersionResponse { definition: Some(of_definition(&call.caller, &row)) }))
+    }
+}
+
+/// Compiles a bundle, within the limits of one.
+fn compiled(files: &[v1::DefinitionFile], wish: v1::Format) -> Result<Compiled, Refusal> {
+    if files.is_empty() {
+        return Err(Refusal::field("files", "must hold at least one file"));
+    }
+    if files.len() > FILES_MAX {
+        return Err(Refusal::field("files", format!("must hold at most {FILES_MAX} files")));
+    }
+    if files.iter().map(|file| file.content.len()).sum::<usize>() > SOURCE_BYTES_MAX {
+        return Err(Refusal::field("files", format!("must hold at most {SOURCE_BYTES_MAX} bytes")));
+    }
+    for (at, file) in files.iter().enumerate() {
+        let bad = |part: &str| part.is_empty() || part == "." || part == "..";
+        if file.path.len() > PATH_BYTES_MAX
+            || file.path.chars().any(char::is_control)
+            || file.path.split('/').any(bad)
+        {
+            return Err(Refusal::field(
+                format!("files[{at}].path"),
+                format!("must be a relative path inside the bundle of 1 to {PATH_BYTES_MAX} bytes"),
+            ));
+        }
+        if files[..at].iter().any(|before| before.path == file.path) {
+            return Err(Refusal::field(format!("files[{at}].path"), "stands in the bundle twice"));
+        }
+    }
+    let sources: Vec<SourceFile<'_>> =
+        files.iter().map(|file| SourceFile { path: &file.path, bytes: &file.content }).collect();
+    let wish = match wish {
+        v1::Format::Unspecified => None,
+        v1::Format::Checkpoint => Some(Format::Checkpoint),
+    };
+    Ok(compile(&sources, wish))
+}
+
+async fn deploy(
+    call: &Call<'_>,
+    message: v1::DeployDefinitionRequest,
+) -> Result<v1::DeployDefinitionResponse, Refusal> {
+    names::parent(&call.caller, "parent", &message.parent)?;
+    let request = request_id(&message.request_id, "DeployDefinition", &message)?;
+    let compiled = compiled(&message.files, known("format", message.format)?)?;
+    let Some(ready) = compiled.definition else { return Err(invalid(&compiled.findings)) };
+    let format = compiled.format.map_or("", |format| format.name());
+    let body = Body::Deploy(Deploy {
+        name: ready.name.clone(),
+        format: format.to_owned(),
+        files: message.files.iter().map(|file| (file.path.clone(), file.content.to_vec())).collect(),
+        source: ready.source,
+        machine: Arc::new(ready.machine),
+        activate: message.activate.unwrap_or(true),
+    });
+    let reply = call.execute(Scope::Catalogue, request, None, body).await?;
+    let Reply::Version { name, number, created } = reply else { return Err(odd(&reply)) };
+    let row = definition(call, &name, &name).await?;
+    let found = version(call, &name, number, &name).await?;
+    let findings = compiled.findings.iter().map(finding).collect();
+    Ok(v1::DeployDefinitionResponse {
+        version: Some(of_version(&call.caller, &row, &found)),
+        created,
+        findings,
+    })
+}
+
+/// The refusal of a definition with errors: each one is a violation, with its place.
+fn invalid(findings: &[Finding]) -> Refusal {
+    let errors: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let message = format!("the definition has {} errors", errors.len());
+    errors.iter().fold(Refusal::new(Reason::DefinitionInvalid, message), |refusal, finding| {
+        let place = format!("{}:{}:{}", finding.file, finding.line, finding.column);
+        refusal.violation(place, format!("{}: {}", finding.code, finding.message))
+    })
+}
+
+/// The definition of a version's name, and the number that is meant. What is missing is the version, whether or not
+/// there is the definition.
+async fn numbered(
+    call: &Call<'_>,
+    name: &str,
+    which: Which,
+    asked: &str,
+) -> Result<(Definition, u32), Refusal> {
+    let row = definition(call, name, asked).await.map_err(|refusal| named(refusal, "version", asked))?;
+    let number = match which {
+        Which::Number(number) => number,
+        Which::Latest => row.latest,
+        Which::Active => row.active.ok_or_else(|| Refusal::not_found("version", asked))?,
+    };
+    Ok((row, number))
+}
+
+async fn definition(call: &Call<'_>, name: &str, asked: &str) -> Result<Definition, Refusal> {
+    let found = call.catalogued(Key::definition(call.caller.tenant, name), |row| {
+        if let Row::Definition(row) = row { Some(row.clone()) } else { None }
+    });
+    found.await?.ok_or_else(|| Refusal::not_found("definition", asked))
+}
+
+async fn version(call: &Call<'_>, name: &str, number: u32, asked: &str) -> Result<Version, Refusal> {
+    let found = call.catalogued(Key::version(call.caller.tenant, name, number), |row| {
+        if let Row::Version(row) = row { Some(row.clone()) } else { None }
+    });
+    found.await?.ok_or_else(|| Refusal::not_found("version", asked))
+}
+
+async fn machine(call: &Call<'_>, version: &Version) -> Result<Option<Arc<Machine>>, Refusal> {
+    call.catalogued(Key::machine(call.caller.tenant, version.machine), |row| {
+        if let Row::Machine(machine) = row { Some(Arc::clone(machine)) } else { None }
+    })
+    .await
+}
+
+fn format(format: Format) -> v1::Format {
+    match format {
+        Format::Checkpoint => v1::Format::Checkpoint,
+        // Recognised, and compiled by no service yet.
+        Format::ProcessMd | Format::Native | Format::Conversation | Format::Kno => v1::Format::Unspecified,
+    }
+}
+
+fn format_named(name: &str) -> v1::Format {
+    if name == Format::Checkpoint.name() { v1::Format::Checkpoint } else { v1::Format::Unspecified }
+}
+
+fn finding(finding: &Finding) -> v1::Finding {
+    let severity = match finding.severity {
+        Severity::Error => v1::Severity::Error,
+        Severity::Warning => v1::Severity::Warning,
+    };
+    v1::Finding {
+        code: finding.code.to_owned(),
+        severity: severity.into(),
+        file: finding.file.clone(),
+        line: finding.line,
+        column: finding.column,
+        message: finding.message.clone(),
+        allowed: finding.allowed.clone(),
+        nearest: finding.nearest.clone().unwrap_or_default(),
+        hint: finding.hint.clone().unwrap_or_default(),
+    }
+}
+
+fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
+    v1::Definition {
+        name: names::of_definition(caller, &row.name),
+        format: format_named(&row.format).into(),
+        active_version: row.active.unwrap_or_default(),
+        latest_version: row.latest,
+        create_time: Some(timestamp(row.created)),
+        update_time: Some(timestamp(row.updated)),
+    }
+}
+
+fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Version {
+    v1::Version {
+        name: names::of_version(caller, &definition.name, row.number),
+        number: row.number,
+        digest: row.source.to_string(),
+        machine_digest: row.machine.to_string(),
+        format: format_named(&definition.format).into(),
+        active: definition.active == Some(row.number),
+        create_time: Some(convert::timestamp(row.created)),
+        files: Vec::new(),
+        compiled: None,
+        created_by: row.by.clone(),
+    }
+}
+
+fn files(version: &Version) -> Vec<v1::DefinitionFile> {
+    let file = |file: &switchward_engine::SourceFile| v1::DefinitionFile {
+        path: file.path.clone(),
+        content: file.bytes.clone().into(),
+    };
+    version.files.iter().map(file).collect()
+}
+
+/// A machine for people and tools to read: its nodes, and where their answers lead.
+fn compiled_view(machine: &Machine) -> prost_types::Struct {
+    let name = |target: &Target| match target {
+        Target::Node(ix) => machine.node(*ix).map(|node| node.name.clone()).unwrap_or_default(),
+        Target::End(ending) => format!("end: {:?}", ending.outcome).to_lowercase(),
+    };
+    let nodes = machine.nodes.iter().map(|node| {
+        let exits = node.answers().zip(&node.exits).map(|(answer, exit)| {
+            let exit = [("answer", json::text(answer)), ("to", json::text(&name(&exit.to)))];
+            prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(json::members(exit))) }
+        });
+        let acts = node.acts.iter().map(|act| {
+            json::text(match act.kind {
+                ActKind::Ask(_) => "ask",
+                ActKind::Do(_) => "do",
+            })
+        });
+        let members = json::members([
+            ("name", json::text(&node.name)),
+            ("acts", json::list(acts.collect())),
+            ("exits", json::list(exits.collect())),
+        ]);
+        prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(members)) }
+    });
+    let start = machine.node(machine.start).map_or("", |node| node.name.as_str());
+    json::members([("start", json::text(start)), ("nodes", json::list(nodes.collect()))])
+}

@@ -1,0 +1,133 @@
+//! GateService.
+
+use switchward_api::v1;
+use switchward_api::v1::gate_service_server::GateService;
+use switchward_engine::{
+    Body, DecideGate, GateView, IndexKey, Reply, Scope, SessionView, View, ViewError, gate_view, session_view,
+};
+use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
+use tonic::{Request, Response, Status};
+
+use crate::auth::roles;
+use crate::convert::{self, known};
+use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
+use crate::error::Refusal;
+use crate::names;
+use crate::pages::{Page, filter, unknown_term};
+
+type Answered<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl GateService for Door {
+    async fn list_gates(&self, request: Request<v1::ListGatesRequest>) -> Answered<v1::ListGatesResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        Ok(Response::new(list(&call, message).await?))
+    }
+
+    async fn get_gate(&self, request: Request<v1::GetGateRequest>) -> Answered<v1::GetGateResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let (session, gate) = names::gate(&call.caller, "name", &message.name)?;
+        let gate = shown(&call, session, gate, &message.name).await?;
+        Ok(Response::new(v1::GetGateResponse { gate: Some(gate) }))
+    }
+
+    async fn decide_gate(&self, request: Request<v1::DecideGateRequest>) -> Answered<v1::DecideGateResponse> {
+        let (call, message) = self.open(request, roles::DECIDE)?;
+        let request = request_id(&message.request_id, "DecideGate", &message)?;
+        let decision = match known("decision", message.decision)? {
+            v1::GateDecision::Approve => Decision::Approve,
+            v1::GateDecision::Refuse => Decision::Refuse,
+            v1::GateDecision::Unspecified => {
+                return Err(Refusal::field(
+                    "decision",
+                    "must be GATE_DECISION_APPROVE or GATE_DECISION_REFUSE",
+                )
+                .into());
+            }
+        };
+        let (session, gate) = names::gate(&call.caller, "name", &message.name)?;
+        let shown_digest = message.args_digest.as_deref().filter(|text| !text.is_empty());
+        let shown_digest = shown_digest.map(str::parse::<Digest>).transpose();
+        let shown_digest =
+            shown_digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))?;
+        let body = Body::DecideGate(DecideGate {
+            gate,
+            decision,
+            comment: message.comment,
+            shown: shown_digest,
+            limits: None,
+        });
+        let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
+        let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
+        let Reply::Gate { sequence, .. } = reply else { return Err(odd(&reply).into()) };
+        let gate = shown(&call, session, gate, &message.name).await?;
+        Ok(Response::new(v1::DecideGateResponse { gate: Some(gate), sequence }))
+    }
+}
+
+async fn shown(call: &Call<'_>, session: SessionId, gate: OpenId, name: &str) -> Result<v1::Gate, Refusal> {
+    let missing = || Refusal::not_found("gate", name);
+    let view = call.shard(session).read().await.map_err(refusal)?;
+    let rows = view.steady(|rows| both(rows, call.caller.tenant, session, gate)).map_err(unreadable)?;
+    let (Some(of), Some(row)) = rows else { return Err(missing()) };
+    Ok(convert::gates::gate(&call.caller, &of, gate, &row))
+}
+
+/// A session and a gate of it.
+fn both(
+    rows: &dyn View,
+    tenant: TenantId,
+    session: SessionId,
+    gate: OpenId,
+) -> Result<(Option<SessionView>, Option<GateView>), ViewError> {
+    Ok((session_view(rows, tenant, session)?, gate_view(rows, tenant, session, gate)?))
+}
+
+/// What a filter of gates asks for.
+#[derive(Default)]
+struct Wanted {
+    kind: Option<v1::GateKind>,
+    session: Option<SessionId>,
+}
+
+fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
+    let mut wanted = Wanted::default();
+    for (name, value) in filter(text)? {
+        match (name.as_str(), value.as_str()) {
+            ("kind", "notify") => wanted.kind = Some(v1::GateKind::Notify),
+            ("kind", "tool_ask") => wanted.kind = Some(v1::GateKind::ToolAsk),
+            ("kind", other) => return Err(unknown_term(other, "notify and tool_ask")),
+            ("session", name) => wanted.session = Some(names::session(&call.caller, "filter", name)?),
+            ("status", "open") => {}
+            (name, _) => return Err(unknown_term(name, "kind, session and status=\"open\"")),
+        }
+    }
+    Ok(wanted)
+}
+
+/// The open gates of all shards, oldest first.
+async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::ListGatesResponse, Refusal> {
+    names::parent(&call.caller, "parent", &message.parent)?;
+    let wanted = wanted(call, &message.filter)?;
+    let list = ["gates", call.caller.tenant_name.as_str(), message.filter.as_str()];
+    let page = Page::read(message.page_size, &message.page_token, &list)?;
+    let tenant = call.caller.tenant;
+    let prefix = IndexKey::gates(tenant);
+    let mut parts = Vec::new();
+    for shard in call.door.cluster.shards() {
+        let view = shard.read().await.map_err(refusal)?;
+        let part = page.part(&view, &prefix, |entry| {
+            let Some((session, gate)) = IndexKey::gate_of(entry) else { return Ok(None) };
+            if wanted.session.is_some_and(|wanted| wanted != session) {
+                return Ok(None);
+            }
+            let rows = view.steady(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
+            let (Some(of), Some(row @ GateView::Open(_))) = rows else { return Ok(None) };
+            let gate = convert::gates::gate(&call.caller, &of, gate, &row);
+            Ok(wanted.kind.is_none_or(|kind| kind == gate.kind()).then_some(gate))
+        });
+        parts.push(part?);
+    }
+    let (gates, next_page_token) = page.merge(parts);
+    Ok(v1::ListGatesResponse { gates, next_page_token })
+}

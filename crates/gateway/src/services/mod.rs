@@ -1,0 +1,37 @@
+//! The services of the API: one file each.
+
+mod api_keys;
+mod clock;
+mod definitions;
+mod gates;
+mod policy;
+mod sessions;
+mod tenants;
+mod watch;
+
+pub(crate) use api_keys::Revocations;
+pub(crate) use clock::Advances;
+
+use switchward_api::v1::api_key_service_server::ApiKeyServiceServer;
+use switchward_api::v1::clock_service_server::ClockServiceServer;
+use switchward_api::v1::definition_service_server::DefinitionServiceServer;
+use switchward_api::v1::gate_service_server::GateServiceServer;
+use switchward_api::v1::policy_service_server::PolicyServiceServer;
+use switchward_api::v1::session_service_server::SessionServiceServer;
+use switchward_api::v1::tenant_service_server::TenantServiceServer;
+
+use crate::door::Door;
+use crate::routes::Services;
+
+/// All services behind one door.
+#[must_use]
+pub fn all(services: Services, door: &Door) -> Services {
+    services
+        .with(DefinitionServiceServer::new(door.clone()))
+        .with(SessionServiceServer::new(door.clone()))
+        .with(PolicyServiceServer::new(door.clone()))
+        .with(GateServiceServer::new(door.clone()))
+        .with(TenantServiceServer::new(door.clone()))
+        .with(ApiKeyServiceServer::new(door.clone()))
+        .with(ClockServiceServer::new(door.clone()))
+}

@@ -1,0 +1,361 @@
+//! PolicyService.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use switchward_api::v1;
+use switchward_api::v1::policy_service_server::PolicyService;
+use switchward_engine::limits::CALL_ID_CHARS_MAX;
+use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, explain, room};
+use switchward_engine::{
+    Args, Authorize, Authorized, Body, EffectOfCall, ReportCall, ReportUsage, RequestId, Row, Scope,
+    SessionView, View, ViewError,
+};
+use switchward_machine::{Digest, Limit, Micros, SessionId};
+use switchward_shard::StateView;
+use tonic::{Request, Response, Status};
+
+use super::sessions::history_prefix;
+use super::watch::sequence_of;
+use crate::auth::roles;
+use crate::convert::{self, known};
+use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
+use crate::error::{Reason, Refusal};
+use crate::names;
+use crate::pages::{LOOKED_AT_MAX, Page, filter, unknown_term};
+
+type Answered<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl PolicyService for Door {
+    async fn authorize_tool_call(
+        &self,
+        request: Request<v1::AuthorizeToolCallRequest>,
+    ) -> Answered<v1::AuthorizeToolCallResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let request = authorize_id(&message)?;
+        let id = names::session(&call.caller, "session", &message.session)?;
+        let wish = wish(&message)?;
+        let reply = call.execute(Scope::Session(id), request, None, Body::Authorize(wish)).await;
+        let reply = reply.map_err(|refusal| named(refusal, "session", &message.session))?;
+        let switchward_engine::Reply::Authorized(said) = reply else { return Err(odd(&reply).into()) };
+        let view = call.session(id, &message.session).await?;
+        Ok(Response::new(authorized(&call, &view, said)))
+    }
+
+    async fn report_tool_usage(
+        &self,
+        request: Request<v1::ReportToolUsageRequest>,
+    ) -> Answered<v1::ReportToolUsageResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let request = request_id(&message.request_id, "ReportToolUsage", &message)?;
+        let id = names::session(&call.caller, "session", &message.session)?;
+        let cost = convert::reported("cost_usd", message.cost_usd.as_deref())?.unwrap_or_default();
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        if message.call_id.is_empty() && message.capability.is_empty() {
+            return Err(Refusal::field("call_id", "is required, or else capability").into());
+        }
+        let success = match known("outcome", message.outcome)? {
+            v1::ToolOutcome::Unspecified | v1::ToolOutcome::Success => true,
+            v1::ToolOutcome::Failure => false,
+        };
+        let report = ReportCall {
+            call_id: given(&message.call_id),
+            // A call that is named is that call or none, or a report that comes twice would count twice.
+            capability: given(&message.capability).filter(|_| message.call_id.is_empty()),
+            success,
+            cost,
+            tokens: message.tokens,
+        };
+        let reply = call.execute(Scope::Session(id), request, None, Body::ReportCall(report)).await;
+        if let Err(refusal) = reply {
+            // Either the session is not there, or in it the call.
+            call.session(id, &message.session).await?;
+            return Err(named(refusal, "call", &message.call_id).into());
+        }
+        let view = call.session(id, &message.session).await?;
+        Ok(Response::new(v1::ReportToolUsageResponse {
+            budget: Some(convert::sessions::budget(&view)),
+            call_id: message.call_id,
+            sequence: view.session.sequence,
+        }))
+    }
+
+    async fn report_usage(
+        &self,
+        request: Request<v1::ReportUsageRequest>,
+    ) -> Answered<v1::ReportUsageResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let request = request_id(&message.request_id, "ReportUsage", &message)?;
+        let id = names::session(&call.caller, "session", &message.session)?;
+        let cost = convert::reported("cost_usd", message.cost_usd.as_deref())?.unwrap_or_default();
+        let report = ReportUsage { cost, tokens: message.tokens };
+        let reply = call.execute(Scope::Session(id), request, None, Body::ReportUsage(report)).await;
+        reply.map_err(|refusal| named(refusal, "session", &message.session))?;
+        let view = call.session(id, &message.session).await?;
+        Ok(Response::new(v1::ReportUsageResponse {
+            budget: Some(convert::sessions::budget(&view)),
+            sequence: view.session.sequence,
+        }))
+    }
+
+    async fn explain_decision(
+        &self,
+        request: Request<v1::ExplainDecisionRequest>,
+    ) -> Answered<v1::ExplainDecisionResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        Ok(Response::new(explained(&call, message).await?))
+    }
+
+    async fn list_decisions(
+        &self,
+        request: Request<v1::ListDecisionsRequest>,
+    ) -> Answered<v1::ListDecisionsResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        Ok(Response::new(decisions(&call, message).await?))
+    }
+}
+
+/// A call's own id makes its authorization safe to repeat, where no request id does.
+fn authorize_id(message: &v1::AuthorizeToolCallRequest) -> Result<Option<RequestId>, Refusal> {
+    if message.call_id.chars().count() > CALL_ID_CHARS_MAX || message.call_id.chars().any(char::is_control) {
+        return Err(Refusal::field("call_id", format!("must be 1 to {CALL_ID_CHARS_MAX} characters")));
+    }
+    let given = request_id(&message.request_id, "AuthorizeToolCall", message)?;
+    if given.is_some() || message.call_id.is_empty() {
+        return Ok(given);
+    }
+    let by_call = request_id(&message.call_id, "AuthorizeToolCall", message)?;
+    Ok(by_call.map(|request| RequestId { id: format!("call:{}", request.id), ..request }))
+}
+
+fn wish(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusal> {
+    let args = Args::parse(&message.args).map_err(|bad| Refusal::field("args", bad.0))?;
+    if let Some(digest) = message.args_digest.as_deref().filter(|digest| !digest.is_empty())
+        && digest != args.digest().to_string()
+    {
+        let problem = format!("is not the digest of args, which is {}", args.digest());
+        return Err(Refusal::field("args_digest", problem));
+    }
+    let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
+    let call_id = match (message.call_id.as_str(), message.request_id.as_str()) {
+        ("", "") => format!("call_{:032x}", rand::random::<u128>()),
+        // A repeated request finds the same place in the ledger.
+        ("", request) => format!("call_{}", &Digest::of(request.as_bytes()).to_string()[..32]),
+        (call, _) => call.to_owned(),
+    };
+    Ok(Authorize { capability: message.capability.clone(), args, estimate, call_id, limits: None })
+}
+
+fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::AuthorizeToolCallResponse {
+    let gate = said.gate.or(said.granted_by);
+    let decision = match said.effect {
+        EffectOfCall::Allow => v1::ToolDecision::Allow,
+        EffectOfCall::Ask => v1::ToolDecision::Ask,
+        EffectOfCall::Deny => v1::ToolDecision::Deny,
+    };
+    v1::AuthorizeToolCallResponse {
+        decision: decision.into(),
+        reason: said.reason.unwrap_or_default(),
+        message: said.message,
+        matched_rule: said.rule.as_ref().map(convert::events::rule),
+        gate: gate.map(|gate| names::of_gate(&call.caller, view.id, gate)).unwrap_or_default(),
+        grant_used: said.granted_by.is_some(),
+        call_id: said.call_id,
+        retry_after: said.retry_after_ms.map(convert::duration),
+        remaining: Some(v1::Remaining {
+            calls: said.remaining.calls,
+            usd: said.remaining.usd.map(|usd| usd.to_string()),
+        }),
+        sequence: view.session.sequence,
+    }
+}
+
+async fn explained(
+    call: &Call<'_>,
+    message: v1::ExplainDecisionRequest,
+) -> Result<v1::ExplainDecisionResponse, Refusal> {
+    let id = names::session(&call.caller, "session", &message.session)?;
+    let args = Args::parse(&message.args).map_err(|bad| Refusal::field("args", bad.0))?;
+    switchward_machine::Pattern::check_call(&message.capability)
+        .map_err(|bad| Refusal::field("capability", bad.to_string()))?;
+    let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
+    let limits = None;
+    let wish = Authorize { capability: message.capability, args, estimate, call_id: String::new(), limits };
+    let status = call.session(id, &message.session).await?.session.status;
+    if status.ended() {
+        let why = format!("the session is at its end: {}", status.word());
+        return Err(Refusal::new(Reason::SessionTerminal, why).meta("status", status.word()));
+    }
+    let view = call.shard(id).read().await.map_err(refusal)?;
+    let (tenant, settings, now) = (call.caller.tenant, call.caller.settings, call.door.cluster.now());
+    let told = view.steady(|rows| explain(rows, tenant, id, settings, &wish, now)).map_err(unreadable)?;
+    let told = told.ok_or_else(|| Refusal::not_found("session", &message.session))?;
+    respond(call, told, estimate.unwrap_or_default()).await
+}
+
+async fn respond(
+    call: &Call<'_>,
+    told: Explanation,
+    estimate: Micros,
+) -> Result<v1::ExplainDecisionResponse, Refusal> {
+    let (mut full, mut rules) = (None, Vec::new());
+    for rule in &told.matching {
+        let limited = told.limited.iter().find(|limited| limited.capability == rule.capability);
+        let decides = told.rule.as_ref().is_some_and(|by| by.layer == rule.layer && by.list == rule.list);
+        let mut limits = Vec::new();
+        for limit in limited.filter(|_| decides).iter().flat_map(|rule| &rule.limits) {
+            let use_now = usage(call, &told.process, limited, *limit, estimate).await?;
+            if !use_now.has_room && full.is_none() {
+                full = Some(matches!(limit, Limit::Money { .. }));
+            }
+            limits.push(use_now);
+        }
+        rules.push(v1::RuleExplanation {
+            rule: Some(convert::events::rule(rule)),
+            matches: true,
+            decides,
+            limits,
+        });
+    }
+    let decision = match (told.effect, full) {
+        ("deny", _) | (_, Some(_)) => v1::ToolDecision::Deny,
+        ("ask", None) => v1::ToolDecision::Ask,
+        (_, None) => v1::ToolDecision::Allow,
+    };
+    let by_limit = full.map(|money| if money { "BUDGET_EXHAUSTED" } else { "RATE_LIMITED" });
+    let session_limits = told.budgets.iter().map(|budget| {
+        let money = budget.name == "UsdMicros";
+        let kind = if money { v1::LimitKind::SessionBudget } else { v1::LimitKind::Emails };
+        let text = |value: u64| if money { Micros(value).to_string() } else { value.to_string() };
+        let (max, used, has_room) = (text(budget.cap), text(budget.used), budget.used < budget.cap);
+        v1::LimitUse { kind: kind.into(), max, used, has_room, ..v1::LimitUse::default() }
+    });
+    Ok(v1::ExplainDecisionResponse {
+        decision: decision.into(),
+        reason: told.reason.or(by_limit).unwrap_or_default().to_owned(),
+        grant_available: told.effect == "allow" && told.message.contains("approval"),
+        message: told.message,
+        matched_rule: told.rule.as_ref().map(convert::events::rule),
+        rules,
+        session_limits: session_limits.collect(),
+    })
+}
+
+/// One limit as its ledger has it now.
+async fn usage(
+    call: &Call<'_>,
+    process: &str,
+    rule: Option<&LedgerRule>,
+    limit: Limit,
+    estimate: Micros,
+) -> Result<v1::LimitUse, Refusal> {
+    let Some(rule) = rule else { return Ok(v1::LimitUse::default()) };
+    let one = [LedgerRule { limits: vec![limit], ..rule.clone() }];
+    let bucket = Scope::Ledger(process.to_owned()).bucket(call.caller.tenant);
+    let shard = bucket.map_or(call.door.cluster.catalogue(), |bucket| call.door.cluster.shard_of(bucket));
+    let view = shard.read().await.map_err(refusal)?;
+    let now = call.door.cluster.now();
+    let check = room(&view, call.caller.tenant, process, &one, estimate, now).map_err(unreadable)?;
+    let (kind, max, window) = match limit {
+        Limit::Rate { max, window_ms } => {
+            (v1::LimitKind::Rate, max.to_string(), Some(convert::duration(window_ms)))
+        }
+        Limit::Money { max, .. } => (v1::LimitKind::Budget, max.to_string(), None),
+    };
+    let (has_room, used, reset_time) = match (&check.outcome, limit) {
+        (LimitOutcome::Room { remaining, .. }, Limit::Rate { max, .. }) => {
+            (true, max.saturating_sub(remaining.calls.unwrap_or(0)).to_string(), None)
+        }
+        (LimitOutcome::Room { remaining, .. }, Limit::Money { max, .. }) => {
+            (true, max.minus(remaining.usd.unwrap_or_default()).to_string(), None)
+        }
+        (LimitOutcome::Full { until, .. }, _) => (false, max.clone(), Some(convert::timestamp(*until))),
+    };
+    Ok(v1::LimitUse { kind: kind.into(), max, used, window, reset_time, has_room })
+}
+
+async fn decisions(
+    call: &Call<'_>,
+    message: v1::ListDecisionsRequest,
+) -> Result<v1::ListDecisionsResponse, Refusal> {
+    let id = names::session(&call.caller, "session", &message.session)?;
+    let session = call.session(id, &message.session).await?;
+    let mut wanted = (None, None);
+    for (name, value) in filter(&message.filter)? {
+        match name.as_str() {
+            "decision" => wanted.0 = Some(decision_named(&value)?),
+            "capability" => wanted.1 = Some(value),
+            name => return Err(unknown_term(name, "decision and capability")),
+        }
+    }
+    let list = ["decisions", &call.caller.tenant_name, &id.to_string(), &message.filter];
+    let page = Page::read(message.page_size, &message.page_token, &list)?;
+    let view = call.shard(id).read().await.map_err(refusal)?;
+    let prefix = history_prefix(call.caller.tenant, id);
+    let mut end = match page.after.as_deref().map(<[u8; 8]>::try_from) {
+        None => session.session.sequence,
+        Some(Ok(first)) => u64::from_be_bytes(first),
+        Some(Err(_)) => return Err(Refusal::field("page_token", "is no token of this list")),
+    };
+    let mut found: Vec<v1::DecisionRecord> = Vec::new();
+    let mut looked = 0;
+    // History is kept oldest first, so it is read piece by piece from its end.
+    while end > 0 && found.len() < page.size && looked < LOOKED_AT_MAX {
+        let rows = piece(&view, &prefix, end).map_err(unreadable)?;
+        looked += rows.len();
+        end = end.saturating_sub(PIECE);
+        for (first, row) in rows.into_iter().rev() {
+            let Row::History(history) = &*row else { continue };
+            let records: Vec<_> = records(call, id, first, history).collect();
+            found.extend(records.into_iter().rev().filter(|record| {
+                wanted.0.is_none_or(|decision| decision == record.decision())
+                    && wanted.1.as_ref().is_none_or(|capability| *capability == record.capability)
+            }));
+            if found.len() >= page.size {
+                end = first;
+                break;
+            }
+        }
+    }
+    let next_page_token = if end > 0 { page.token(&end.to_be_bytes()) } else { String::new() };
+    Ok(v1::ListDecisionsResponse { decisions: found, next_page_token })
+}
+
+/// Sequences of history that are read at once.
+const PIECE: u64 = 512;
+
+/// The rows of history that begin within the last [`PIECE`] sequences before `end`, each with the sequence before its
+/// first event.
+fn piece(view: &StateView, prefix: &[u8], end: u64) -> Result<Vec<(u64, Arc<Row>)>, ViewError> {
+    let begin = end.saturating_sub(PIECE);
+    let after = begin.checked_sub(1).map(|before| [prefix, &before.to_be_bytes()].concat());
+    let mut rows = Vec::new();
+    view.scan(prefix, after.as_deref(), &mut |key, row| match sequence_of(key) {
+        Some(first) if first < end => {
+            rows.push((first, Arc::clone(row)));
+            ControlFlow::Continue(())
+        }
+        Some(_) | None => ControlFlow::Break(()),
+    })?;
+    Ok(rows)
+}
+
+fn records<'a>(
+    call: &'a Call<'_>,
+    id: SessionId,
+    first: u64,
+    history: &'a switchward_engine::History,
+) -> impl Iterator<Item = v1::DecisionRecord> + 'a {
+    history.events.iter().zip(first + 1..).filter_map(move |(event, sequence)| {
+        convert::events::decision(&call.caller, id, sequence, history, event)
+    })
+}
+
+fn decision_named(word: &str) -> Result<v1::ToolDecision, Refusal> {
+    match word {
+        "allow" => Ok(v1::ToolDecision::Allow),
+        "deny" => Ok(v1::ToolDecision::Deny),
+        "ask" => Ok(v1::ToolDecision::Ask),
+        other => Err(unknown_term(other, "allow, ask and deny")),
+    }
+}

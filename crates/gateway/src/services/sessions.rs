@@ -1,0 +1,336 @@
+//! SessionService.
+
+use switchward_api::v1;
+use switchward_api::v1::session_service_server::SessionService;
+use switchward_engine::{
+    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, RaiseCap, Reply, RequestId, Resume, Row, Scope,
+    SessionView, Start, View, gate_view, session_view,
+};
+use switchward_machine::{Micros, SessionId, Status as Word};
+use switchward_shard::StateView;
+use tonic::{Request, Response, Status};
+
+use crate::auth::roles;
+use crate::convert;
+use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
+use crate::error::{Reason, Refusal};
+use crate::names;
+use crate::pages::{Page, filter, unknown_term};
+
+type Answered<T> = Result<Response<T>, Status>;
+
+const ROLE_DEFAULT: &str = "agent";
+
+#[tonic::async_trait]
+impl SessionService for Door {
+    type WatchSessionStream = super::watch::Stream;
+
+    async fn start_session(
+        &self,
+        request: Request<v1::StartSessionRequest>,
+    ) -> Answered<v1::StartSessionResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = start(&call, message).await?;
+        Ok(Response::new(v1::StartSessionResponse { session: Some(session) }))
+    }
+
+    async fn get_session(&self, request: Request<v1::GetSessionRequest>) -> Answered<v1::GetSessionResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let id = names::session(&call.caller, "name", &message.name)?;
+        let session = shown(&call, id, &message.name).await?;
+        Ok(Response::new(v1::GetSessionResponse { session: Some(session) }))
+    }
+
+    async fn list_sessions(
+        &self,
+        request: Request<v1::ListSessionsRequest>,
+    ) -> Answered<v1::ListSessionsResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        Ok(Response::new(list(&call, message).await?))
+    }
+
+    async fn answer_checkpoint(
+        &self,
+        request: Request<v1::AnswerCheckpointRequest>,
+    ) -> Answered<v1::AnswerCheckpointResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let request = request_id(&message.request_id, "AnswerCheckpoint", &message)?;
+        let v1::AnswerCheckpointRequest { name, state, answer, note, expected_sequence, .. } = message;
+        if answer.is_empty() {
+            return Err(Refusal::field("answer", "is required").into());
+        }
+        let body = Body::Answer(Answer { state: (!state.is_empty()).then_some(state), answer, note });
+        let session = moved(&call, &name, request, expected_sequence, body).await?;
+        Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session) }))
+    }
+
+    async fn watch_session(
+        &self,
+        request: Request<v1::WatchSessionRequest>,
+    ) -> Answered<Self::WatchSessionStream> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let id = names::session(&call.caller, "name", &message.name)?;
+        let view = call.session(id, &message.name).await?;
+        Ok(Response::new(super::watch::start(
+            self.clone(),
+            call.caller.clone(),
+            &view,
+            message.from_sequence,
+        )))
+    }
+
+    async fn list_session_events(
+        &self,
+        request: Request<v1::ListSessionEventsRequest>,
+    ) -> Answered<v1::ListSessionEventsResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        Ok(Response::new(events(&call, message).await?))
+    }
+
+    async fn pause_session(
+        &self,
+        request: Request<v1::PauseSessionRequest>,
+    ) -> Answered<v1::PauseSessionResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        let request = request_id(&message.request_id, "PauseSession", &message)?;
+        let body = Body::Pause(Pause { comment: message.reason });
+        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        Ok(Response::new(v1::PauseSessionResponse { session: Some(session) }))
+    }
+
+    async fn resume_session(
+        &self,
+        request: Request<v1::ResumeSessionRequest>,
+    ) -> Answered<v1::ResumeSessionResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        let request = request_id(&message.request_id, "ResumeSession", &message)?;
+        let body = Body::Resume(Resume { comment: message.reason });
+        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        Ok(Response::new(v1::ResumeSessionResponse { session: Some(session) }))
+    }
+
+    async fn cancel_session(
+        &self,
+        request: Request<v1::CancelSessionRequest>,
+    ) -> Answered<v1::CancelSessionResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        let request = request_id(&message.request_id, "CancelSession", &message)?;
+        let body = Body::Cancel(Cancel { comment: message.reason });
+        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        Ok(Response::new(v1::CancelSessionResponse { session: Some(session) }))
+    }
+
+    async fn raise_cap(&self, request: Request<v1::RaiseCapRequest>) -> Answered<v1::RaiseCapResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        let request = request_id(&message.request_id, "RaiseCap", &message)?;
+        let (param, value) = match &message.cap {
+            Some(v1::raise_cap_request::Cap::CostUsd(text)) => {
+                let amount =
+                    Micros::exact(text).map_err(|error| Refusal::field("cost_usd", format!("is {error}")))?;
+                ("cost_usd", amount.0)
+            }
+            Some(v1::raise_cap_request::Cap::Tokens(tokens)) => ("tokens", *tokens),
+            None => return Err(Refusal::field("cap", "is required: cost_usd or tokens").into()),
+        };
+        let body = Body::RaiseCap(RaiseCap { param: param.to_owned(), value });
+        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        Ok(Response::new(v1::RaiseCapResponse { session: Some(session) }))
+    }
+}
+
+async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> Result<v1::Session, Refusal> {
+    let request = request_id(&message.request_id, "StartSession", &message)?;
+    let name = names::definition(&call.caller, "definition", &message.definition)?.to_owned();
+    let key = (!message.session_id.is_empty()).then_some(message.session_id);
+    if let Some(key) = &key {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !(4..=63).contains(&key.len()) || !key.chars().all(fits) {
+            return Err(Refusal::field("session_id", "must be 4 to 63 of a-z, 0-9 and -"));
+        }
+    }
+    let tenant = call.caller.tenant;
+    let id = match (&key, &request) {
+        (Some(key), _) => SessionId::from_key(tenant, key),
+        (None, Some(request)) => SessionId::from_request(tenant, &request.id),
+        (None, None) => SessionId(rand::random()),
+    };
+    if message.labels.keys().any(String::is_empty) {
+        return Err(Refusal::field("labels", "must have keys of 1 to 256 bytes"));
+    }
+    let (version, machine) = version(call, &name, message.version, &message.definition).await?;
+    let input = message.input.map(|input| json(&input)).transpose()?.unwrap_or_default();
+    let role = if message.role.is_empty() { ROLE_DEFAULT.to_owned() } else { message.role };
+    let labels = message.labels.into_iter().collect();
+    let body = Body::Start(Start { definition: name, version, machine, key, role, labels, input });
+    let reply = call.execute(Scope::Session(id), request, None, body).await.map_err(|refusal| {
+        let taken = refusal.reason() == Reason::AlreadyExists;
+        if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
+    });
+    let reply = reply?;
+    let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
+    shown(call, session, "").await
+}
+
+/// The version that a start uses, and its machine.
+async fn version(
+    call: &Call<'_>,
+    name: &str,
+    wish: Option<u32>,
+    asked: &str,
+) -> Result<(u32, switchward_machine::Digest), Refusal> {
+    let tenant = call.caller.tenant;
+    let definition = call.catalogued(Key::definition(tenant, name), |row| {
+        if let Row::Definition(definition) = row { Some(definition.clone()) } else { None }
+    });
+    let missing = || Refusal::not_found("definition", asked);
+    let definition = definition.await?.ok_or_else(missing)?;
+    let number = wish.or(definition.active).ok_or_else(|| {
+        Refusal::new(Reason::StateMismatch, "the definition has no active version; activate one, or name one")
+    })?;
+    let version = call.catalogued(Key::version(tenant, name, number), |row| {
+        if let Row::Version(version) = row { Some(version.machine) } else { None }
+    });
+    let missing = || Refusal::not_found("version", names::of_version(&call.caller, name, number));
+    Ok((number, version.await?.ok_or_else(missing)?))
+}
+
+/// A struct as JSON. Doubles that stand for no number, and integers that a double cannot hold, are refused.
+fn json(input: &prost_types::Struct) -> Result<Vec<u8>, Refusal> {
+    let value = convert::json::of_struct(input).map_err(|problem| Refusal::field("input", problem))?;
+    serde_json::to_vec(&value).map_err(|error| Refusal::field("input", error.to_string()))
+}
+
+/// Carries out a command of a session, and shows the session afterwards.
+async fn moved(
+    call: &Call<'_>,
+    name: &str,
+    request: Option<RequestId>,
+    expected_sequence: Option<u64>,
+    body: Body,
+) -> Result<v1::Session, Refusal> {
+    let id = names::session(&call.caller, "name", name)?;
+    let reply = call.execute(Scope::Session(id), request, expected_sequence, body).await;
+    reply.map_err(|refusal| named(refusal, "session", name))?;
+    shown(call, id, name).await
+}
+
+/// A session as it is now.
+async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<v1::Session, Refusal> {
+    let view = call.shard(id).read().await.map_err(refusal)?;
+    view.steady(|rows| {
+        let found = session_view(rows, call.caller.tenant, id).map_err(unreadable)?;
+        message(call, rows, &found.ok_or_else(|| Refusal::not_found("session", name))?)
+    })
+}
+
+fn message(call: &Call<'_>, view: &dyn View, session: &SessionView) -> Result<v1::Session, Refusal> {
+    let mut gates = Vec::new();
+    for open in &session.session.opens {
+        let gate = gate_view(view, call.caller.tenant, session.id, *open).map_err(unreadable)?;
+        gates.extend(gate.and_then(|gate| convert::sessions::open_gate(&call.caller, session, *open, &gate)));
+    }
+    Ok(convert::sessions::session(&call.caller, session, gates))
+}
+
+/// What a filter of sessions asks for.
+#[derive(Default)]
+struct Wanted {
+    status: Option<Word>,
+    definition: Option<String>,
+    labels: Vec<(String, String)>,
+}
+
+fn wanted(text: &str) -> Result<Wanted, Refusal> {
+    let mut wanted = Wanted::default();
+    for (name, value) in filter(text)? {
+        match name.as_str() {
+            "status" => {
+                let word = Word::ALL.into_iter().find(|word| word.word().eq_ignore_ascii_case(&value));
+                wanted.status =
+                    Some(word.ok_or_else(|| unknown_term(&value, "waiting, suspended, completed, ..."))?);
+            }
+            "definition" => wanted.definition = Some(value),
+            name => match name.strip_prefix("labels.") {
+                Some(label) => wanted.labels.push((label.to_owned(), value)),
+                None => return Err(unknown_term(name, "status, definition and labels.KEY")),
+            },
+        }
+    }
+    Ok(wanted)
+}
+
+impl Wanted {
+    fn has(&self, view: &SessionView) -> bool {
+        let session = &view.session;
+        self.status.is_none_or(|status| session.status == status)
+            && self.definition.as_ref().is_none_or(|definition| session.definition == *definition)
+            && self.labels.iter().all(|label| session.labels.contains(label))
+    }
+}
+
+/// The newest sessions of all shards: each shard's part is in order, and the parts are merged.
+async fn list(
+    call: &Call<'_>,
+    message: v1::ListSessionsRequest,
+) -> Result<v1::ListSessionsResponse, Refusal> {
+    names::parent(&call.caller, "parent", &message.parent)?;
+    let wanted = wanted(&message.filter)?;
+    let tenant = call.caller.tenant;
+    let list = ["sessions", call.caller.tenant_name.as_str(), message.filter.as_str()];
+    let page = Page::read(message.page_size, &message.page_token, &list)?;
+    let prefix = match wanted.status {
+        Some(status) => IndexKey::sessions_in(tenant, status),
+        None => IndexKey::sessions(tenant),
+    };
+    let mut parts = Vec::new();
+    for shard in call.door.cluster.shards() {
+        let view = shard.read().await.map_err(refusal)?;
+        let part = page.part(&view, &prefix, |entry| {
+            let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
+            view.steady(|rows| {
+                let session = session_view(rows, tenant, id).map_err(unreadable)?;
+                let session = session.filter(|session| wanted.has(session));
+                session.map(|session| self::message(call, rows, &session)).transpose()
+            })
+        });
+        parts.push(part?);
+    }
+    let (sessions, next_page_token) = page.merge(parts);
+    Ok(v1::ListSessionsResponse { sessions, next_page_token })
+}
+
+async fn events(
+    call: &Call<'_>,
+    message: v1::ListSessionEventsRequest,
+) -> Result<v1::ListSessionEventsResponse, Refusal> {
+    let id = names::session(&call.caller, "name", &message.name)?;
+    let session = call.session(id, &message.name).await?;
+    let list = ["events", &call.caller.tenant_name, &id.to_string()];
+    let page = Page::read(message.page_size, &message.page_token, &list)?;
+    let from = match &page.after {
+        Some(after) => <[u8; 8]>::try_from(after.as_slice())
+            .map(|bytes| u64::from_be_bytes(bytes).saturating_add(1))
+            .map_err(|_| Refusal::field("page_token", "is no token of this list"))?,
+        None => message.from_sequence,
+    };
+    let view = call.shard(id).read().await.map_err(refusal)?;
+    let events = read_events(&view, call, &session, from, page.size + 1)?;
+    let places = events.into_iter().map(|event| (event.sequence.to_be_bytes().to_vec(), event));
+    let (events, next_page_token) = page.cut(places.collect());
+    Ok(v1::ListSessionEventsResponse { events, next_page_token })
+}
+
+fn read_events(
+    view: &StateView,
+    call: &Call<'_>,
+    session: &SessionView,
+    from: u64,
+    max: usize,
+) -> Result<Vec<v1::SessionEvent>, Refusal> {
+    super::watch::read(view, call.caller.tenant, session, from, max).map_err(unreadable)
+}
+
+/// The common beginning of a session's history.
+pub(super) fn history_prefix(tenant: switchward_machine::TenantId, id: SessionId) -> Vec<u8> {
+    Key::prefix_of_session(tenant, id, Kind::History)
+}

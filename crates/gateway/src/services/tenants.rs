@@ -1,0 +1,193 @@
+//! TenantService.
+
+use switchward_api::v1;
+use switchward_api::v1::tenant_service_server::TenantService;
+use switchward_engine::{
+    Body, CreateKey, CreateTenant, DefaultEffect, Key, Kind, Reply, Role, Row, Scope, Settings, Tenant,
+    UpdateTenant,
+};
+use switchward_machine::TenantId;
+use tonic::{Request, Response, Status};
+
+use super::api_keys::of_key;
+use crate::auth::{Caller, NewKey, key_of, roles};
+use crate::convert::{known, timestamp};
+use crate::door::{Call, Door, odd, request_id};
+use crate::error::{Reason, Refusal};
+use crate::pages::Page;
+
+type Answered<T> = Result<Response<T>, Status>;
+
+/// The server's first tenant, whose admins look after the others.
+const FIRST: TenantId = TenantId(1);
+/// A display name, bytes.
+const DISPLAY_NAME_BYTES_MAX: usize = 128;
+/// A tenant's id, characters.
+const NAME_CHARS_MAX: usize = 63;
+
+#[tonic::async_trait]
+impl TenantService for Door {
+    async fn create_tenant(
+        &self,
+        request: Request<v1::CreateTenantRequest>,
+    ) -> Answered<v1::CreateTenantResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        // It is two commands: a caller who has gone away must not leave a tenant without a key.
+        let (door, caller) = (self.clone(), call.caller.clone());
+        let made =
+            tokio::spawn(async move { create(&Call { door: &door, caller, trace: None }, message).await });
+        let made = made.await.map_err(|_| Refusal::new(Reason::InternalError, "making the tenant broke off"));
+        Ok(Response::new(made??))
+    }
+
+    async fn get_tenant(&self, request: Request<v1::GetTenantRequest>) -> Answered<v1::GetTenantResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let name = own(&call.caller, "name", &message.name)?;
+        let tenant = tenant(&call, &name).await?;
+        Ok(Response::new(v1::GetTenantResponse { tenant: Some(of_tenant(&tenant)) }))
+    }
+
+    async fn list_tenants(
+        &self,
+        request: Request<v1::ListTenantsRequest>,
+    ) -> Answered<v1::ListTenantsResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let page = Page::read(message.page_size, &message.page_token, &["tenants"])?;
+        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+        let (tenants, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
+            if let Row::Tenant(tenant) = &**row { Some(of_tenant(tenant)) } else { None }
+        })?;
+        Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
+    }
+
+    async fn update_tenant(
+        &self,
+        request: Request<v1::UpdateTenantRequest>,
+    ) -> Answered<v1::UpdateTenantResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "UpdateTenant", &message)?;
+        let Some(wish) = message.tenant else { return Err(Refusal::field("tenant", "is required").into()) };
+        let name = own(&call.caller, "tenant.name", &wish.name)?;
+        let mut settings = call.caller.settings;
+        let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
+        let all = paths.is_empty();
+        let switch = |path: &&String| ["default_effect", "allow_foreign_role"].contains(&path.as_str());
+        if let Some(path) = paths.iter().find(|path| !switch(path)) {
+            return Err(Refusal::field("update_mask", format!("does not know {path}")).into());
+        }
+        let named = |path: &str| all || paths.iter().any(|known| known == path);
+        if named("default_effect") {
+            settings.default_effect = effect("tenant.default_effect", wish.default_effect)?;
+        }
+        if named("allow_foreign_role") {
+            settings.allow_foreign_role = wish.allow_foreign_role;
+        }
+        let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings });
+        call.execute(Scope::Catalogue, request, None, body).await?;
+        let tenant = tenant(&call, &name).await?;
+        Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
+    }
+}
+
+/// A short text for people.
+pub(super) fn check_display_text(field: &str, text: &str) -> Result<(), Refusal> {
+    if text.len() > DISPLAY_NAME_BYTES_MAX || text.chars().any(char::is_control) {
+        let problem = format!("must be at most {DISPLAY_NAME_BYTES_MAX} bytes without control characters");
+        return Err(Refusal::field(field, problem));
+    }
+    Ok(())
+}
+
+/// To everybody but the first tenant's admins there is one tenant.
+fn first(caller: &Caller) -> Result<(), Refusal> {
+    if caller.tenant == FIRST {
+        return Ok(());
+    }
+    let message = "only an admin key of the server's first tenant may make and list tenants";
+    Err(Refusal::new(Reason::RoleNotAllowed, message))
+}
+
+/// The caller's own tenant; any other does not exist.
+fn own(caller: &Caller, field: &str, name: &str) -> Result<String, Refusal> {
+    crate::names::parent(caller, field, name)?;
+    Ok(caller.tenant_name.clone())
+}
+
+async fn create(
+    call: &Call<'_>,
+    message: v1::CreateTenantRequest,
+) -> Result<v1::CreateTenantResponse, Refusal> {
+    let request = request_id(&message.request_id, "CreateTenant", &message)?;
+    let wish = message.tenant.unwrap_or_default();
+    check_display_text("tenant.display_name", &wish.display_name)?;
+    let name = message.tenant_id;
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.chars().all(fits) {
+        let problem = format!("must be 1 to {NAME_CHARS_MAX} of a-z, 0-9 and -");
+        return Err(Refusal::field("tenant_id", problem));
+    }
+    let default_effect = effect("tenant.default_effect", wish.default_effect)?;
+    let settings = Settings { default_effect, allow_foreign_role: wish.allow_foreign_role };
+    let body = CreateTenant { name: name.clone(), display_name: wish.display_name, settings };
+    let reply = call.execute(Scope::Catalogue, request.clone(), None, Body::CreateTenant(body)).await;
+    let reply = reply.map_err(|refusal| {
+        let taken = refusal.reason() == Reason::AlreadyExists;
+        if taken { refusal.resource("tenant", format!("tenants/{name}")) } else { refusal }
+    })?;
+    let Reply::Tenant(id) = reply else { return Err(odd(&reply)) };
+    let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: None };
+    inside.caller.tenant = id;
+    inside.caller.tenant_name.clone_from(&name);
+    let key = NewKey::draw();
+    let body = CreateKey {
+        id: key.id.clone(),
+        tenant_name: name.clone(),
+        hash: key.hash,
+        role: Role::Admin,
+        subject: key.id.clone(),
+        display_name: "first admin".into(),
+        expires: None,
+    };
+    let reply = inside.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
+    let Reply::Key(id) = reply else { return Err(odd(&reply)) };
+    let row = key_of(&call.door.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
+    let fresh = id == key.id;
+    Ok(v1::CreateTenantResponse {
+        tenant: Some(of_tenant(&tenant(call, &name).await?)),
+        admin_key: Some(of_key(&inside.caller, &row)),
+        admin_secret: if fresh { key.secret } else { String::new() },
+    })
+}
+
+async fn tenant(call: &Call<'_>, name: &str) -> Result<Tenant, Refusal> {
+    let found = call.catalogued(Key::tenant(name), |row| {
+        if let Row::Tenant(tenant) = row { Some(tenant.clone()) } else { None }
+    });
+    found.await?.ok_or_else(|| Refusal::not_found("tenant", name))
+}
+
+fn effect(field: &str, effect: i32) -> Result<DefaultEffect, Refusal> {
+    Ok(match known(field, effect)? {
+        v1::DefaultEffect::Unspecified | v1::DefaultEffect::Allow => DefaultEffect::Allow,
+        v1::DefaultEffect::Ask => DefaultEffect::Ask,
+        v1::DefaultEffect::Deny => DefaultEffect::Deny,
+    })
+}
+
+fn of_tenant(tenant: &Tenant) -> v1::Tenant {
+    let effect = match tenant.settings.default_effect {
+        DefaultEffect::Allow => v1::DefaultEffect::Allow,
+        DefaultEffect::Ask => v1::DefaultEffect::Ask,
+        DefaultEffect::Deny => v1::DefaultEffect::Deny,
+    };
+    v1::Tenant {
+        name: format!("tenants/{}", tenant.name),
+        display_name: tenant.display_name.clone(),
+        default_effect: effect.into(),
+        allow_foreign_role: tenant.settings.allow_foreign_role,
+        create_time: Some(timestamp(tenant.created)),
+        update_time: Some(timestamp(tenant.updated)),
+    }
+}

@@ -1,0 +1,158 @@
+//! A session's history as a stream that can be resumed.
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use switchward_api::v1;
+use switchward_engine::{Key, Row, SessionView, View, ViewError, session_view};
+use switchward_machine::{SessionId, TenantId};
+use switchward_shard::{Failure, StateView};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::sessions::history_prefix;
+use crate::auth::{Caller, invalid, key_of};
+use crate::convert;
+use crate::door::{Door, refusal, unreadable};
+use crate::error::Refusal;
+
+/// What the service sends.
+pub(super) type Stream = BoxStream<'static, Result<v1::WatchSessionResponse, Status>>;
+
+/// How long nothing may be said.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Messages that wait for a slow reader; then it is waited for, and what it misses meanwhile it reads later.
+const AHEAD_MAX: usize = 64;
+/// Events that are read at once.
+const READ_MAX: usize = 256;
+
+/// Starts to send the events of a session from a sequence on.
+pub(super) fn start(door: Door, caller: Caller, view: &SessionView, from: u64) -> Stream {
+    let (sender, receiver) = mpsc::channel(AHEAD_MAX);
+    let newest = view.session.sequence;
+    let watch = Watch { door, caller, id: view.id, next: from.max(1), newest, sender };
+    tokio::spawn(watch.run());
+    ReceiverStream::new(receiver).boxed()
+}
+
+struct Watch {
+    door: Door,
+    caller: Caller,
+    id: SessionId,
+    /// The first sequence that was not sent.
+    next: u64,
+    /// The session's newest sequence, sent or not.
+    newest: u64,
+    sender: mpsc::Sender<Result<v1::WatchSessionResponse, Status>>,
+}
+
+impl Watch {
+    async fn run(mut self) {
+        // Watching begins before reading, so that no change falls between the two.
+        let shard = self.door.cluster.shard_of(self.id.bucket()).clone();
+        let mut watched = shard.watch(self.caller.tenant, self.id);
+        let mut revoked = self.door.revocations.told.subscribe();
+        loop {
+            match self.send_new().await {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return,
+                Err(refusal) => return self.fail(refusal).await,
+            }
+            // A change that comes while nobody waits is kept; a dropped wait loses nothing.
+            let waited = tokio::select! {
+                waited = tokio::time::timeout(HEARTBEAT, watched.changed()) => waited,
+                revoked = revoked.changed() => Ok(revoked.is_ok()),
+                () = self.sender.closed() => return,
+            };
+            match waited {
+                Ok(true) => {}
+                // The stream says OK only after the event that ended the session.
+                Ok(false) => return self.fail(refusal(Failure::Draining)).await,
+                Err(_) => {
+                    if self.heartbeat().await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn fail(&self, refusal: Refusal) {
+        let _reader_gone = self.sender.send(Err(refusal.into())).await;
+    }
+
+    /// Sends what is new. Breaks after the event that ended the session, or when nobody reads any more.
+    async fn send_new(&mut self) -> Result<ControlFlow<()>, Refusal> {
+        let key = key_of(&self.door.cluster, &self.caller.key_id);
+        if !key.is_some_and(|key| key.works(self.door.cluster.now())) {
+            return Err(invalid());
+        }
+        loop {
+            let view = self.door.cluster.shard_of(self.id.bucket()).read().await.map_err(refusal)?;
+            let found = view.steady(|rows| session_view(rows, self.caller.tenant, self.id));
+            let found = found.map_err(unreadable)?;
+            let session = found.ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
+            self.newest = session.session.sequence;
+            let events =
+                read(&view, self.caller.tenant, &session, self.next, READ_MAX).map_err(unreadable)?;
+            let all = events.len() < READ_MAX;
+            for event in events {
+                self.next = event.sequence + 1;
+                let update = v1::watch_session_response::Update::Event(event);
+                if self.sender.send(Ok(v1::WatchSessionResponse { update: Some(update) })).await.is_err() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if all {
+                let ended = session.session.status.ended();
+                return Ok(if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+            }
+        }
+    }
+
+    async fn heartbeat(&self) -> Result<(), ()> {
+        let time = Some(convert::timestamp(self.door.cluster.now()));
+        let update =
+            v1::watch_session_response::Update::Heartbeat(v1::Heartbeat { sequence: self.newest, time });
+        self.sender.send(Ok(v1::WatchSessionResponse { update: Some(update) })).await.map_err(|_| ())
+    }
+}
+
+/// The first events of a session from a sequence on.
+pub(super) fn read(
+    view: &StateView,
+    tenant: TenantId,
+    session: &SessionView,
+    from: u64,
+    max: usize,
+) -> Result<Vec<v1::SessionEvent>, ViewError> {
+    let prefix = history_prefix(tenant, session.id);
+    // The row that holds the event may begin before it; a row holds at most what one command did.
+    let start = before(&prefix, from);
+    let mut events = Vec::new();
+    view.scan(&prefix, start.as_deref(), &mut |key, row| {
+        if let (Some(first), Row::History(history)) = (sequence_of(key), &**row) {
+            let told = convert::events::of_history(first, history, &session.machine);
+            events.extend(told.into_iter().filter(|event| event.sequence >= from));
+        }
+        if events.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    events.truncate(max);
+    Ok(events)
+}
+
+/// The most events that one command leaves, with room to spare.
+const EVENTS_OF_A_ROW: u64 = 4_096;
+
+/// The key after which the row with this event comes; nothing where that may be the first row.
+fn before(prefix: &[u8], from: u64) -> Option<Vec<u8>> {
+    let before = from.checked_sub(EVENTS_OF_A_ROW)?;
+    Some([prefix, &before.to_be_bytes()].concat())
+}
+
+/// The sequence before the first event of a row of history.
+pub(super) fn sequence_of(key: &Key) -> Option<u64> {
+    key.rest().get(16..24)?.try_into().ok().map(u64::from_be_bytes)
+}

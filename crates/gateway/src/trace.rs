@@ -1,0 +1,91 @@
+//! A span for every call, under the trace that the caller names in `traceparent`.
+
+use axum::body::Body;
+use futures::future::BoxFuture;
+use http::{HeaderMap, Request, Response};
+use opentelemetry::propagation::Extractor;
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+/// Puts a [`Traced`] before a service.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TraceLayer;
+
+impl<S> Layer<S> for TraceLayer {
+    type Service = Traced<S>;
+
+    fn layer(&self, inner: S) -> Traced<S> {
+        Traced { inner }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Traced<S> {
+    inner: S,
+}
+
+impl<S, B> Service<Request<B>> for Traced<S>
+where
+    S: Service<Request<B>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let span = span(request.uri().path(), request.headers());
+        let answered = self.inner.call(request);
+        if span.is_disabled() {
+            return Box::pin(answered);
+        }
+        let outer = span.clone();
+        let told = async move {
+            let response = answered.await?;
+            // A status that comes in the trailers is not known yet; a refusal comes in the headers.
+            let status = response.headers().get("grpc-status").and_then(|status| status.to_str().ok());
+            outer.record("rpc.response.status_code", status.unwrap_or("0"));
+            Ok(response)
+        };
+        Box::pin(told.instrument(span))
+    }
+}
+
+fn span(path: &str, headers: &HeaderMap) -> Span {
+    let method = path.trim_start_matches('/');
+    let span = tracing::info_span!(
+        "rpc",
+        otel.name = method,
+        otel.kind = "server",
+        rpc.system.name = "grpc",
+        rpc.method = method,
+        rpc.response.status_code = Empty,
+    );
+    if !span.is_disabled() {
+        let parent = opentelemetry::global::get_text_map_propagator(|known| known.extract(&Carrier(headers)));
+        // Where no exporter was set up there is nothing to put the span under.
+        let _alone = span.set_parent(parent);
+    }
+    span
+}
+
+struct Carrier<'a>(&'a HeaderMap);
+
+impl Extractor for Carrier<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(http::HeaderName::as_str).collect()
+    }
+}

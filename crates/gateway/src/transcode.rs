@@ -1,0 +1,161 @@
+//! JSON over HTTP: every unary method as `POST /switchward.v1.<Service>/<Method>` with `application/json`, the unary
+//! shape of the Connect protocol.
+//!
+//! One piece of code serves every method: the body becomes a message by its descriptor, the message a gRPC call to the
+//! very services that gRPC clients call, and the reply JSON again. So the three ways in cannot differ. Requests of the
+//! gRPC family pass through untouched; everything else is refused here in words.
+//!
+//! Chosen: prost-reflect over the embedded descriptors. Rejected: serde implementations generated for every message
+//! (pbjson), a second description of each message to keep equal.
+
+mod answer;
+mod call;
+mod json;
+mod request;
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use prost_reflect::MethodDescriptor;
+use tower::{Layer, Service};
+
+use crate::calls::method_at;
+use crate::error::{Reason, Refusal};
+
+const JSON: &str = "application/json";
+/// The content types of gRPC and gRPC-Web that are understood.
+const GRPC: [&str; 2] = ["application/grpc", "application/grpc+proto"];
+const GRPC_WEB: [&str; 4] = [
+    "application/grpc-web",
+    "application/grpc-web+proto",
+    "application/grpc-web-text",
+    "application/grpc-web-text+proto",
+];
+
+/// Puts [`Transcode`] before the gRPC services.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TranscodeLayer;
+
+impl<S> Layer<S> for TranscodeLayer {
+    type Service = Transcode<S>;
+
+    fn layer(&self, inner: S) -> Transcode<S> {
+        Transcode { inner }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Transcode<S> {
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Transcode<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // The service that was polled ready is the one that must be called.
+        let ready = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, ready);
+        match Kind::of(&request) {
+            Kind::Grpc => Box::pin(inner.call(request)),
+            Kind::Json(method) => Box::pin(async move {
+                let answered = call::unary(inner, method, request).await;
+                Ok(answered.unwrap_or_else(|status| answer::error(&status)))
+            }),
+            Kind::Refused(refused) => Box::pin(async move { Ok(refused.into_response()) }),
+        }
+    }
+}
+
+/// What a request is, told from its head.
+enum Kind {
+    Grpc,
+    Json(&'static MethodDescriptor),
+    Refused(Box<Refused>),
+}
+
+impl Kind {
+    fn of<B>(request: &Request<B>) -> Self {
+        let essence = essence(request.headers());
+        let grpc = GRPC.contains(&essence.as_str());
+        if grpc && request.version() < Version::HTTP_2 {
+            let message = "gRPC needs HTTP/2; over HTTP/1.1 send gRPC-Web or JSON";
+            return Refused::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, Reason::Unimplemented, message)
+                .into();
+        }
+        if (grpc || GRPC_WEB.contains(&essence.as_str())) && request.method() == Method::POST {
+            return Self::Grpc;
+        }
+        let path = request.uri().path();
+        let Some(method) = method_at(path) else {
+            let message = format!("there is nothing at {path:?}");
+            return Refused::new(StatusCode::NOT_FOUND, Reason::Unimplemented, message).into();
+        };
+        if request.method() != Method::POST {
+            let refused =
+                Refused::new(StatusCode::METHOD_NOT_ALLOWED, Reason::Unimplemented, "only POST is possible");
+            return refused.with(header::ALLOW, "POST").into();
+        }
+        if essence != JSON {
+            let message = format!("content type {essence:?} is not understood; send {JSON}");
+            let refused = Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Reason::FieldInvalid, message);
+            return refused.with(header::HeaderName::from_static("accept-post"), JSON).into();
+        }
+        if method.is_server_streaming() {
+            let message = format!("{} streams: call it by gRPC or gRPC-Web", method.name());
+            return Refused::new(StatusCode::NOT_IMPLEMENTED, Reason::Unimplemented, message).into();
+        }
+        Self::Json(method)
+    }
+}
+
+/// The content type without parameters, in lower case; empty when there is none.
+fn essence(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// A request that is no call, with the HTTP status that says so.
+struct Refused {
+    status: StatusCode,
+    refusal: Refusal,
+    header: Option<(header::HeaderName, HeaderValue)>,
+}
+
+impl Refused {
+    fn new(status: StatusCode, reason: Reason, message: impl Into<String>) -> Self {
+        Self { status, refusal: Refusal::new(reason, message), header: None }
+    }
+
+    fn with(mut self, name: header::HeaderName, value: &'static str) -> Self {
+        self.header = Some((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    fn into_response(self) -> Response<Body> {
+        let mut response = answer::error(&self.refusal.into());
+        *response.status_mut() = self.status;
+        response.headers_mut().extend(self.header);
+        response
+    }
+}
+
+impl From<Refused> for Kind {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(Box::new(refused))
+    }
+}

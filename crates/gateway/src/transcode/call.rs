@@ -1,0 +1,138 @@
+//! A JSON request as an in-process gRPC call, and its reply as a JSON answer.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Version, header};
+use http_body_util::BodyExt;
+use prost::Message;
+use prost_reflect::{DynamicMessage, MethodDescriptor};
+use tonic::Status;
+use tower::Service;
+
+use super::{answer, request};
+use crate::body;
+use crate::calls::{frame, unframe};
+use crate::error::{Reason, Refusal};
+
+const GRPC_STATUS: &str = "grpc-status";
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+const CONNECT_TIMEOUT: HeaderName = HeaderName::from_static("connect-timeout-ms");
+const CONNECT_VERSION: HeaderName = HeaderName::from_static("connect-protocol-version");
+/// Digits that the Connect protocol allows in a time-out.
+const TIMEOUT_DIGITS_MAX: usize = 10;
+/// Milliseconds that still fit into the eight digits of a gRPC time-out.
+const GRPC_TIMEOUT_MS_MAX: u64 = 99_999_999;
+
+/// Headers of one hop, or of the JSON body, which mean nothing to the gRPC call.
+const DROPPED: [HeaderName; 13] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::EXPECT,
+    header::HOST,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::DATE,
+];
+
+/// Carries out one unary call.
+///
+/// # Errors
+/// Whatever is wrong with the request, and whatever the service answers but OK.
+pub(super) async fn unary<S>(
+    mut inner: S,
+    method: &MethodDescriptor,
+    request: Request<Body>,
+) -> Result<Response<Body>, Status>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let (parts, body) = request.into_parts();
+    let parts = grpc_head(parts)?;
+    let bytes = body::read(body, 0).await?;
+    let message = request::message(method.input(), &bytes)?.encode_to_vec();
+    let Ok(response) = inner.call(Request::from_parts(parts, Body::from(frame(&message)))).await;
+
+    let (head, body) = response.into_parts();
+    if head.headers.contains_key(GRPC_STATUS) {
+        accepted(&head.headers)?;
+    }
+    let collected =
+        body.collect().await.map_err(|error| internal(&format!("the reply broke off: {error}")))?;
+    let trailers = collected.trailers().cloned().unwrap_or_default();
+    if !head.headers.contains_key(GRPC_STATUS) {
+        accepted(&trailers)?;
+    }
+    let reply = reply(method, &collected.to_bytes())?;
+    answer::ok(&reply, &head.headers, &trailers)
+}
+
+/// The head of the gRPC call: the caller's own headers, credentials and traces among them, without those of JSON.
+fn grpc_head(mut parts: Parts) -> Result<Parts, Refusal> {
+    let encoding = parts.headers.get(header::CONTENT_ENCODING);
+    if encoding.is_some_and(|encoding| encoding != "identity") {
+        return Err(Refusal::new(
+            Reason::Unimplemented,
+            "a compressed body is not understood: send it as it is",
+        ));
+    }
+    if parts.headers.get(CONNECT_VERSION).is_some_and(|version| version != "1") {
+        return Err(Refusal::field(CONNECT_VERSION.as_str(), "must be 1"));
+    }
+    let timeout = timeout(&parts.headers)?;
+    let names: Vec<HeaderName> = parts.headers.keys().cloned().collect();
+    for name in names {
+        let foreign = name.as_str().starts_with("grpc-") || name.as_str().starts_with("connect-");
+        if foreign || DROPPED.contains(&name) {
+            parts.headers.remove(&name);
+        }
+    }
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    parts.headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    if let Some(timeout) = timeout {
+        parts.headers.insert(GRPC_TIMEOUT, timeout);
+    }
+    parts.version = Version::HTTP_2;
+    Ok(parts)
+}
+
+/// `connect-timeout-ms` as a `grpc-timeout`.
+fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
+    let Some(value) = headers.get(CONNECT_TIMEOUT) else { return Ok(None) };
+    let bad = || Refusal::field(CONNECT_TIMEOUT.as_str(), "must be one to ten digits");
+    let text = value.to_str().map_err(|_| bad())?;
+    if text.is_empty() || text.len() > TIMEOUT_DIGITS_MAX || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(bad());
+    }
+    let millis: u64 = text.parse().map_err(|_| bad())?;
+    let timeout =
+        if millis <= GRPC_TIMEOUT_MS_MAX { format!("{millis}m") } else { format!("{}S", millis / 1_000) };
+    HeaderValue::from_str(&timeout).map(Some).map_err(|_| bad())
+}
+
+/// Nothing, when these headers or trailers say OK.
+fn accepted(headers: &HeaderMap) -> Result<(), Status> {
+    match Status::from_header_map(headers) {
+        Some(status) if status.code() == tonic::Code::Ok => Ok(()),
+        Some(status) => Err(status),
+        None => Err(internal("the reply has no status")),
+    }
+}
+
+fn reply(method: &MethodDescriptor, body: &Bytes) -> Result<DynamicMessage, Status> {
+    let message = unframe(body).map_err(|_| internal("the reply is not one message"))?;
+    DynamicMessage::decode(method.output(), message.bytes)
+        .map_err(|error| internal(&format!("the reply cannot be decoded: {error}")))
+}
+
+pub(super) fn internal(message: &str) -> Status {
+    Refusal::new(Reason::InternalError, message).into()
+}

@@ -1,0 +1,135 @@
+//! No credential, an unknown one, an expired and a revoked one: one answer for all, from every call.
+
+use std::collections::BTreeMap;
+
+use http::HeaderValue;
+use prost::Message;
+use switchward_api::v1;
+use switchward_gateway::auth::NewKey;
+
+use crate::rpcs::all;
+use crate::told::Told;
+use crate::ways::{Raw, Way, body, reply, stream};
+use crate::world::World;
+
+/// A key of acme's that works no more, and why.
+async fn spent(world: &World, why: &str) -> String {
+    let now = i64::try_from(switchward_shard::Clock::now(&world.node.clock).0 / 1000).expect("a time");
+    let expires = prost_types::Timestamp { seconds: now + 60, nanos: 0 };
+    let create = v1::CreateApiKeyRequest {
+        role: v1::KeyRole::Admin.into(),
+        expire_time: (why == "expired").then_some(expires),
+        ..v1::CreateApiKeyRequest::default()
+    };
+    let made: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &create).await;
+    let list = v1::ListApiKeysRequest::default();
+    let works: Result<v1::ListApiKeysResponse, _> =
+        world.node.line.ask(&made.secret, "ListApiKeys", &list).await;
+    works.expect("it works until then");
+    if why == "expired" {
+        world.node.clock.advance(60_000);
+    } else {
+        let name = made.api_key.expect("a key").name;
+        let revoke = v1::RevokeApiKeyRequest { name, ..v1::RevokeApiKeyRequest::default() };
+        let _: v1::RevokeApiKeyResponse = world.ask("admin", "RevokeApiKey", &revoke).await;
+    }
+    made.secret
+}
+
+/// Headers that open nothing.
+async fn headers(world: &World) -> BTreeMap<&'static str, Option<String>> {
+    let good = world.acme.key("admin");
+    let (id, secret) = good.trim_start_matches("swk_").split_once('_').expect("two parts");
+    let other = world.globex.key("admin").rsplit('_').next().expect("a secret").to_owned();
+    let bearer = |text: &str| Some(format!("Bearer {text}"));
+    BTreeMap::from([
+        ("none", None),
+        ("empty", Some(String::new())),
+        ("no secret", bearer("")),
+        ("no key", bearer("let me in")),
+        ("another scheme", Some(format!("Basic {good}"))),
+        ("no scheme", Some(good.to_owned())),
+        ("two keys in one", bearer(&format!("{good} {good}"))),
+        ("an unknown id", bearer(&NewKey::draw().secret)),
+        ("a known id with another secret", bearer(&format!("swk_{id}_{}", "0".repeat(secret.len())))),
+        ("a known id with another tenant's secret", bearer(&format!("swk_{id}_{other}"))),
+        ("the id in capitals", bearer(&good.to_uppercase().replace("SWK", "swk"))),
+        ("a letter less", bearer(&good[..good.len() - 1])),
+        ("a letter more", bearer(&format!("{good}0"))),
+        ("expired", bearer(&spent(world, "expired").await)),
+        ("revoked", bearer(&spent(world, "revoked").await)),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_wrong_with_a_credential_the_answer_is_one() {
+    let world = World::start().await;
+    let headers = headers(&world).await;
+    let mut first: Option<Told> = None;
+    for rpc in all() {
+        let message = rpc.request(&world).await.encode_to_vec();
+        let before = world.node.state().await;
+        for (what, header) in &headers {
+            for way in Way::ALL {
+                if rpc.streams() && way == Way::Json {
+                    continue;
+                }
+                let mut raw = Raw::post(way, rpc.method, body(way, rpc.method, &message));
+                if let Some(header) = header {
+                    raw = raw.with("authorization", header);
+                }
+                let answer = world.node.line.send(raw).await;
+                let outcome = if rpc.streams() {
+                    stream(way, &answer).1
+                } else {
+                    reply(way, rpc.method, &answer).map(drop)
+                };
+                let status = outcome.expect_err("it opens nothing");
+                let told = Told::of(&status);
+                let first = first.get_or_insert_with(|| told.clone());
+                assert_eq!(told, *first, "{} with {what} by {way:?}", rpc.method);
+            }
+        }
+        assert_eq!(world.node.state().await, before, "{} left something", rpc.method);
+    }
+    assert_eq!(first.expect("an answer").reason, "CREDENTIAL_INVALID");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_credential_that_is_no_text_is_none() {
+    let world = World::start().await;
+    let raw = Raw::post(Way::Grpc, "ListSessions", body(Way::Grpc, "ListSessions", b""));
+    let mut request = Raw { http2: true, ..raw }.into_request(world.node.line.address);
+    let odd = HeaderValue::from_bytes(b"Bearer \xff\xfe").expect("bytes of a header");
+    request.headers_mut().insert("authorization", odd);
+    let answer = world.node.line.exchange(request).await;
+    let status = reply(Way::Grpc, "ListSessions", &answer).expect_err("it opens nothing");
+    assert_eq!(Told::of(&status).reason, "CREDENTIAL_INVALID");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_is_never_without_an_admin() {
+    let world = World::start().await;
+    let list = v1::ListApiKeysRequest::default();
+    let keys: v1::ListApiKeysResponse = world.ask("admin", "ListApiKeys", &list).await;
+    let admins: Vec<&v1::ApiKey> =
+        keys.api_keys.iter().filter(|key| key.role() == v1::KeyRole::Admin).collect();
+    assert_eq!(admins.len(), 2, "{keys:?}");
+    let revoke = |key: &v1::ApiKey| v1::RevokeApiKeyRequest {
+        name: key.name.clone(),
+        ..v1::RevokeApiKeyRequest::default()
+    };
+    let (own, first): (Vec<_>, Vec<_>) = admins.iter().partition(|key| key.subject == "admin@acme");
+    let gone: v1::RevokeApiKeyResponse = world.ask("admin", "RevokeApiKey", &revoke(first[0])).await;
+    assert!(gone.api_key.expect("a key").revoke_time.is_some());
+    let again: v1::RevokeApiKeyResponse = world.ask("admin", "RevokeApiKey", &revoke(first[0])).await;
+    assert!(again.api_key.expect("a key").revoke_time.is_some());
+    let outcome: Result<v1::RevokeApiKeyResponse, _> =
+        world.attempt("admin", "RevokeApiKey", &revoke(own[0])).await;
+    crate::told::refused(outcome, "STATE_MISMATCH");
+    let still: v1::ListApiKeysResponse = world.ask("admin", "ListApiKeys", &list).await;
+    assert_eq!(still.api_keys.len(), keys.api_keys.len());
+    world.node.end().await;
+}

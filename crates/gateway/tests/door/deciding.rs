@@ -1,0 +1,304 @@
+//! Gates and tool calls: who may decide, what is told of the first decision, what an explanation is worth.
+
+use std::collections::BTreeMap;
+
+use switchward_api::v1;
+use switchward_api::v1::{GateDecision, ToolDecision};
+
+use crate::told::{Told, refused};
+use crate::world::{World, tool_call};
+
+const HOUR_MS: u64 = 3_600_000;
+
+fn decide(gate: &str, decision: GateDecision) -> v1::DecideGateRequest {
+    v1::DecideGateRequest {
+        name: gate.to_owned(),
+        decision: decision.into(),
+        ..v1::DecideGateRequest::default()
+    }
+}
+
+/// A key of acme's: its secret.
+async fn key(world: &World, role: v1::KeyRole, subject: &str) -> String {
+    let create = v1::CreateApiKeyRequest {
+        role: role.into(),
+        subject: subject.to_owned(),
+        ..v1::CreateApiKeyRequest::default()
+    };
+    let made: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &create).await;
+    made.secret
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asked_cannot_decide() {
+    let world = World::start().await;
+    let line = &world.node.line;
+    let asks = key(&world, v1::KeyRole::Operator, "kim").await;
+    let twins =
+        [key(&world, v1::KeyRole::Approver, "kim").await, key(&world, v1::KeyRole::Admin, "kim").await];
+    let review = |name: &str| v1::AnswerCheckpointRequest {
+        name: name.to_owned(),
+        answer: "review".into(),
+        ..v1::AnswerCheckpointRequest::default()
+    };
+    let session = world.session().await;
+    let call = tool_call(&session.name, "mcp:filesystem:write_file");
+    let asked: v1::AuthorizeToolCallResponse =
+        line.ask(&asks, "AuthorizeToolCall", &call).await.expect("an ask");
+    let other = world.session().await;
+    let held: v1::AnswerCheckpointResponse =
+        line.ask(&asks, "AnswerCheckpoint", &review(&other.name)).await.expect("a review");
+    let held = held.session.expect("a session").waiting_on[0].name.clone();
+    for gate in [&asked.gate, &held] {
+        let get = v1::GetGateRequest { name: gate.clone() };
+        let shown: v1::GetGateResponse = world.ask("agent", "GetGate", &get).await;
+        assert_eq!(shown.gate.expect("a gate").requested_by, "kim");
+        for secret in [&asks, &twins[0], &twins[1]] {
+            for decision in [GateDecision::Approve, GateDecision::Refuse] {
+                let before = world.node.state().await;
+                let outcome: Result<v1::DecideGateResponse, _> =
+                    line.ask(secret, "DecideGate", &decide(gate, decision)).await;
+                refused(outcome, "SELF_APPROVAL");
+                assert_eq!(world.node.state().await, before);
+            }
+        }
+        let decided: v1::DecideGateResponse =
+            world.ask("operator", "DecideGate", &decide(gate, GateDecision::Approve)).await;
+        let resolution = decided.gate.expect("a gate").resolution.expect("a resolution");
+        assert_eq!(resolution.by, "operator@acme");
+    }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_second_is_told_of_the_first_decision() {
+    let world = World::start().await;
+    let gate = world.gate().await;
+    let first = v1::DecideGateRequest {
+        comment: "looked at \u{201e}it\u{201c} twice".into(),
+        request_id: "mine".into(),
+        ..decide(&gate, GateDecision::Refuse)
+    };
+    let reply: v1::DecideGateResponse = world.ask("approver", "DecideGate", &first).await;
+    world.node.clock.advance(HOUR_MS);
+    for decision in [GateDecision::Approve, GateDecision::Refuse] {
+        let outcome: Result<v1::DecideGateResponse, _> =
+            world.attempt("operator", "DecideGate", &decide(&gate, decision)).await;
+        let told = refused(outcome, "ALREADY_RESOLVED").metadata;
+        let wanted = BTreeMap::from([
+            ("decision", "refuse"),
+            ("by", "approver@acme"),
+            ("time", "2026-06-21T00:00:00Z"),
+            ("comment", "looked at \u{201e}it\u{201c} twice"),
+        ]);
+        assert_eq!(told, wanted.into_iter().map(|(name, value)| (name.into(), value.into())).collect());
+    }
+    let again: v1::DecideGateResponse = world.ask("approver", "DecideGate", &first).await;
+    assert_eq!(again, reply, "who decided may ask again");
+
+    let session = world.session().await;
+    let gate = world.authorize(&session.name, "mcp:filesystem:write_file").await.gate;
+    world.answer(&session.name, "go").await;
+    let outcome: Result<v1::DecideGateResponse, _> =
+        world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    let told = refused(outcome, "ALREADY_RESOLVED").metadata;
+    assert_eq!(told["decision"], "voided", "{told:?}");
+    let shown: v1::GetGateResponse = world.ask("agent", "GetGate", &v1::GetGateRequest { name: gate }).await;
+    assert_eq!(shown.gate.expect("a gate").status(), v1::GateStatus::Void);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_is_about_what_was_shown() {
+    let world = World::start().await;
+    let session = world.session().await;
+    let call = v1::AuthorizeToolCallRequest {
+        args: br#"{"path": "/b", "mode": 1}"#.to_vec().into(),
+        ..tool_call(&session.name, "mcp:filesystem:write_file")
+    };
+    let asked: v1::AuthorizeToolCallResponse = world.ask("agent", "AuthorizeToolCall", &call).await;
+    let get = v1::GetGateRequest { name: asked.gate.clone() };
+    let shown: v1::GetGateResponse = world.ask("approver", "GetGate", &get).await;
+    let shown = shown.gate.expect("a gate");
+    assert_eq!(shown.args, br#"{"mode":1,"path":"/b"}"#.as_slice());
+    for (digest, reason) in [("0".repeat(64), "STATE_MISMATCH"), ("no digest".into(), "FIELD_INVALID")] {
+        let request =
+            v1::DecideGateRequest { args_digest: Some(digest), ..decide(&asked.gate, GateDecision::Approve) };
+        refused(world.attempt::<v1::DecideGateResponse>("approver", "DecideGate", &request).await, reason);
+    }
+    let request = v1::DecideGateRequest {
+        args_digest: Some(shown.args_digest),
+        ..decide(&asked.gate, GateDecision::Approve)
+    };
+    let _: v1::DecideGateResponse = world.ask("approver", "DecideGate", &request).await;
+    let other = v1::AuthorizeToolCallRequest { args: br#"{"path":"/c"}"#.to_vec().into(), ..call.clone() };
+    let replies: Vec<v1::AuthorizeToolCallResponse> = vec![
+        world.ask("agent", "AuthorizeToolCall", &other).await,
+        world.ask("agent", "AuthorizeToolCall", &call).await,
+        world.ask("agent", "AuthorizeToolCall", &call).await,
+    ];
+    let told: Vec<_> = replies.iter().map(|reply| (reply.decision(), reply.grant_used)).collect();
+    let wanted = [(ToolDecision::Ask, false), (ToolDecision::Allow, true), (ToolDecision::Ask, false)];
+    assert_eq!(told, wanted);
+    world.node.end().await;
+}
+
+/// A process in which every kind of decision can be had.
+const LIMITED: &str = r#"{
+  "name": "limited",
+  "initial": "work",
+  "session_budget_usd": 3,
+  "states": {
+    "work": { "question": "Done?", "answers": {
+      "yes": { "next": null }, "review": { "next": null, "action": "notify_human" } } }
+  },
+  "policy": {
+    "role": "agent",
+    "allow": [
+      { "capability": "bash", "rate_limit": { "max_calls": 2, "window_seconds": 3600 } },
+      { "capability": "mcp:web:*", "budget_limit": { "max_usd": 1, "period": "daily" } },
+      { "capability": "mcp:free:*" }
+    ],
+    "ask": [
+      { "capability": "mcp:files:*", "rate_limit": { "max_calls": 1, "window_seconds": 3600 } },
+      { "capability": "mcp:mail:*" }
+    ],
+    "deny": [{ "capability": "mcp:shell:*" }]
+  }
+}"#;
+
+/// What is explained must be what is decided right after it, and explaining must leave nothing.
+async fn agree(world: &World, name: &str, capability: &str, cost: Option<&str>) -> ToolDecision {
+    let explain = v1::ExplainDecisionRequest {
+        session: name.to_owned(),
+        capability: capability.to_owned(),
+        est_cost_usd: cost.map(str::to_owned),
+        ..v1::ExplainDecisionRequest::default()
+    };
+    let call =
+        v1::AuthorizeToolCallRequest { est_cost_usd: cost.map(str::to_owned), ..tool_call(name, capability) };
+    let before = world.node.state().await;
+    let explained: Result<v1::ExplainDecisionResponse, _> =
+        world.attempt("agent", "ExplainDecision", &explain).await;
+    assert_eq!(world.node.state().await, before, "explaining {capability} left something");
+    let decided: Result<v1::AuthorizeToolCallResponse, _> =
+        world.attempt("agent", "AuthorizeToolCall", &call).await;
+    let (explained, decided) = match (explained, decided) {
+        (Ok(explained), Ok(decided)) => (explained, decided),
+        (explained, decided) => {
+            let told = |status| Told::of(&status);
+            assert_eq!(explained.map_err(told).err(), decided.map_err(told).err(), "{capability}");
+            return ToolDecision::Unspecified;
+        }
+    };
+    assert_eq!(
+        (explained.decision(), &explained.reason, &explained.matched_rule, explained.grant_available),
+        (decided.decision(), &decided.reason, &decided.matched_rule, decided.grant_used),
+        "{capability} of {cost:?}: {explained:?} {decided:?}"
+    );
+    world.node.quiet().await;
+    decided.decision()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_explanation_agrees_with_the_decision_and_changes_nothing() {
+    let world = World::start().await;
+    world.deploy(LIMITED).await;
+    let request = v1::StartSessionRequest { definition: "limited".into(), ..Default::default() };
+    let session: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+    let name = session.session.expect("a session").name;
+    let (allow, ask, deny) = (ToolDecision::Allow, ToolDecision::Ask, ToolDecision::Deny);
+    for (capability, cost, wanted) in [
+        ("bash", None, allow),
+        ("bash", None, allow),
+        ("bash", None, deny),
+        ("mcp:shell:rm", None, deny),
+        ("mcp:free:look", None, allow),
+        ("mcp:other:look", None, allow),
+        ("mcp:web:get", Some("0.6"), allow),
+        ("mcp:web:get", Some("0.6"), deny),
+        ("mcp:web:get", Some("0.4"), allow),
+        ("mcp:web:get", None, deny),
+        ("mcp:free:look", Some("9"), deny),
+        ("mcp:files:write", None, ask),
+        ("mcp:files:write", None, ask),
+    ] {
+        assert_eq!(agree(&world, &name, capability, cost).await, wanted, "{capability} of {cost:?}");
+    }
+    let open = world.look(&name).await.waiting_on[0].name.clone();
+    let _: v1::DecideGateResponse =
+        world.ask("approver", "DecideGate", &decide(&open, GateDecision::Approve)).await;
+    world.node.quiet().await;
+    assert_eq!(agree(&world, &name, "mcp:files:write", None).await, allow, "the approval is used");
+    assert_eq!(agree(&world, &name, "mcp:files:write", None).await, deny, "the approval counted");
+    world.node.clock.advance(HOUR_MS);
+    assert_eq!(agree(&world, &name, "bash", None).await, allow, "an hour later");
+
+    let pause = v1::PauseSessionRequest { name: name.clone(), ..v1::PauseSessionRequest::default() };
+    let _: v1::PauseSessionResponse = world.ask("operator", "PauseSession", &pause).await;
+    assert_eq!(agree(&world, &name, "mcp:free:look", None).await, deny, "paused");
+    let resume = v1::ResumeSessionRequest { name: name.clone(), ..v1::ResumeSessionRequest::default() };
+    let _: v1::ResumeSessionResponse = world.ask("operator", "ResumeSession", &resume).await;
+    world.answer(&name, "review").await;
+    assert_eq!(agree(&world, &name, "mcp:free:look", None).await, deny, "under review");
+    let cancel = v1::CancelSessionRequest { name: name.clone(), ..v1::CancelSessionRequest::default() };
+    let _: v1::CancelSessionResponse = world.ask("operator", "CancelSession", &cancel).await;
+    assert_eq!(agree(&world, &name, "bash", None).await, ToolDecision::Unspecified, "at its end");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_explanation_tells_what_is_used() {
+    let world = World::start().await;
+    world.deploy(LIMITED).await;
+    let request = v1::StartSessionRequest { definition: "limited".into(), ..Default::default() };
+    let session: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+    let name = session.session.expect("a session").name;
+    let used = async |capability: &str| {
+        let request = v1::ExplainDecisionRequest {
+            session: name.clone(),
+            capability: capability.to_owned(),
+            ..v1::ExplainDecisionRequest::default()
+        };
+        let told: v1::ExplainDecisionResponse = world.ask("agent", "ExplainDecision", &request).await;
+        let rule = told.rules.into_iter().find(|rule| rule.decides).expect("a rule that decides");
+        let limit = rule.limits[0].clone();
+        (limit.used, limit.max, limit.has_room, limit.reset_time.is_some())
+    };
+    assert_eq!(used("bash").await, ("0".into(), "2".into(), true, false));
+    assert_eq!(used("mcp:web:get").await, ("0".into(), "1".into(), true, false));
+    world.authorize(&name, "bash").await;
+    let call =
+        v1::AuthorizeToolCallRequest { est_cost_usd: Some("0.25".into()), ..tool_call(&name, "mcp:web:get") };
+    let _: v1::AuthorizeToolCallResponse = world.ask("agent", "AuthorizeToolCall", &call).await;
+    assert_eq!(used("bash").await, ("1".into(), "2".into(), true, false));
+    assert_eq!(used("mcp:web:get").await, ("0.25".into(), "1".into(), true, false));
+    world.authorize(&name, "bash").await;
+    assert_eq!(used("bash").await, ("2".into(), "2".into(), false, true));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_reported_once() {
+    let world = World::start().await;
+    let name = world.session().await.name;
+    let call_id = world.authorize(&name, "mcp:web:get").await.call_id;
+    let report = v1::ReportToolUsageRequest {
+        session: name.clone(),
+        call_id,
+        cost_usd: Some("0.0000001".into()),
+        ..v1::ReportToolUsageRequest::default()
+    };
+    let reply: v1::ReportToolUsageResponse = world.ask("agent", "ReportToolUsage", &report).await;
+    assert_eq!(reply.budget.expect("a budget").used_usd, "0.000001", "rounded up to a micro");
+    let before = world.node.state().await;
+    for capability in ["", "mcp:web:get"] {
+        let again = v1::ReportToolUsageRequest { capability: capability.into(), ..report.clone() };
+        let outcome: Result<v1::ReportToolUsageResponse, _> =
+            world.attempt("agent", "ReportToolUsage", &again).await;
+        // It is told as one that never was, though it was reported: settled calls are not remembered.
+        refused(outcome, "NOT_FOUND");
+        assert_eq!(world.node.state().await, before);
+    }
+    world.node.end().await;
+}

@@ -1,0 +1,47 @@
+//! Every field of every request with every value that is hard to take.
+
+use super::values::{hard, leaves, put, shown};
+use super::{Attack, CLOCK, Target, by, targets, ways};
+use crate::rpcs::all;
+
+pub(super) const SENT: usize = 8_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_field_with_every_hard_value() {
+    let mut attack = Attack::start("fields").await;
+    let mut turn = 0;
+    for mut target in targets(&attack).await {
+        every_field(&mut attack, &mut target, &mut turn).await;
+    }
+    attack.end(SENT).await;
+}
+
+/// In a world of its own, in which nothing falls due however far the clock goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clock_with_every_hard_value() {
+    let mut attack = Attack::start("clock").await;
+    let rpc = all().into_iter().find(|rpc| rpc.method == CLOCK).expect("a row");
+    let mut target = Target::of(&attack, rpc).await;
+    let mut turn = 0;
+    for _ in 0..4 {
+        every_field(&mut attack, &mut target, &mut turn).await;
+    }
+    let now = switchward_shard::Clock::now(&attack.world.node.clock).0;
+    assert!(now < 253_402_300_800_000, "{now} has no JSON");
+    attack.end(400).await;
+}
+
+async fn every_field(attack: &mut Attack, target: &mut Target, turn: &mut usize) {
+    for path in leaves(&target.rpc.descriptor().input()) {
+        let field = path.last().expect("a field").clone();
+        for value in hard(&field) {
+            let mut message = target.good.clone();
+            put(&mut message, &path, value.clone());
+            let way = ways(&target.rpc)[*turn % ways(&target.rpc).len()];
+            let what = format!("{} = {:.300} by {way:?}", shown(&path), format!("{value}"));
+            let raw = by(way, &target.rpc, &message);
+            target.shoot(attack, raw, what).await;
+            *turn += 1;
+        }
+    }
+}

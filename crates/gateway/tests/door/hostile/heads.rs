@@ -1,0 +1,122 @@
+//! Good messages under heads that are not: paths, methods, content types, time-outs, encodings, credentials.
+
+use http::Method;
+use prost_reflect::{ReflectMessage, Value};
+use tonic::Code;
+
+use super::dice::Dice;
+use super::{Attack, Shot, Target, by, outcome, targets, ways};
+use crate::rpcs::set;
+use crate::told::Told;
+use crate::ways::{Raw, Way};
+
+pub(super) const SENT: usize = 1_500;
+
+/// Heads for a request of a method, and what is odd about each.
+fn heads(good: &Raw, dice: &mut Dice) -> Vec<(String, Raw)> {
+    let mut heads = Vec::new();
+    let mut with = |name: &'static str, value: String| {
+        heads.push((format!("{name}: {value:.60}"), good.clone().with(name, value)));
+    };
+    for kind in [
+        "",
+        "text/plain",
+        "application/json; charset=utf-16",
+        "application/grpc+json",
+        "application/grpc+thrift",
+        "application/grpc-web+json",
+        "application/connect+proto",
+        "application/x-www-form-urlencoded",
+        "*/*",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "APPLICATION/GRPC-WEB",
+    ] {
+        with("content-type", kind.into());
+    }
+    for timeout in ["", "soon", "-1m", "1", "m", "999999999m", "1.5S", "\u{661}m"] {
+        with("grpc-timeout", timeout.into());
+        with("connect-timeout-ms", timeout.into());
+    }
+    for encoding in ["gzip", "br", "identity, gzip", "zzz", "\u{fc}"] {
+        with("grpc-encoding", encoding.into());
+        with("content-encoding", encoding.into());
+    }
+    with("connect-protocol-version", "2".into());
+    with("x-large", "x".repeat(17 * 1024));
+    with("traceparent", "0".repeat(200));
+    with("traceparent", "00-zz-zz-zz".into());
+    for path in ["", "/", "/Nothing", "//", "/../x", "?a=b", "/%00", "#x"] {
+        let raw = good.clone();
+        heads.push((format!("path + {path}"), Raw { path: format!("{}{path}", raw.path), ..raw }));
+    }
+    for path in
+        ["/", "/switchward.v1.NoService/Get", "/healthz/x", "/grpc.reflection.v1.ServerReflection/Nothing"]
+    {
+        heads.push((path.into(), Raw { path: path.into(), ..good.clone() }));
+    }
+    for method in [Method::GET, Method::PUT, Method::DELETE, Method::HEAD, Method::PATCH, Method::OPTIONS] {
+        heads.push((method.to_string(), Raw { method, ..good.clone() }));
+    }
+    let odd = format!("application/{}", *dice.pick(&["grpc;;", "grpc; x", "json;", "grpc-web-text+x"]));
+    heads.push((odd.clone(), good.clone().with("content-type", odd)));
+    heads
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_heads() {
+    let mut attack = Attack::start("heads").await;
+    let mut dice = Dice::new(3);
+    for mut target in targets(&attack).await {
+        let way = ways(&target.rpc)[dice.below(ways(&target.rpc).len())];
+        let all = heads(&by(way, &target.rpc, &target.good), &mut dice);
+        for (at, (what, _)) in all.iter().enumerate() {
+            // An accepted request has made a new good one.
+            let (_, raw) =
+                heads(&by(way, &target.rpc, &target.good), &mut Dice::new(3)).remove(at.min(all.len() - 1));
+            if raw.method != Method::HEAD {
+                target.shoot(&mut attack, raw, format!("{what} by {way:?}")).await;
+            }
+        }
+    }
+    attack.end(SENT).await;
+}
+
+/// A call whose time ran out may have been done: under its request id the caller finds out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_ran_out_of_time_is_done_once_or_not_at_all() {
+    let mut attack = Attack::start("deadlines").await;
+    let mut late = 0;
+    for mut target in targets(&attack).await {
+        for (round, timeout) in ["0n", "1n", "50u", "300u", "1m"].into_iter().enumerate() {
+            if target.good.descriptor().get_field_by_name("request_id").is_some() {
+                let id = Value::String(attack.world.fresh("late"));
+                set(&mut target.good, "request_id", id);
+            }
+            let raw = by(Way::Grpc, &target.rpc, &target.good).with_key(&target.secret);
+            let answer = attack.world.node.line.send(raw.clone().with("grpc-timeout", timeout)).await;
+            if let Err(status) = outcome(&answer) {
+                assert_eq!(status.code(), Code::DeadlineExceeded, "{}: {status:?}", target.rpc.method);
+                assert_eq!(Told::of(&status).reason, "DEADLINE_EXCEEDED");
+                late += 1;
+            }
+            again(&mut attack, &target, raw, round).await;
+            target = Target::of(&attack, target.rpc).await;
+        }
+    }
+    assert!(late > 30, "{late} ran out");
+    attack.end(0).await;
+}
+
+async fn again(attack: &mut Attack, target: &Target, raw: Raw, round: usize) {
+    attack.written().await;
+    let what = || format!("again, round {round}");
+    let method = target.rpc.method;
+    let first = attack.send(Shot { rpc: &target.rpc, raw: raw.clone(), what: what() }).await;
+    assert!(first.is_some(), "{method}");
+    attack.written().await;
+    let after = attack.world.node.entries();
+    let second = attack.send(Shot { rpc: &target.rpc, raw, what: what() }).await;
+    assert!(second.is_some(), "{method}");
+    assert_eq!(attack.world.node.entries(), after, "{method} was done twice");
+}

@@ -1,0 +1,437 @@
+//! Lists: pages that make up the whole, tokens that are good for one list, filters, and the order of things.
+
+use prost::Message;
+use prost_reflect::{DynamicMessage, Value};
+use serde_json::Value as Json;
+use switchward_api::v1;
+
+use crate::rpcs::{Kind, Rpc, all, set};
+use crate::same::shown;
+use crate::told::refused;
+use crate::ways::Way;
+use crate::world::{RELEASE, World, named};
+
+/// Sessions that are started for a list; enough for each of four shards to have several.
+const SESSIONS: usize = 41;
+
+async fn call(world: &World, rpc: &Rpc, message: &DynamicMessage) -> Result<Json, tonic::Status> {
+    let secret = world.acme.key(rpc.role());
+    let outcome = world.node.line.call(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
+    outcome.map(|reply| shown(rpc, &reply))
+}
+
+/// The entries of a page and the token of the next one.
+fn page(reply: Json) -> (Vec<Json>, String) {
+    let (mut entries, mut token) = (Vec::new(), String::new());
+    let Json::Object(members) = reply else { panic!("{reply}") };
+    for (name, value) in members {
+        match value {
+            Json::Array(list) => entries = list,
+            Json::String(text) if name == "nextPageToken" => token = text,
+            other => panic!("{name}: {other}"),
+        }
+    }
+    (entries, token)
+}
+
+/// A list as a whole, read in pages of this size.
+async fn whole(world: &World, rpc: &Rpc, mut message: DynamicMessage, size: u32) -> Vec<Json> {
+    set(&mut message, "page_size", Value::U32(size));
+    let mut found = Vec::new();
+    loop {
+        let (entries, token) = page(call(world, rpc, &message).await.expect(rpc.method));
+        assert!(entries.len() <= usize::try_from(size).expect("a size"), "{}", rpc.method);
+        found.extend(entries);
+        if token.is_empty() {
+            return found;
+        }
+        set(&mut message, "page_token", Value::String(token));
+    }
+}
+
+/// A session of acme with a history, and several of everything else that is listed.
+async fn furnish(world: &World) -> String {
+    for number in 0..SESSIONS {
+        // Some begin at one and the same time.
+        world.node.clock.advance(u64::from(number % 3 == 0));
+        let request = v1::StartSessionRequest {
+            definition: if number % 2 == 0 { "release".into() } else { world.acme.only.into() },
+            labels: [("team".to_owned(), format!("team-{}", number % 5))].into(),
+            ..v1::StartSessionRequest::default()
+        };
+        let started: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+        let name = started.session.expect("a session").name;
+        match number % 4 {
+            0 => drop(world.answer(&name, "stop").await),
+            1 => drop(world.authorize(&name, "mcp:filesystem:write_file").await),
+            2 => drop(world.answer(&name, "review").await),
+            _ => {}
+        }
+    }
+    for number in 0..7 {
+        let source = RELEASE.replace("Is it ready?", &format!("Is it ready, for the {number}th time?"));
+        world.deploy(&source).await;
+        world.deploy(&named(&world.fresh("process"))).await;
+        world.node.clock.advance(1);
+        let key = v1::CreateApiKeyRequest { role: v1::KeyRole::Agent.into(), ..Default::default() };
+        let _: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &key).await;
+        let tenant = v1::CreateTenantRequest { tenant_id: world.fresh("tenant"), ..Default::default() };
+        let _: v1::CreateTenantResponse = world.ask("admin", "CreateTenant", &tenant).await;
+    }
+    let name = world.session().await.name;
+    for number in 0..23 {
+        let capability = ["bash", "mcp:shell:rm", "mcp:filesystem:write_file"][number % 3];
+        world.authorize(&name, capability).await;
+    }
+    world.node.quiet().await;
+    name
+}
+
+fn pointed(rpc: &Rpc, mut message: DynamicMessage, session: &str) -> DynamicMessage {
+    match rpc.name {
+        Some((field, Kind::Session)) => set(&mut message, field, Value::String(session.to_owned())),
+        Some((field, Kind::Definition)) => set(&mut message, field, Value::String("release".into())),
+        Some(_) | None => {}
+    }
+    message
+}
+
+fn lists() -> Vec<Rpc> {
+    let lists: Vec<Rpc> = all().into_iter().filter(|rpc| rpc.method.starts_with("List")).collect();
+    for rpc in &lists {
+        let input = rpc.descriptor().input();
+        for (field, number) in [("page_size", 10), ("page_token", 11)] {
+            let found = input.get_field_by_name(field).map(|field| field.number());
+            assert_eq!(found, Some(number), "{}: {field}", rpc.method);
+        }
+    }
+    lists
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_make_up_the_whole_list() {
+    let world = World::start().await;
+    let session = furnish(&world).await;
+    let holds = |shard: &switchward_shard::Shard| {
+        shard.group().metrics().entries.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    assert!(world.node.cluster.shards().iter().all(|shard| holds(shard) > 10), "every shard has its part");
+    for rpc in lists() {
+        let message = pointed(&rpc, rpc.request(&world).await, &session);
+        let wanted = whole(&world, &rpc, message.clone(), 1_000).await;
+        assert!(wanted.len() > 7, "{} has {}", rpc.method, wanted.len());
+        for (at, entry) in wanted.iter().enumerate() {
+            assert!(!wanted[..at].contains(entry), "{} lists {entry} twice", rpc.method);
+        }
+        for size in [1, 3, 7, u32::try_from(wanted.len()).expect("few")] {
+            let pages = whole(&world, &rpc, message.clone(), size).await;
+            assert_eq!(pages, wanted, "{} in pages of {size}", rpc.method);
+        }
+        in_order(rpc.method, &wanted);
+    }
+    world.node.end().await;
+}
+
+/// Lists are in the order that the API says.
+fn in_order(method: &str, entries: &[Json]) {
+    let (member, newest_first) = match method {
+        "ListSessions" | "ListApiKeys" => ("createTime", true),
+        "ListGates" => ("createTime", false),
+        "ListVersions" => ("number", true),
+        "ListDecisions" => ("sequence", true),
+        "ListSessionEvents" => ("sequence", false),
+        "ListDefinitions" | "ListTenants" => ("name", false),
+        other => panic!("in which order is {other}?"),
+    };
+    let place = |entry: &Json| match &entry[member] {
+        // Times of one length and numbers in text, which are compared as numbers are.
+        Json::String(text) => format!("{text:0>30}"),
+        number => format!("{:0>30}", number.to_string()),
+    };
+    let mut places: Vec<String> = entries.iter().map(place).collect();
+    if member == "createTime" {
+        // Nanoseconds are written only where there are any.
+        places = places.into_iter().map(|text| text.replace('Z', ".000Z").replace(".000Z.", ".")).collect();
+        places.iter_mut().for_each(|text| *text = text.trim_start_matches('0')[..23].to_owned());
+    }
+    if member == "name" {
+        places = entries.iter().map(|entry| entry["name"].as_str().expect("a name").to_owned()).collect();
+    }
+    if newest_first {
+        places.reverse();
+    }
+    assert!(places.is_sorted(), "{method}: {places:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_is_good_for_its_own_list() {
+    let world = World::start().await;
+    let session = furnish(&world).await;
+    let mut tokens = Vec::new();
+    let mut requests = Vec::new();
+    for rpc in lists() {
+        let mut message = pointed(&rpc, rpc.request(&world).await, &session);
+        set(&mut message, "page_size", Value::U32(2));
+        let (_, token) = page(call(&world, &rpc, &message).await.expect(rpc.method));
+        assert!(!token.is_empty(), "{}", rpc.method);
+        tokens.push(token);
+        requests.push((rpc, message));
+    }
+    for (at, (rpc, message)) in requests.iter().enumerate() {
+        let own = &tokens[at];
+        let mut bad: Vec<String> = tokens.iter().filter(|token| *token != own).cloned().collect();
+        bad.extend([own[..own.len() - 1].to_owned(), own[..own.len() - 2].to_owned(), format!("{own}00")]);
+        bad.extend([
+            format!("{own}g"),
+            own.to_uppercase() + "X",
+            "0".into(),
+            "\u{1f680}".into(),
+            "0".repeat(2_000),
+        ]);
+        bad.extend((0..own.len()).map(|at| {
+            let other = if own.as_bytes()[at] == b'0' { "1" } else { "0" };
+            format!("{}{other}{}", &own[..at], &own[at + 1..])
+        }));
+        for token in bad {
+            let mut message = message.clone();
+            set(&mut message, "page_token", Value::String(token.clone()));
+            let outcome = call(&world, rpc, &message).await;
+            assert!(outcome.is_err(), "{} took {token:?} for {own:?}", rpc.method);
+            assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["page_token"], "{}", rpc.method);
+        }
+        let mut message = message.clone();
+        set(&mut message, "page_token", Value::String(own.clone()));
+        call(&world, rpc, &message).await.expect("its own token is good");
+        if let Some((_, filter)) = FILTERS.iter().find(|(method, _)| *method == rpc.method) {
+            set(&mut message, "filter", Value::String((*filter).to_owned()));
+            assert_eq!(refused(call(&world, rpc, &message).await, "FIELD_INVALID").fields, ["page_token"]);
+        }
+    }
+    world.node.end().await;
+}
+
+/// A filter for each list that takes one.
+const FILTERS: [(&str, &str); 3] = [
+    ("ListSessions", "status=\"waiting\""),
+    ("ListGates", "kind=\"notify\""),
+    ("ListDecisions", "decision=\"deny\""),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_has_at_most_1000_entries() {
+    let world = World::start().await;
+    for rpc in lists() {
+        let mut message = rpc.request(&world).await;
+        for (size, good) in [(0, true), (1, true), (1_000, true), (1_001, false), (u32::MAX, false)] {
+            set(&mut message, "page_size", Value::U32(size));
+            match call(&world, &rpc, &message).await {
+                Ok(_) => assert!(good, "{} took {size}", rpc.method),
+                refusal => assert_eq!(refused(refusal, "FIELD_INVALID").fields, ["page_size"], "{size}"),
+            }
+        }
+    }
+    world.node.end().await;
+}
+
+/// What a filter lets through, each with what every entry of it must look like.
+type Filter = (&'static str, &'static str, fn(&Json) -> bool);
+
+const WANTED: [Filter; 14] = [
+    ("ListSessions", "", |_| true),
+    ("ListSessions", "status=\"waiting\"", |entry| entry["status"] == "SESSION_STATUS_WAITING"),
+    ("ListSessions", "status=\"BLOCKED\"", |entry| entry["status"] == "SESSION_STATUS_BLOCKED"),
+    ("ListSessions", "definition=\"release\"", |entry| {
+        entry["definition"] == "tenants/acme/definitions/release"
+    }),
+    ("ListSessions", "labels.team=\"team-3\"", |entry| entry["labels"]["team"] == "team-3"),
+    ("ListSessions", "status=\"waiting\" AND definition=\"only-acme\" AND labels.team=\"team-1\"", |entry| {
+        entry["status"] == "SESSION_STATUS_WAITING"
+            && entry["definition"] == "tenants/acme/definitions/only-acme"
+            && entry["labels"]["team"] == "team-1"
+    }),
+    ("ListGates", "", |entry| entry["status"] == "GATE_STATUS_OPEN"),
+    ("ListGates", "status=\"open\"", |entry| entry["status"] == "GATE_STATUS_OPEN"),
+    ("ListGates", "kind=\"tool_ask\"", |entry| entry["kind"] == "GATE_KIND_TOOL_ASK"),
+    ("ListGates", "kind=\"notify\" AND status=\"open\"", |entry| entry["kind"] == "GATE_KIND_NOTIFY"),
+    ("ListDecisions", "", |_| true),
+    ("ListDecisions", "decision=\"deny\"", |entry| entry["decision"] == "TOOL_DECISION_DENY"),
+    ("ListDecisions", "capability=\"bash\"", |entry| entry["capability"] == "bash"),
+    ("ListDecisions", "decision=\"ask\" AND capability=\"mcp:filesystem:write_file\"", |entry| {
+        entry["decision"] == "TOOL_DECISION_ASK"
+    }),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_lets_through_what_it_says_and_all_of_it() {
+    let world = World::start().await;
+    let session = furnish(&world).await;
+    let rpcs = lists();
+    for (method, filter, fits) in WANTED {
+        let rpc = rpcs.iter().find(|rpc| rpc.method == method).expect("a row");
+        let mut message = pointed(rpc, rpc.request(&world).await, &session);
+        let everything = whole(&world, rpc, message.clone(), 1_000).await;
+        let wanted: Vec<Json> = everything.iter().filter(|entry| fits(entry)).cloned().collect();
+        assert!(!wanted.is_empty(), "{method} {filter}");
+        assert!(
+            wanted.len() < everything.len() || filter.is_empty() || filter == "status=\"open\"",
+            "{filter}"
+        );
+        set(&mut message, "filter", Value::String(filter.to_owned()));
+        for size in [1_000, 2] {
+            assert_eq!(whole(&world, rpc, message.clone(), size).await, wanted, "{method} {filter}");
+        }
+    }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_that_is_not_understood_is_refused() {
+    let world = World::start().await;
+    let with_filter =
+        lists().into_iter().filter(|rpc| rpc.descriptor().input().get_field_by_name("filter").is_some());
+    for rpc in with_filter {
+        let mut message = rpc.request(&world).await;
+        for filter in [
+            "colour=\"red\"",
+            "status=\"happy\"",
+            "kind=\"none\"",
+            "decision=\"maybe\"",
+            "waiting",
+            "=",
+            "=\"\"",
+            "status=waiting",
+            "status=\"waiting",
+            "status=\"waiting\" OR kind=\"notify\"",
+            "status=\"open\" AND",
+            "AND status=\"open\"",
+            "status=\"open\"status=\"open\"",
+            "status=\"open\" ANDstatus=\"open\"",
+            "\0",
+            "status!=\"open\"",
+            "labels.=x",
+        ] {
+            set(&mut message, "filter", Value::String(filter.to_owned()));
+            let outcome = call(&world, &rpc, &message).await;
+            assert!(outcome.is_err(), "{} took {filter:?}", rpc.method);
+            assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["filter"], "{} {filter:?}", rpc.method);
+        }
+    }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
+    let world = World::start().await;
+    let takes = |rpc: &Rpc| rpc.descriptor().input().get_field_by_name("expected_sequence").is_some();
+    let rpcs: Vec<Rpc> = all().into_iter().filter(takes).collect();
+    assert_eq!(rpcs.len(), 6);
+    for rpc in rpcs {
+        let mut message = rpc.request(&world).await;
+        let name = crate::rpcs::text(&message, "name");
+        let session = if rpc.method == "DecideGate" {
+            let gate: v1::GetGateResponse = world.ask("agent", "GetGate", &v1::GetGateRequest { name }).await;
+            gate.gate.expect("a gate").session
+        } else {
+            name
+        };
+        let sequence = world.look(&session).await.sequence;
+        let before = world.node.state().await;
+        for wrong in [0, sequence - 1, sequence + 1, u64::MAX] {
+            set(&mut message, "expected_sequence", Value::U64(wrong));
+            let told = refused(call(&world, &rpc, &message).await, "SEQUENCE_CONFLICT");
+            assert_eq!(told.metadata["sequence"], sequence.to_string(), "{}", rpc.method);
+        }
+        assert_eq!(world.node.state().await, before, "{}", rpc.method);
+        set(&mut message, "expected_sequence", Value::U64(sequence));
+        call(&world, &rpc, &message).await.expect("its own sequence is good");
+        assert!(world.look(&session).await.sequence > sequence, "{}", rpc.method);
+    }
+    world.node.end().await;
+}
+
+/// What a client takes as one message where nothing else is said.
+const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Lists whose entries are as large as entries can be.
+async fn furnish_with_large_things(world: &World) -> String {
+    let source = named("large").replace("Is it ready?", &"?".repeat(250_000));
+    world.deploy(&source).await;
+    let mut name = String::new();
+    for _ in 0..20 {
+        let request = v1::StartSessionRequest { definition: "large".into(), ..Default::default() };
+        let started: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+        name = started.session.expect("a session").name;
+    }
+    for number in 0..24 {
+        let args = format!("{{\"{number}\":\"{}\"}}", "x".repeat(255_000)).into_bytes();
+        let call = v1::AuthorizeToolCallRequest {
+            args: args.into(),
+            ..crate::world::tool_call(&name, "mcp:filesystem:write_file")
+        };
+        let _: v1::AuthorizeToolCallResponse = world.ask("agent", "AuthorizeToolCall", &call).await;
+    }
+    for number in 0..150 {
+        let answer = v1::AnswerCheckpointRequest {
+            name: world.acme.session.name.clone(),
+            answer: ["go", "back"][number % 2].into(),
+            note: "n".repeat(16 * 1024),
+            ..v1::AnswerCheckpointRequest::default()
+        };
+        let _: v1::AnswerCheckpointResponse = world.ask("agent", "AnswerCheckpoint", &answer).await;
+    }
+    world.acme.session.name.clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_is_never_too_large_to_be_read() {
+    let world = World::start().await;
+    let session = furnish_with_large_things(&world).await;
+    for rpc in lists() {
+        let mut message = pointed(&rpc, rpc.request(&world).await, &session);
+        let wanted = whole(&world, &rpc, message.clone(), 2).await;
+        assert_eq!(whole(&world, &rpc, message.clone(), 1_000).await, wanted, "{}", rpc.method);
+        set(&mut message, "page_size", Value::U32(1_000));
+        let secret = world.acme.key(rpc.role());
+        for way in Way::ALL {
+            let reply = world.node.line.call(way, rpc.method, secret, &message.encode_to_vec()).await;
+            let bytes = reply.unwrap_or_else(|status| panic!("{} by {way:?}: {status:?}", rpc.method)).len();
+            assert!(bytes < MESSAGE_BYTES_MAX, "{} by {way:?}: {bytes} bytes", rpc.method);
+        }
+    }
+    world.node.end().await;
+}
+
+/// A process with this many answers that are short in the source.
+fn answering(count: usize) -> String {
+    let answer = |at: usize| format!("\"{at:x}\":{{\"next\":null}}");
+    let state = |from: usize| {
+        let answers: Vec<String> = (from..count.min(from + 1_000)).map(answer).collect();
+        format!("\"s{from}\":{{\"question\":\"q\",\"answers\":{{{}}}}}", answers.join(","))
+    };
+    let states: Vec<String> = (0..count).step_by(1_000).map(state).collect();
+    format!("{{\"name\":\"huge\",\"initial\":\"s0\",\"states\":{{{}}}}}", states.join(","))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_largest_version_can_be_read_in_every_view() {
+    let world = World::start().await;
+    let (mut most, mut none) = (1, 60_000);
+    while most + 1 < none {
+        let middle = (most + none) / 2;
+        let check = v1::CheckDefinitionRequest { files: crate::world::bundle(&answering(middle)), format: 0 };
+        let told: Result<v1::CheckDefinitionResponse, _> =
+            world.attempt("author", "CheckDefinition", &check).await;
+        *(if told.is_ok_and(|told| told.ok) { &mut most } else { &mut none }) = middle;
+    }
+    assert!(most > 10_000, "{most}");
+    let version = world.deploy(&answering(most)).await;
+    for view in [v1::VersionView::Unspecified, v1::VersionView::Source, v1::VersionView::Compiled] {
+        let get = v1::GetVersionRequest { name: version.name.clone(), view: view.into() }.encode_to_vec();
+        for way in Way::ALL {
+            let reply = world.node.line.call(way, "GetVersion", world.acme.key("agent"), &get).await;
+            let bytes = reply.unwrap_or_else(|status| panic!("{view:?} by {way:?}: {status:?}")).len();
+            assert!(bytes < MESSAGE_BYTES_MAX, "{view:?} by {way:?}: {bytes} bytes of {most} answers");
+        }
+    }
+    world.node.end().await;
+}

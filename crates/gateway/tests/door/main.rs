@@ -1,0 +1,29 @@
+//! A whole node behind its port: what each role, each of two tenants and each way in get from every call of the API.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    clippy::result_large_err,
+    reason = "a test looks at what it is about"
+)]
+
+mod client;
+mod node;
+mod rpcs;
+mod told;
+#[path = "../transport/ways.rs"]
+#[expect(
+    dead_code,
+    reason = "these calls go over one connection, and the transport's own helpers open one each"
+)]
+mod ways;
+mod world;
+
+mod credentials;
+mod deciding;
+mod hostile;
+mod lists;
+mod requests;
+mod roles;
+mod same;
+mod tenants;
+mod watching;

@@ -1,0 +1,149 @@
+//! A node in this process, with a clock that stands until it is moved.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+use switchward_engine::{
+    Actor, Body, Cancel, Command, CreateKey, CreateTenant, IndexKey, Role, Scope, Settings, View,
+};
+use switchward_gateway::auth::NewKey;
+use switchward_gateway::routes::{Services, one_port};
+use switchward_gateway::serve::serve;
+use switchward_gateway::{Door, services};
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_shard::{Cluster, ClusterOptions, ManualClock};
+use switchward_store::DataDir;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::client::Line;
+
+const SHARDS: u32 = 4;
+const CACHE_BYTES: usize = 16 * 1024 * 1024;
+/// A summer's day, so that calendar periods have something before them.
+const BEGUN: Time = Time(1_782_000_000_000);
+
+/// See the module.
+pub(crate) struct Node {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: ManualClock,
+    pub(crate) line: Line,
+    fatal: Arc<Mutex<Vec<String>>>,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+    _data: TempDir,
+}
+
+impl Node {
+    pub(crate) async fn start() -> Self {
+        // In memory where there is such a folder: nothing here is about disks, and everything waits for them.
+        let data = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+        let clock = ManualClock::new(BEGUN);
+        let fatal = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&fatal);
+        let options = ClusterOptions {
+            data: DataDir::open(data.path()).expect("a data folder"),
+            shards: SHARDS,
+            cache_bytes: CACHE_BYTES,
+            clock: Arc::new(clock.clone()),
+            on_fatal: Box::new(move |why| told.lock().push(why.to_owned())),
+        };
+        let cluster = Cluster::open(options).await.expect("a cluster");
+        let (all, health) = Services::new().await;
+        let door = Door::new(cluster.clone(), Some(clock.clone()));
+        let app = one_port(services::all(all, &door).into_router(), health.pages());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("the listener is bound");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = tokio::spawn(serve(listener, None, app, async { stopped.await.unwrap_or_default() }));
+        let line = Line::connect(address).await;
+        Self { cluster, clock, line, fatal, stop, served, _data: data }
+    }
+
+    /// Makes the server's first tenant and its first key, and gives the key's secret.
+    pub(crate) async fn first_tenant(&self, name: &str) -> String {
+        let key = NewKey::draw();
+        let tenant =
+            CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
+        self.inner(TenantId(0), Body::CreateTenant(tenant)).await;
+        let first = CreateKey {
+            id: key.id.clone(),
+            tenant_name: name.into(),
+            hash: key.hash,
+            role: Role::Admin,
+            subject: "first".into(),
+            display_name: "first".into(),
+            expires: None,
+        };
+        self.inner(TenantId(1), Body::CreateKey(first)).await;
+        key.secret
+    }
+
+    async fn inner(&self, tenant: TenantId, body: Body) {
+        self.cluster.execute(command(tenant, Scope::Catalogue, body)).await.expect("the server may");
+    }
+
+    /// A hash over all rows of all shards, once nothing is on its way between shards.
+    pub(crate) async fn state(&self) -> Vec<[u8; 32]> {
+        self.quiet().await;
+        self.cluster.all().map(|shard| shard.group().digest().expect("rows that can be read")).collect()
+    }
+
+    /// How many log entries there are; what changes nothing leaves none.
+    pub(crate) fn entries(&self) -> u64 {
+        let count = |shard: &switchward_shard::Shard| shard.group().metrics().entries.load(Ordering::Relaxed);
+        self.cluster.all().map(count).sum()
+    }
+
+    /// Waits until no effect is on its way to another shard.
+    pub(crate) async fn quiet(&self) {
+        let carried = |shard: &switchward_shard::Shard| {
+            let mut none = true;
+            let read = shard.read_stale().scan(&IndexKey::relay(), None, &mut |_, _| {
+                none = false;
+                ControlFlow::Break(())
+            });
+            read.expect("rows that can be read");
+            none
+        };
+        while !self.cluster.all().all(carried) {
+            tokio::task::yield_now().await;
+        }
+        // Whoever has answered this has counted all that it answered before.
+        for shard in self.cluster.all() {
+            let nothing = command(
+                TenantId(1),
+                Scope::Session(SessionId([0; 16])),
+                Body::Cancel(Cancel { comment: String::new() }),
+            );
+            shard.submit(nothing).await.expect_err("there is no such session");
+        }
+    }
+
+    /// Ends the node; fails where it had to stop by itself.
+    pub(crate) async fn end(self) {
+        let Self { cluster, line, fatal, stop, served, .. } = self;
+        drop(line);
+        stop.send(()).expect("the server runs");
+        served.await.expect("no panic");
+        cluster.shutdown().await.expect("the state is written");
+        assert_eq!(*fatal.lock(), Vec::<String>::new());
+    }
+}
+
+fn command(tenant: TenantId, scope: Scope, body: Body) -> Command {
+    Command {
+        tenant,
+        scope,
+        request: None,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: None,
+        body,
+    }
+}

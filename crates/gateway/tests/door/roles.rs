@@ -1,0 +1,132 @@
+//! Which role may make which call: the table of `proto/README.md`, tried with a key of every role.
+
+use prost::Message;
+use prost_reflect::MethodDescriptor;
+
+use crate::rpcs::{Rpc, all, changes};
+use crate::told::{Told, refused};
+use crate::ways::Way;
+use crate::world::{ROLES, World};
+
+/// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
+const NEVER_AN_AGENT: [&str; 14] = [
+    "DecideGate",
+    "DeployDefinition",
+    "ActivateVersion",
+    "CreateApiKey",
+    "ListApiKeys",
+    "RevokeApiKey",
+    "CreateTenant",
+    "ListTenants",
+    "UpdateTenant",
+    "RaiseCap",
+    "PauseSession",
+    "ResumeSession",
+    "CancelSession",
+    "AdvanceClock",
+];
+
+/// The cells of a row of a table in Markdown.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    Some(line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect())
+}
+
+/// Whether a row of the published table is about this method.
+fn about(calls: &str, method: &MethodDescriptor) -> bool {
+    let (listed, but) = calls.split_once(" except ").unwrap_or((calls, ""));
+    if but.split(", ").any(|name| name == method.name()) {
+        return false;
+    }
+    listed.split(", ").any(|name| match name {
+        "all that read" => !changes(method),
+        name => name == method.name() || name == method.parent_service().name(),
+    })
+}
+
+/// Whether the published table lets a role make a call. A later row is more special and counts more.
+pub(crate) fn allowed(method: &MethodDescriptor, role: &str) -> bool {
+    let readme = include_str!("../../../../proto/README.md");
+    let (_, section) = readme.split_once("## Roles").expect("the section");
+    let rows: Vec<Vec<&str>> = section.lines().filter_map(cells).collect();
+    let column = rows[0].iter().position(|word| *word == role).expect("the role's column");
+    let row = rows[2..].iter().rfind(|row| about(row[0], method));
+    let row = row.unwrap_or_else(|| panic!("no row of the table is about {}", method.name()));
+    row[column] == "yes"
+}
+
+/// Makes a call with acme's key of a role. A stream counts as made when it has begun.
+async fn call(world: &World, rpc: &Rpc, role: &str, message: &[u8]) -> Result<(), tonic::Status> {
+    let (line, secret) = (&world.node.line, world.acme.key(role));
+    if rpc.streams() {
+        return line.watch(Way::Grpc, rpc.method, secret, message).await.1;
+    }
+    line.call(Way::Grpc, rpc.method, secret, message).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_role_may_what_the_table_says_and_nothing_else() {
+    let world = World::start().await;
+    for rpc in all() {
+        for (role, _) in ROLES {
+            let request = rpc.request(&world).await.encode_to_vec();
+            let before = world.node.state().await;
+            let outcome = call(&world, &rpc, role, &request).await;
+            if allowed(&rpc.descriptor(), role) {
+                outcome.unwrap_or_else(|status| panic!("{} with a key of {role}: {status:?}", rpc.method));
+                continue;
+            }
+            let told = refused(outcome, "ROLE_NOT_ALLOWED");
+            assert_eq!(told.metadata["role"], role, "{}", rpc.method);
+            assert_eq!(world.node.state().await, before, "{} by {role} left something", rpc.method);
+        }
+    }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_kept_from_all_that_could_pass_a_gate() {
+    let world = World::start().await;
+    let rpcs = all();
+    for method in NEVER_AN_AGENT {
+        let rpc = rpcs.iter().find(|rpc| rpc.method == method).expect("a row");
+        let request = rpc.request(&world).await.encode_to_vec();
+        for way in Way::ALL {
+            let outcome = world.node.line.call(way, method, world.acme.key("agent"), &request).await;
+            let told = refused(outcome, "ROLE_NOT_ALLOWED");
+            assert_eq!(told.code, tonic::Code::PermissionDenied, "{method}");
+        }
+    }
+    let rest: Vec<&str> = rpcs
+        .iter()
+        .filter(|rpc| rpc.changes() && !NEVER_AN_AGENT.contains(&rpc.method))
+        .map(|rpc| rpc.method)
+        .collect();
+    // A new call that changes something must be looked at here: may an agent make it?
+    assert_eq!(
+        rest,
+        ["AnswerCheckpoint", "StartSession", "AuthorizeToolCall", "ReportToolUsage", "ReportUsage"]
+    );
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_first_tenant_makes_and_lists_tenants() {
+    let world = World::start().await;
+    let mut seen: Vec<Told> = Vec::new();
+    for (method, request) in [
+        ("ListTenants", Vec::new()),
+        ("CreateTenant", switchward_api::v1::CreateTenantRequest::default().encode_to_vec()),
+        ("CreateTenant", created("acme")),
+        ("CreateTenant", created("never")),
+    ] {
+        let outcome = world.node.line.call(Way::Grpc, method, world.globex.key("admin"), &request).await;
+        seen.push(refused(outcome, "ROLE_NOT_ALLOWED"));
+    }
+    assert!(seen.iter().all(|told| *told == seen[0]), "{seen:?}");
+    world.node.end().await;
+}
+
+fn created(tenant: &str) -> Vec<u8> {
+    let tenant_id = tenant.to_owned();
+    switchward_api::v1::CreateTenantRequest { tenant_id, ..Default::default() }.encode_to_vec()
+}

@@ -1,0 +1,448 @@
+//! Every call of the API, with a request that succeeds. A call without its row here fails every test that goes
+//! through the table.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use prost::Message;
+use prost_reflect::{DynamicMessage, MethodDescriptor, Value};
+use prost_types::field_descriptor_proto::Type;
+use prost_types::method_options::IdempotencyLevel;
+use switchward_api::{descriptor_pool, v1};
+
+use crate::ways::find;
+use crate::world::{World, bundle, deployment, named, tool_call};
+
+/// What a name in a request is the name of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tenant,
+    Session,
+    Gate,
+    Definition,
+    Version,
+    Key,
+}
+
+/// One call.
+pub(crate) struct Rpc {
+    pub(crate) method: &'static str,
+    /// The field that names something of a tenant.
+    pub(crate) name: Option<(&'static str, Kind)>,
+    /// Makes all that a request of acme needs, and the request.
+    pub(crate) ready: for<'w> fn(&'w World) -> BoxFuture<'w, Vec<u8>>,
+    /// Makes another request of it that could succeed as well.
+    pub(crate) other: fn(&mut DynamicMessage),
+}
+
+impl Rpc {
+    pub(crate) fn descriptor(&self) -> MethodDescriptor {
+        find(self.method)
+    }
+
+    pub(crate) fn changes(&self) -> bool {
+        changes(&self.descriptor())
+    }
+
+    pub(crate) fn streams(&self) -> bool {
+        self.descriptor().is_server_streaming()
+    }
+
+    /// A fresh request of acme.
+    pub(crate) async fn request(&self, world: &World) -> DynamicMessage {
+        let bytes = (self.ready)(world).await;
+        DynamicMessage::decode(self.descriptor().input(), &bytes[..]).expect("a request")
+    }
+
+    /// The first of the roles that may make the call, as `proto/README.md` has them.
+    pub(crate) fn role(&self) -> &'static str {
+        let (word, _) = crate::world::ROLES
+            .into_iter()
+            .rev()
+            .find(|(word, _)| crate::roles::allowed(&self.descriptor(), word))
+            .expect("a role that may make the call");
+        word
+    }
+}
+
+/// Whether a method changes something, as its options say.
+pub(crate) fn changes(method: &MethodDescriptor) -> bool {
+    let options = method.method_descriptor_proto().options.clone().unwrap_or_default();
+    options.idempotency_level() != IdempotencyLevel::NoSideEffects
+}
+
+/// Sets a field by its path, like `tenant.name`.
+pub(crate) fn set(message: &mut DynamicMessage, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => message.set_field_by_name(path, value),
+        Some((first, rest)) => match message.get_field_by_name_mut(first) {
+            Some(Value::Message(inner)) => set(inner, rest, value),
+            other => panic!("{path} leads to {other:?}"),
+        },
+    }
+}
+
+/// The text of a field.
+pub(crate) fn text(message: &DynamicMessage, field: &str) -> String {
+    message.get_field_by_name(field).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMessage) {
+    let value = value.into();
+    move |message| set(message, field, Value::String(value.clone()))
+}
+
+/// The rows, which must be exactly the methods of the API.
+pub(crate) fn all() -> Vec<Rpc> {
+    let rows: Vec<Rpc> = [definitions(), sessions(), policy(), gates(), tenants(), keys(), clock()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut missing: Vec<String> = descriptor_pool()
+        .services()
+        .flat_map(|service| service.methods().map(|method| method.name().to_owned()).collect::<Vec<_>>())
+        .collect();
+    for row in &rows {
+        let at = missing.iter().position(|name| name == row.method);
+        missing.remove(at.unwrap_or_else(|| panic!("{} is no method, or stands twice", row.method)));
+        every_name_is_told(row);
+    }
+    assert_eq!(missing, Vec::<String>::new(), "these methods have no row");
+    rows
+}
+
+/// A field that is called like a name must stand in the row, so that no name goes without its test.
+fn every_name_is_told(row: &Rpc) {
+    let told = row.name.map_or("", |(field, _)| field.split('.').next().unwrap_or(field));
+    for field in row.descriptor().input().fields() {
+        let word = ["name", "parent", "session", "definition"].contains(&field.name());
+        let name = word && field.field_descriptor_proto().r#type() == Type::String;
+        assert!(!name || field.name() == told, "{}: {} is a name", row.method, field.name());
+    }
+}
+
+macro_rules! ready {
+    (|$world:ident| $body:expr) => {
+        |$world: &World| async move { Message::encode_to_vec(&$body) }.boxed()
+    };
+}
+
+fn read(method: &'static str, name: Option<(&'static str, Kind)>, ready: Ready) -> Rpc {
+    Rpc { method, name, ready, other: |_| {} }
+}
+
+type Ready = for<'w> fn(&'w World) -> BoxFuture<'w, Vec<u8>>;
+
+fn definitions() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Definition));
+    let parent = Some(("parent", Kind::Tenant));
+    vec![
+        read(
+            "CheckDefinition",
+            None,
+            ready!(|_world| v1::CheckDefinitionRequest { files: bundle(&named("checked")), format: 0 }),
+        ),
+        Rpc {
+            method: "DeployDefinition",
+            name: parent,
+            ready: ready!(|world| deployment(&named(&world.fresh("process")))),
+            other: |message| set(message, "activate", Value::Bool(false)),
+        },
+        read(
+            "GetDefinition",
+            name,
+            ready!(|world| v1::GetDefinitionRequest { name: world.acme.only.to_owned() }),
+        ),
+        read("ListDefinitions", parent, ready!(|_world| v1::ListDefinitionsRequest::default())),
+        read(
+            "GetVersion",
+            Some(("name", Kind::Version)),
+            ready!(|world| v1::GetVersionRequest {
+                name: format!("{}/versions/1", world.acme.only),
+                view: v1::VersionView::Source.into(),
+            }),
+        ),
+        read(
+            "ListVersions",
+            Some(("parent", Kind::Definition)),
+            ready!(|world| v1::ListVersionsRequest {
+                parent: world.acme.only.to_owned(),
+                ..v1::ListVersionsRequest::default()
+            }),
+        ),
+        Rpc {
+            method: "ActivateVersion",
+            name: Some(("name", Kind::Version)),
+            ready: ready!(|world| {
+                let first = world.deploy(&named(&world.fresh("process"))).await;
+                let source = named(first.name.split('/').nth(3).expect("the definition's name"));
+                world.deploy(&source.replace("Is it ready?", "Is it all ready?")).await;
+                v1::ActivateVersionRequest { name: first.name, ..v1::ActivateVersionRequest::default() }
+            }),
+            other: |message| {
+                let latest = text(message, "name").replace("/versions/1", "/versions/2");
+                set(message, "name", Value::String(latest));
+            },
+        },
+    ]
+}
+
+fn sessions() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Session));
+    let mut rows = moves();
+    rows.extend([
+        Rpc {
+            method: "StartSession",
+            name: Some(("definition", Kind::Definition)),
+            ready: ready!(|world| v1::StartSessionRequest {
+                definition: "release".into(),
+                session_id: world.fresh("start"),
+                ..v1::StartSessionRequest::default()
+            }),
+            other: |message| put("role", "agent")(message),
+        },
+        read("GetSession", name, ready!(|world| v1::GetSessionRequest { name: world.session().await.name })),
+        read(
+            "ListSessions",
+            Some(("parent", Kind::Tenant)),
+            ready!(|_world| v1::ListSessionsRequest::default()),
+        ),
+        read(
+            "WatchSession",
+            name,
+            ready!(|world| {
+                let session = world.session().await;
+                world.answer(&session.name, "stop").await;
+                v1::WatchSessionRequest { name: session.name, from_sequence: 0 }
+            }),
+        ),
+        read(
+            "ListSessionEvents",
+            name,
+            ready!(|world| v1::ListSessionEventsRequest {
+                name: world.session().await.name,
+                ..v1::ListSessionEventsRequest::default()
+            }),
+        ),
+    ]);
+    rows
+}
+
+/// The calls that move a session which is there already.
+fn moves() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Session));
+    vec![
+        Rpc {
+            method: "AnswerCheckpoint",
+            name,
+            ready: ready!(|world| v1::AnswerCheckpointRequest {
+                name: world.session().await.name,
+                answer: "go".into(),
+                ..v1::AnswerCheckpointRequest::default()
+            }),
+            other: |message| put("note", "another note")(message),
+        },
+        Rpc {
+            method: "PauseSession",
+            name,
+            ready: ready!(|world| v1::PauseSessionRequest {
+                name: world.session().await.name,
+                ..v1::PauseSessionRequest::default()
+            }),
+            other: |message| put("reason", "another reason")(message),
+        },
+        Rpc {
+            method: "ResumeSession",
+            name,
+            ready: ready!(|world| {
+                let name = world.session().await.name;
+                let pause =
+                    v1::PauseSessionRequest { name: name.clone(), ..v1::PauseSessionRequest::default() };
+                let _: v1::PauseSessionResponse = world.ask("operator", "PauseSession", &pause).await;
+                v1::ResumeSessionRequest { name, ..v1::ResumeSessionRequest::default() }
+            }),
+            other: |message| put("reason", "another reason")(message),
+        },
+        Rpc {
+            method: "CancelSession",
+            name,
+            ready: ready!(|world| v1::CancelSessionRequest {
+                name: world.session().await.name,
+                ..v1::CancelSessionRequest::default()
+            }),
+            other: |message| put("reason", "another reason")(message),
+        },
+        Rpc {
+            method: "RaiseCap",
+            name,
+            ready: ready!(|world| v1::RaiseCapRequest {
+                name: world.session().await.name,
+                cap: Some(v1::raise_cap_request::Cap::CostUsd("20".into())),
+                ..v1::RaiseCapRequest::default()
+            }),
+            other: |message| put("cost_usd", "30")(message),
+        },
+    ]
+}
+
+fn policy() -> Vec<Rpc> {
+    let name = Some(("session", Kind::Session));
+    vec![
+        Rpc {
+            method: "AuthorizeToolCall",
+            name,
+            ready: ready!(|world| tool_call(&world.session().await.name, "bash")),
+            other: |message| set(message, "args", Value::Bytes("{\"other\":1}".into())),
+        },
+        Rpc {
+            method: "ReportToolUsage",
+            name,
+            ready: ready!(|world| {
+                let session = world.session().await.name;
+                let call_id = world.authorize(&session, "mcp:web:fetch").await.call_id;
+                let cost_usd = Some("0.25".into());
+                v1::ReportToolUsageRequest {
+                    session,
+                    call_id,
+                    cost_usd,
+                    ..v1::ReportToolUsageRequest::default()
+                }
+            }),
+            other: |message| set(message, "tokens", Value::U64(7)),
+        },
+        Rpc {
+            method: "ReportUsage",
+            name,
+            ready: ready!(|world| v1::ReportUsageRequest {
+                session: world.session().await.name,
+                tokens: 3,
+                ..v1::ReportUsageRequest::default()
+            }),
+            other: |message| set(message, "tokens", Value::U64(7)),
+        },
+        read(
+            "ExplainDecision",
+            name,
+            ready!(|world| v1::ExplainDecisionRequest {
+                session: world.session().await.name,
+                capability: "bash".into(),
+                ..v1::ExplainDecisionRequest::default()
+            }),
+        ),
+        read(
+            "ListDecisions",
+            name,
+            ready!(|world| v1::ListDecisionsRequest {
+                session: world.session().await.name,
+                ..v1::ListDecisionsRequest::default()
+            }),
+        ),
+    ]
+}
+
+fn gates() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Gate));
+    vec![
+        read("ListGates", Some(("parent", Kind::Tenant)), ready!(|_world| v1::ListGatesRequest::default())),
+        read("GetGate", name, ready!(|world| v1::GetGateRequest { name: world.gate().await })),
+        Rpc {
+            method: "DecideGate",
+            name,
+            ready: ready!(|world| v1::DecideGateRequest {
+                name: world.gate().await,
+                decision: v1::GateDecision::Approve.into(),
+                ..v1::DecideGateRequest::default()
+            }),
+            other: |message| put("comment", "another comment")(message),
+        },
+    ]
+}
+
+fn tenants() -> Vec<Rpc> {
+    vec![
+        Rpc {
+            method: "CreateTenant",
+            name: None,
+            ready: ready!(|world| v1::CreateTenantRequest {
+                tenant_id: world.fresh("tenant"),
+                ..v1::CreateTenantRequest::default()
+            }),
+            other: |message| put("tenant_id", format!("{}x", text(message, "tenant_id")))(message),
+        },
+        read(
+            "GetTenant",
+            Some(("name", Kind::Tenant)),
+            ready!(|_world| v1::GetTenantRequest { name: "-".into() }),
+        ),
+        read("ListTenants", None, ready!(|_world| v1::ListTenantsRequest::default())),
+        Rpc {
+            method: "UpdateTenant",
+            name: Some(("tenant.name", Kind::Tenant)),
+            ready: ready!(|world| {
+                let get = v1::GetTenantRequest { name: "-".into() };
+                let now: v1::GetTenantResponse = world.ask("agent", "GetTenant", &get).await;
+                let now = now.tenant.expect("a tenant");
+                let paths = vec!["allow_foreign_role".to_owned()];
+                v1::UpdateTenantRequest {
+                    tenant: Some(v1::Tenant { allow_foreign_role: !now.allow_foreign_role, ..now }),
+                    update_mask: Some(prost_types::FieldMask { paths }),
+                    ..v1::UpdateTenantRequest::default()
+                }
+            }),
+            other: |message| put("tenant.display_name", "another name")(message),
+        },
+    ]
+}
+
+fn keys() -> Vec<Rpc> {
+    vec![
+        Rpc {
+            method: "CreateApiKey",
+            name: Some(("parent", Kind::Tenant)),
+            ready: ready!(|_world| v1::CreateApiKeyRequest {
+                role: v1::KeyRole::Agent.into(),
+                ..v1::CreateApiKeyRequest::default()
+            }),
+            other: |message| put("display_name", "another name")(message),
+        },
+        read(
+            "ListApiKeys",
+            Some(("parent", Kind::Tenant)),
+            ready!(|_world| v1::ListApiKeysRequest::default()),
+        ),
+        Rpc {
+            method: "RevokeApiKey",
+            name: Some(("name", Kind::Key)),
+            ready: ready!(|world| {
+                let create = v1::CreateApiKeyRequest {
+                    role: v1::KeyRole::Agent.into(),
+                    ..v1::CreateApiKeyRequest::default()
+                };
+                let made: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &create).await;
+                let name = made.api_key.expect("a key").name;
+                v1::RevokeApiKeyRequest { name, ..v1::RevokeApiKeyRequest::default() }
+            }),
+            other: |message| {
+                let short = text(message, "name").rsplit('/').next().unwrap_or_default().to_owned();
+                put("name", short)(message);
+            },
+        },
+    ]
+}
+
+fn clock() -> Vec<Rpc> {
+    vec![
+        Rpc {
+            method: "AdvanceClock",
+            name: None,
+            ready: ready!(|_world| v1::AdvanceClockRequest {
+                duration: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+                ..v1::AdvanceClockRequest::default()
+            }),
+            other: |message| {
+                let nanos = Value::I32(500_000_000);
+                set(message, "duration.nanos", nanos);
+            },
+        },
+        read("GetClock", None, ready!(|_world| v1::GetClockRequest {})),
+    ]
+}

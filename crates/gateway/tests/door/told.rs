@@ -1,0 +1,73 @@
+//! A refusal in a form that can be compared: everything that a caller is told, in a fixed order.
+
+use std::collections::BTreeMap;
+
+use switchward_gateway::{DOMAIN, Reason};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetail, StatusExt};
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) code: Code,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// The fields that are named as wrong.
+    pub(crate) fields: Vec<String>,
+    /// Every detail but the `ErrorInfo`, in words.
+    pub(crate) others: Vec<String>,
+}
+
+impl Told {
+    /// Reads a refusal, which must carry exactly one `ErrorInfo` of ours whose reason goes with the code.
+    pub(crate) fn of(status: &Status) -> Self {
+        let mut infos = Vec::new();
+        let (mut fields, mut others) = (Vec::new(), Vec::new());
+        for detail in status.get_error_details_vec() {
+            match detail {
+                ErrorDetail::ErrorInfo(info) => infos.push(info),
+                other => {
+                    if let ErrorDetail::BadRequest(bad) = &other {
+                        fields.extend(bad.field_violations.iter().map(|violation| violation.field.clone()));
+                    }
+                    others.push(format!("{other:?}"));
+                }
+            }
+        }
+        assert_eq!(infos.len(), 1, "one ErrorInfo is wanted in {status:?}");
+        let info = infos.remove(0);
+        assert_eq!(info.domain, DOMAIN, "{status:?}");
+        let reason = Reason::from_word(&info.reason).unwrap_or_else(|| panic!("{}: no reason", info.reason));
+        assert_eq!(reason.code(), status.code(), "{status:?}");
+        let resource = others.iter().any(|detail| detail.starts_with("ResourceInfo"));
+        let wants_resource = matches!(status.code(), Code::NotFound | Code::AlreadyExists);
+        assert!(resource || !wants_resource, "a ResourceInfo is wanted in {status:?}");
+        Self {
+            code: status.code(),
+            reason: info.reason,
+            message: status.message().to_owned(),
+            metadata: info.metadata.into_iter().collect(),
+            fields,
+            others,
+        }
+    }
+
+    /// The same with a text put for every place that repeats another one.
+    pub(crate) fn with(self, text: &str, by: &str) -> Self {
+        let put = |from: String| from.replace(text, by);
+        Self {
+            message: put(self.message),
+            metadata: self.metadata.into_iter().map(|(name, value)| (name, put(value))).collect(),
+            others: self.others.into_iter().map(put).collect(),
+            ..self
+        }
+    }
+}
+
+/// Checks that a call was refused, and gives what was told.
+pub(crate) fn refused<R: std::fmt::Debug>(outcome: Result<R, Status>, reason: &str) -> Told {
+    let told = Told::of(&outcome.expect_err(reason));
+    assert_eq!(told.reason, reason, "{told:?}");
+    told
+}

@@ -1,0 +1,222 @@
+//! Two tenants with keys of every role, and something of each kind in both.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prost::Message;
+use switchward_api::v1;
+use tonic::Status;
+
+use crate::node::Node;
+
+/// A process with every kind of answer and rule, and with a cap.
+pub(crate) const RELEASE: &str = r#"{
+  "name": "release",
+  "initial": "look",
+  "initial_prompt": "Look before you go.",
+  "session_budget_usd": 10,
+  "states": {
+    "look": {
+      "question": "Is it ready?",
+      "answers": {
+        "go": { "next": "check" },
+        "review": { "next": "check", "action": "notify_human" },
+        "stop": { "next": null, "action": "block" }
+      }
+    },
+    "check": {
+      "question": "Did it work?",
+      "answers": { "back": { "next": "look" }, "done": { "next": null, "action": "complete" } }
+    }
+  },
+  "policy": {
+    "role": "agent",
+    "allow": [
+      { "capability": "bash", "rate_limit": { "max_calls": 5000, "window_seconds": 3600 } },
+      { "capability": "mcp:web:*", "budget_limit": { "max_usd": 500, "period": "daily" } }
+    ],
+    "ask": [{ "capability": "mcp:filesystem:write_file" }],
+    "deny": [{ "capability": "mcp:shell:rm" }]
+  }
+}"#;
+
+/// The roles of keys, as their words and as the API says them.
+pub(crate) const ROLES: [(&str, v1::KeyRole); 5] = [
+    ("agent", v1::KeyRole::Agent),
+    ("author", v1::KeyRole::Author),
+    ("approver", v1::KeyRole::Approver),
+    ("operator", v1::KeyRole::Operator),
+    ("admin", v1::KeyRole::Admin),
+];
+
+/// A tenant, with a key of each role.
+pub(crate) struct Tenant {
+    pub(crate) name: &'static str,
+    keys: BTreeMap<&'static str, String>,
+    /// A session that waits, its business key and its open gate.
+    pub(crate) session: v1::Session,
+    pub(crate) gate: String,
+    /// A definition that no other tenant has.
+    pub(crate) only: &'static str,
+    /// The name of its agent's key.
+    pub(crate) agent_key: String,
+}
+
+impl Tenant {
+    /// The secret of the key of a role.
+    pub(crate) fn key(&self, role: &str) -> &str {
+        &self.keys[role]
+    }
+}
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) node: Node,
+    pub(crate) acme: Tenant,
+    pub(crate) globex: Tenant,
+    count: AtomicU64,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let node = Node::start().await;
+        let first = node.first_tenant("acme").await;
+        let acme = seed(&node, "acme", "only-acme", &first).await;
+        let request =
+            v1::CreateTenantRequest { tenant_id: "globex".into(), ..v1::CreateTenantRequest::default() };
+        let made: v1::CreateTenantResponse = ask(&node, &first, "CreateTenant", &request).await;
+        let globex = seed(&node, "globex", "only-globex", &made.admin_secret).await;
+        Self { node, acme, globex, count: AtomicU64::new(0) }
+    }
+
+    /// A word that did not come before.
+    pub(crate) fn fresh(&self, word: &str) -> String {
+        format!("{word}-{}", self.count.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Makes a call with acme's key of a role.
+    pub(crate) async fn attempt<R: Message + Default>(
+        &self,
+        role: &str,
+        method: &str,
+        request: &impl Message,
+    ) -> Result<R, Status> {
+        self.node.line.ask(self.acme.key(role), method, request).await
+    }
+
+    /// The same, where it cannot be refused.
+    pub(crate) async fn ask<R: Message + Default>(
+        &self,
+        role: &str,
+        method: &str,
+        request: &impl Message,
+    ) -> R {
+        let outcome = self.attempt(role, method, request).await;
+        outcome.unwrap_or_else(|status| panic!("{method} was refused: {status:?}"))
+    }
+
+    /// A new session of acme.
+    pub(crate) async fn session(&self) -> v1::Session {
+        start(&self.node, self.acme.key("agent"), &self.fresh("order")).await
+    }
+
+    /// A session as it is now.
+    pub(crate) async fn look(&self, name: &str) -> v1::Session {
+        let request = v1::GetSessionRequest { name: name.to_owned() };
+        let reply: v1::GetSessionResponse = self.ask("agent", "GetSession", &request).await;
+        reply.session.expect("a session")
+    }
+
+    /// Answers a checkpoint as acme's agent.
+    pub(crate) async fn answer(&self, name: &str, answer: &str) -> v1::Session {
+        let request = v1::AnswerCheckpointRequest {
+            name: name.to_owned(),
+            answer: answer.to_owned(),
+            ..v1::AnswerCheckpointRequest::default()
+        };
+        let reply: v1::AnswerCheckpointResponse = self.ask("agent", "AnswerCheckpoint", &request).await;
+        reply.session.expect("a session")
+    }
+
+    /// Asks for a tool call as acme's agent.
+    pub(crate) async fn authorize(&self, name: &str, capability: &str) -> v1::AuthorizeToolCallResponse {
+        self.ask("agent", "AuthorizeToolCall", &tool_call(name, capability)).await
+    }
+
+    /// The open gate of a new session of acme.
+    pub(crate) async fn gate(&self) -> String {
+        let session = self.session().await;
+        self.authorize(&session.name, "mcp:filesystem:write_file").await.gate
+    }
+
+    /// Deploys a definition of acme, and gives its version.
+    pub(crate) async fn deploy(&self, source: &str) -> v1::Version {
+        let reply: v1::DeployDefinitionResponse =
+            self.ask("author", "DeployDefinition", &deployment(source)).await;
+        reply.version.expect("a version")
+    }
+}
+
+/// A request for one tool call.
+pub(crate) fn tool_call(session: &str, capability: &str) -> v1::AuthorizeToolCallRequest {
+    v1::AuthorizeToolCallRequest {
+        session: session.to_owned(),
+        capability: capability.to_owned(),
+        ..v1::AuthorizeToolCallRequest::default()
+    }
+}
+
+/// A bundle of one JSON file.
+pub(crate) fn bundle(source: &str) -> Vec<v1::DefinitionFile> {
+    vec![v1::DefinitionFile { path: "process.json".into(), content: source.as_bytes().to_vec().into() }]
+}
+
+/// A request to deploy one JSON file.
+pub(crate) fn deployment(source: &str) -> v1::DeployDefinitionRequest {
+    v1::DeployDefinitionRequest { files: bundle(source), ..v1::DeployDefinitionRequest::default() }
+}
+
+/// [`RELEASE`] under another name.
+pub(crate) fn named(name: &str) -> String {
+    RELEASE.replace("\"release\"", &format!("{name:?}"))
+}
+
+async fn ask<R: Message + Default>(node: &Node, secret: &str, method: &str, request: &impl Message) -> R {
+    let outcome = node.line.ask(secret, method, request).await;
+    outcome.unwrap_or_else(|status| panic!("{method} was refused: {status:?}"))
+}
+
+async fn start(node: &Node, secret: &str, key: &str) -> v1::Session {
+    let request = v1::StartSessionRequest {
+        definition: "release".into(),
+        session_id: key.to_owned(),
+        ..v1::StartSessionRequest::default()
+    };
+    let reply: v1::StartSessionResponse = ask(node, secret, "StartSession", &request).await;
+    reply.session.expect("a session")
+}
+
+async fn seed(node: &Node, name: &'static str, only: &'static str, admin: &str) -> Tenant {
+    let (mut keys, mut agent_key) = (BTreeMap::new(), String::new());
+    for (word, role) in ROLES {
+        let request = v1::CreateApiKeyRequest {
+            role: role.into(),
+            display_name: format!("{word} of {name}"),
+            subject: format!("{word}@{name}"),
+            ..v1::CreateApiKeyRequest::default()
+        };
+        let made: v1::CreateApiKeyResponse = ask(node, admin, "CreateApiKey", &request).await;
+        keys.insert(word, made.secret);
+        if role == v1::KeyRole::Agent {
+            agent_key = made.api_key.expect("a key").name;
+        }
+    }
+    for process in ["release", only] {
+        let _: v1::DeployDefinitionResponse =
+            ask(node, admin, "DeployDefinition", &deployment(&named(process))).await;
+    }
+    let session = start(node, &keys["agent"], &format!("{name}-order")).await;
+    let call = tool_call(&session.name, "mcp:filesystem:write_file");
+    let asked: v1::AuthorizeToolCallResponse = ask(node, &keys["agent"], "AuthorizeToolCall", &call).await;
+    Tenant { name, keys, session, gate: asked.gate, only, agent_key }
+}

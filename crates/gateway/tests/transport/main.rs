@@ -1,0 +1,43 @@
+//! One port, three ways in: the same calls by gRPC, gRPC-Web and JSON against a fake session service, and what happens
+//! to requests that are no calls.
+
+mod fake;
+mod malformed;
+mod port;
+mod same;
+mod ways;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use switchward_api::v1::session_service_server::SessionServiceServer;
+use switchward_gateway::routes::{Health, Services, one_port};
+use switchward_gateway::serve::serve;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+/// A server on a free port of this host.
+struct Server {
+    address: SocketAddr,
+    health: Health,
+    stuck: Arc<Notify>,
+    stop: oneshot::Sender<()>,
+    done: JoinHandle<()>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let (services, health) = Services::new().await;
+        let sessions = fake::Sessions::default();
+        let stuck = Arc::clone(&sessions.stuck);
+        let services = services.with(SessionServiceServer::new(sessions)).into_router();
+        let app = one_port(services, health.pages());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("the listener is bound");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async { stopped.await.unwrap_or_default() };
+        let done = tokio::spawn(serve(listener, None, app, stopped));
+        Self { address, health, stuck, stop, done }
+    }
+}

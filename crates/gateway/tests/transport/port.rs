@@ -1,0 +1,122 @@
+//! The port beside its calls: deadlines, health, reflection, pages, and the end.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use switchward_api::v1 as api;
+use tokio_stream::StreamExt;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_types::StatusExt;
+
+use crate::Server;
+use crate::fake::STUCK;
+use crate::ways::{Raw, Way, frame, outcome, send};
+
+fn get(path: &str) -> Raw {
+    let raw = Raw::post(Way::Json, "", "");
+    Raw { method: Method::GET, path: path.to_owned(), headers: Vec::new(), ..raw }
+}
+
+async fn channel(server: &Server) -> Channel {
+    let endpoint = Channel::from_shared(format!("http://{}", server.address)).expect("an address");
+    endpoint.connect().await.expect("a connection")
+}
+
+#[tokio::test]
+async fn deadlines_end_a_call_that_hangs() {
+    let server = Server::start().await;
+    let stuck = prost::Message::encode_to_vec(&api::GetSessionRequest { name: STUCK.to_owned() });
+    let grpc = |millis: &str| {
+        Raw::post(Way::Grpc, "GetSession", frame(0, &stuck)).with("grpc-timeout", format!("{millis}m"))
+    };
+    let json = |millis: &str| {
+        Raw::post(Way::Json, "GetSession", format!("{{\"name\": \"{STUCK}\"}}"))
+            .with("connect-timeout-ms", millis)
+    };
+    let begun = Instant::now();
+    for (way, raw) in
+        [(Way::Grpc, grpc("60")), (Way::Json, json("60")), (Way::Grpc, grpc("0")), (Way::Json, json("0"))]
+    {
+        let answer = send(server.address, raw).await;
+        let outcome: Result<api::GetSessionResponse, Status> = outcome(way, "GetSession", &answer);
+        let status = outcome.expect_err("a refusal");
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{way:?}");
+        assert_eq!(
+            status.get_error_details().error_info().expect("an ErrorInfo").reason,
+            "DEADLINE_EXCEEDED"
+        );
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_json_deadline_reaches_the_service() {
+    let server = Server::start().await;
+    for (sent, seen) in [("2500", "2500m"), ("9999999999", "9999999S")] {
+        let raw = Raw::post(Way::Json, "StartSession", "{}")
+            .with("connect-timeout-ms", sent)
+            .with("grpc-timeout", "1n");
+        let answer = send(server.address, raw).await;
+        assert_eq!(answer.json()["session"]["statusWord"], seen, "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn health_follows_readiness() {
+    let server = Server::start().await;
+    let mut client = HealthClient::new(channel(&server).await);
+    for ready in [false, true, false] {
+        server.health.set_ready(ready).await;
+        for service in ["", "readiness", "liveness", "switchward.v1.SessionService"] {
+            let reply =
+                client.check(HealthCheckRequest { service: service.to_owned() }).await.expect("a reply");
+            let serving = reply.into_inner().status()
+                == tonic_health::pb::health_check_response::ServingStatus::Serving;
+            assert_eq!(serving, ready || service == "liveness", "{service:?}");
+        }
+        assert_eq!(send(server.address, get("/healthz")).await.status, 200);
+        assert_eq!(send(server.address, get("/readyz")).await.status, if ready { 200 } else { 503 });
+    }
+}
+
+#[tokio::test]
+async fn reflection_lists_the_services() {
+    let server = Server::start().await;
+    let mut client = ServerReflectionClient::new(channel(&server).await);
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut replies =
+        client.server_reflection_info(tokio_stream::once(request)).await.expect("a stream").into_inner();
+    let reply = replies.next().await.expect("a reply").expect("no error");
+    let Some(MessageResponse::ListServicesResponse(list)) = reply.message_response else {
+        panic!("{reply:?}")
+    };
+    let names: Vec<String> = list.service.into_iter().map(|service| service.name).collect();
+    for service in switchward_api::descriptor_pool().services() {
+        assert!(names.iter().any(|name| name == service.full_name()), "{} is missing", service.full_name());
+    }
+    assert!(names.iter().any(|name| name == "grpc.health.v1.Health"), "{names:?}");
+}
+
+#[tokio::test]
+async fn the_server_stops_when_its_calls_are_done() {
+    let server = Server::start().await;
+    let raw = Raw::post(Way::Json, "GetSession", format!("{{\"name\": \"{STUCK}\"}}"))
+        .with("connect-timeout-ms", "300");
+    let address = server.address;
+    let open = tokio::spawn(async move { send(address, raw).await });
+    server.stuck.notified().await;
+    server.stop.send(()).expect("the server runs");
+    assert_eq!(open.await.expect("the call ends").status, 504);
+    tokio::time::timeout(Duration::from_secs(5), server.done).await.expect("in time").expect("no panic");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}

@@ -1,0 +1,283 @@
+//! The three ways to make a call, and the plain HTTP below them.
+
+use std::net::SocketAddr;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message;
+use prost_reflect::{DynamicMessage, MethodDescriptor};
+use serde_json::Value;
+use switchward_api::descriptor_pool;
+use tokio::net::TcpStream;
+use tonic::{Code, Status};
+
+/// A way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Grpc,
+    Web,
+    WebText,
+    Json,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 4] = [Self::Grpc, Self::Web, Self::WebText, Self::Json];
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Grpc => "application/grpc",
+            Self::Web => "application/grpc-web+proto",
+            Self::WebText => "application/grpc-web-text",
+            Self::Json => "application/json",
+        }
+    }
+}
+
+/// A request below every protocol.
+#[derive(Debug, Clone)]
+pub(crate) struct Raw {
+    pub(crate) http2: bool,
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Bytes,
+}
+
+impl Raw {
+    pub(crate) fn post(way: Way, method: &str, body: impl Into<Bytes>) -> Self {
+        Self {
+            http2: way == Way::Grpc,
+            method: Method::POST,
+            path: path(method),
+            headers: vec![
+                ("content-type", way.content_type().to_owned()),
+                ("accept", way.content_type().to_owned()),
+            ],
+            body: body.into(),
+        }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn into_request(self, address: SocketAddr) -> Request<Full<Bytes>> {
+        let mut request = Request::builder().method(self.method);
+        request = if self.http2 {
+            request.uri(format!("http://{address}{}", self.path))
+        } else {
+            request.uri(self.path).header("host", address.to_string())
+        };
+        for (name, value) in self.headers {
+            request = request
+                .header(HeaderName::from_static(name), HeaderValue::try_from(value).expect("a header value"));
+        }
+        request.body(Full::new(self.body)).expect("a request")
+    }
+}
+
+/// An answer below every protocol.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) trailers: HeaderMap,
+}
+
+impl Answer {
+    pub(crate) async fn of(response: Response<Incoming>) -> Self {
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.expect("a whole answer");
+        let trailers = body.trailers().cloned().unwrap_or_default();
+        Self { status: head.status, headers: head.headers, body: body.to_bytes(), trailers }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
+    }
+}
+
+/// Sends a request on a connection of its own.
+pub(crate) async fn send(address: SocketAddr, raw: Raw) -> Answer {
+    let stream = TokioIo::new(TcpStream::connect(address).await.expect("the server listens"));
+    let http2 = raw.http2;
+    let request = raw.into_request(address);
+    let response = if http2 {
+        let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+        let (mut sender, connection) =
+            builder.max_header_list_size(65_536).handshake(stream).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        sender.send_request(request).await
+    } else {
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.expect("HTTP/1.1");
+        tokio::spawn(connection);
+        sender.send_request(request).await
+    };
+    Answer::of(response.expect("an answer")).await
+}
+
+/// Makes a unary call.
+pub(crate) async fn call<Q: Message, R: Message + Default>(
+    address: SocketAddr,
+    way: Way,
+    method: &str,
+    request: &Q,
+) -> Result<R, Status> {
+    let body = body(way, method, &request.encode_to_vec());
+    let answer = send(address, Raw::post(way, method, body)).await;
+    outcome(way, method, &answer)
+}
+
+/// A message as the body of a request.
+pub(crate) fn body(way: Way, method: &str, message: &[u8]) -> Bytes {
+    match way {
+        Way::Grpc | Way::Web => frame(0, message),
+        Way::WebText => base64(&frame(0, message)).into(),
+        Way::Json => to_json(method, message).into(),
+    }
+}
+
+/// What an answer says: the reply, or the error with its details.
+pub(crate) fn outcome<R: Message + Default>(way: Way, method: &str, answer: &Answer) -> Result<R, Status> {
+    reply(way, method, answer).map(|message| R::decode(message).expect("a reply"))
+}
+
+/// The same, with the reply as bytes of protobuf.
+pub(crate) fn reply(way: Way, method: &str, answer: &Answer) -> Result<Bytes, Status> {
+    match way {
+        Way::Grpc | Way::Web | Way::WebText => {
+            let (messages, end) = stream(way, answer);
+            end.map(|()| messages.into_iter().next().expect("a message"))
+        }
+        Way::Json if answer.status == StatusCode::OK => Ok(from_json(method, &answer.body)),
+        Way::Json => Err(json_error(&answer.json())),
+    }
+}
+
+/// The messages of an answer that is no JSON, and how it ended.
+pub(crate) fn stream(way: Way, answer: &Answer) -> (Vec<Bytes>, Result<(), Status>) {
+    let body = if way == Way::WebText { unbase64(&answer.body) } else { answer.body.to_vec() };
+    let (messages, trailers) = split(&body);
+    let trailers = if way == Way::Grpc { answer.trailers.clone() } else { trailers };
+    let status = Status::from_header_map(&answer.headers).or_else(|| Status::from_header_map(&trailers));
+    let status = status.unwrap_or_else(|| panic!("no gRPC status in {answer:?}"));
+    let details = Bytes::copy_from_slice(status.details());
+    let code = status.code();
+    let end =
+        if code == Code::Ok { Ok(()) } else { Err(Status::with_details(code, status.message(), details)) };
+    (messages, end)
+}
+
+pub(crate) fn frame(flag: u8, message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::new();
+    frame.put_u8(flag);
+    frame.put_u32(u32::try_from(message.len()).expect("a short message"));
+    frame.put_slice(message);
+    frame.freeze()
+}
+
+/// The messages of a body, and the trailers that gRPC-Web writes behind them.
+fn split(body: &[u8]) -> (Vec<Bytes>, HeaderMap) {
+    let (mut rest, mut messages, mut trailers) = (body, Vec::new(), HeaderMap::new());
+    while let Some((header, after)) = rest.split_first_chunk::<5>() {
+        let [flag, length @ ..] = *header;
+        let (content, next) = after.split_at(usize::try_from(u32::from_be_bytes(length)).expect("a length"));
+        if flag & 0x80 == 0 {
+            messages.push(Bytes::copy_from_slice(content));
+        } else {
+            for line in String::from_utf8_lossy(content).lines() {
+                let (name, value) = line.split_once(':').expect("name and value");
+                let name = HeaderName::try_from(name).expect("a name");
+                trailers.append(name, HeaderValue::try_from(value.trim()).expect("a value"));
+            }
+        }
+        rest = next;
+    }
+    (messages, trailers)
+}
+
+pub(crate) fn to_json(method: &str, message: &[u8]) -> Vec<u8> {
+    let descriptor = find(method).input();
+    serde_json::to_vec(&DynamicMessage::decode(descriptor, message).expect("a message")).expect("proto-JSON")
+}
+
+fn from_json(method: &str, json: &[u8]) -> Bytes {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let message = DynamicMessage::deserialize(find(method).output(), &mut reader).expect("proto-JSON");
+    message.encode_to_vec().into()
+}
+
+/// The method of this name; no two services have one of the same.
+pub(crate) fn find(method: &str) -> MethodDescriptor {
+    named(method).unwrap_or_else(|| panic!("there is no method {method:?}"))
+}
+
+fn named(method: &str) -> Option<MethodDescriptor> {
+    let all = descriptor_pool().services().flat_map(|service| service.methods().collect::<Vec<_>>());
+    all.into_iter().find(|known| known.name() == method)
+}
+
+fn path(method: &str) -> String {
+    let service = named(method).map(|known| known.parent_service().full_name().to_owned());
+    format!("/{}/{method}", service.as_deref().unwrap_or("switchward.v1.SessionService"))
+}
+
+/// The error of a JSON answer as the status that gRPC would have given.
+pub(crate) fn json_error(error: &Value) -> Status {
+    let word = error["code"].as_str().expect("a code").to_uppercase();
+    let code = (0..=16).map(Code::from_i32).find(|code| snake(*code) == word).expect("a known code");
+    let details = error["details"].as_array().expect("details").iter().map(|detail| prost_types::Any {
+        type_url: format!("type.googleapis.com/{}", detail["type"].as_str().expect("a type")),
+        value: unbase64(detail["value"].as_str().expect("a value").as_bytes()),
+    });
+    let message = error["message"].as_str().expect("a message").to_owned();
+    let status =
+        tonic_types::pb::Status { code: code.into(), message: message.clone(), details: details.collect() };
+    Status::with_details(code, message, status.encode_to_vec().into())
+}
+
+fn snake(code: Code) -> String {
+    let mut word = String::new();
+    for letter in format!("{code:?}").chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(letter.to_ascii_uppercase());
+    }
+    word
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let group =
+            chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for at in 0..4 {
+            let index = usize::try_from(group >> (18 - 6 * at) & 63).expect("six bits");
+            text.push(if at <= chunk.len() { char::from(ALPHABET[index]) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Several padded pieces may stand behind each other, as a gRPC-Web server sends them.
+pub(crate) fn unbase64(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for chunk in text.chunks(4) {
+        let letters: Vec<u8> = chunk.iter().copied().filter(|letter| *letter != b'=').collect();
+        let value = |letter| ALPHABET.iter().position(|known| *known == letter).expect("a letter of base64");
+        let group =
+            letters.iter().fold(0, |group, letter| group << 6 | value(*letter)) << (6 * (4 - letters.len()));
+        let three = u32::try_from(group).expect("24 bits").to_be_bytes();
+        bytes.extend_from_slice(&three[1..letters.len()]);
+    }
+    bytes
+}

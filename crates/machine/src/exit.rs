@@ -1,0 +1,80 @@
+//! Exits: the guarded edges of a node.
+
+use minicbor::{CborLen, Decode, Encode};
+
+use crate::{GateIx, NodeIx, Op};
+
+/// A way out of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Exit {
+    /// What takes it.
+    #[n(0)]
+    pub on: Trigger,
+    /// Where it leads.
+    #[n(1)]
+    pub to: Target,
+    /// A person who is asked before it is taken; the node is frozen meanwhile.
+    #[n(2)]
+    pub hold: Option<GateIx>,
+    /// Operations on the way.
+    #[n(3)]
+    pub ops: Vec<Op>,
+}
+
+/// What takes an exit.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Trigger {
+    /// The agent's answer of this name.
+    #[n(0)]
+    Answer(#[n(0)] String),
+}
+
+/// Where an exit leads.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Target {
+    /// Into a node.
+    #[n(0)]
+    Node(#[n(0)] NodeIx),
+    /// To the end of the run.
+    #[n(1)]
+    End(#[n(0)] Ending),
+}
+
+/// How a run ends.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Ending {
+    /// The kind of end.
+    #[n(0)]
+    pub outcome: Outcome,
+    /// Why, in lower case, where the outcome does not say it all.
+    #[n(1)]
+    pub reason: Option<String>,
+}
+
+impl Ending {
+    /// An end without a further reason.
+    #[must_use]
+    pub fn plain(outcome: Outcome) -> Self {
+        Self { outcome, reason: None }
+    }
+}
+
+/// The kinds of end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Outcome {
+    /// It reached its goal.
+    #[n(0)]
+    Completed,
+    /// Its definition stopped it for good.
+    #[n(1)]
+    Blocked,
+    /// Something went wrong.
+    #[n(2)]
+    Failed,
+    /// Somebody stopped it.
+    #[n(3)]
+    Cancelled,
+    /// Another run took its place.
+    #[n(4)]
+    Abandoned,
+}

@@ -1,0 +1,37 @@
+//! The machine: what every definition format compiles to, and the vocabulary that the rest shares.
+//!
+//! A [`Machine`] is immutable and addressed by the [`Digest`] of its encoded bytes. A [`Node`] is what the
+//! author wrote; its body is a few [`Act`]s; its [`Exit`]s say where it may go; [`Policy`] and [`Budget`]s say
+//! what may be called meanwhile; every decision that a person owes is one of its [`GateSpec`]s.
+//!
+//! This crate must never know: a format's source text, a clock, IO, randomness, how state is stored.
+//! Entry point: [`Machine::decode`] and the public fields.
+
+mod act;
+mod analysis;
+mod exit;
+mod gate;
+mod ids;
+pub mod limits;
+mod machine;
+mod money;
+mod node;
+mod pattern;
+mod policy;
+mod time;
+mod words;
+
+pub use act::{Act, ActKind, Ask, Op, Port};
+pub use analysis::{Analysis, analyse};
+pub use exit::{Ending, Exit, Outcome, Target, Trigger};
+pub use gate::{Decision, GateKind, GateSpec, Resolve};
+pub use ids::{
+    ActIx, Bucket, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId, TenantId,
+};
+pub use machine::{BadMachine, Machine, Meta, Num, Opening, Param};
+pub use money::{Micros, MoneyError};
+pub use node::{NoExit, Node};
+pub use pattern::{AddressPattern, Pattern, PatternError};
+pub use policy::{ArgRule, Breach, Budget, BudgetUnit, Layer, Limit, Otherwise, Period, Policy, Rule};
+pub use time::Time;
+pub use words::{Status, StatusWords};

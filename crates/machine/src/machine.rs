@@ -1,0 +1,189 @@
+//! The machine itself.
+
+use minicbor::{CborLen, Decode, Encode};
+
+use crate::limits::MACHINE_BYTES_MAX;
+use crate::{Budget, Digest, GateIx, GateSpec, Node, NodeIx, ParamIx, Policy, StatusWords, Target};
+
+/// The version of a machine's encoded form; the first byte of it.
+const FORM: u8 = 1;
+
+/// A compiled definition. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Machine {
+    /// Where a root run enters.
+    #[n(0)]
+    pub start: NodeIx,
+    /// In the author's order.
+    #[n(1)]
+    pub nodes: Vec<Node>,
+    /// Every gate that this machine can open.
+    #[n(2)]
+    pub gates: Vec<GateSpec>,
+    /// What may be called.
+    #[n(3)]
+    pub policy: Policy,
+    /// What may be spent.
+    #[n(4)]
+    pub budgets: Vec<Budget>,
+    /// Numbers that may be raised on a live run.
+    #[n(5)]
+    pub params: Vec<Param>,
+    /// What a start needs and says.
+    #[n(6)]
+    pub opening: Opening,
+    /// The format's own words for a status.
+    #[n(7)]
+    pub words: StatusWords,
+    /// Never read by a decision.
+    #[n(8)]
+    pub meta: Meta,
+}
+
+/// A named number of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Param {
+    /// What a caller names it by: `cost_usd`, `tokens`.
+    #[n(0)]
+    pub name: String,
+    /// Its value where a run has no other.
+    #[n(1)]
+    pub value: u64,
+}
+
+/// A literal, or a parameter of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Num {
+    /// This number.
+    #[n(0)]
+    Literal(#[n(0)] u64),
+    /// The run's value of this parameter.
+    #[n(1)]
+    Param(#[n(0)] ParamIx),
+}
+
+/// What a start needs and says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Opening {
+    /// The role that a session must have, where a policy names one.
+    #[n(0)]
+    pub role: Option<String>,
+    /// Text put before the first turn.
+    #[n(1)]
+    pub text: Option<String>,
+    /// Warnings that every start records.
+    #[n(2)]
+    pub warnings: Vec<String>,
+}
+
+/// For people and views only.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Meta {
+    /// The definition's name.
+    #[n(0)]
+    pub name: String,
+    /// The format it was written in: `checkpoint`.
+    #[n(1)]
+    pub format: String,
+}
+
+impl Machine {
+    /// The canonical bytes: a form byte, then fields by number. Two equal machines have equal bytes.
+    ///
+    /// # Panics
+    /// Never: encoding into memory cannot fail.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![FORM];
+        minicbor::encode(self, &mut out).expect("encoding into memory cannot fail");
+        out
+    }
+
+    /// The digest that runs are pinned to.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.encode())
+    }
+
+    /// Reads the canonical bytes and checks every index in them.
+    ///
+    /// # Errors
+    /// Another form, broken bytes, an index that points nowhere, or more than [`MACHINE_BYTES_MAX`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadMachine> {
+        if bytes.len() > MACHINE_BYTES_MAX {
+            return Err(BadMachine("too large".into()));
+        }
+        match bytes.split_first() {
+            Some((&FORM, rest)) => {
+                let machine: Self = minicbor::decode(rest).map_err(|error| BadMachine(error.to_string()))?;
+                machine.check_indices()?;
+                Ok(machine)
+            }
+            Some((form, _)) => Err(BadMachine(format!("form {form} is not known here, only {FORM}"))),
+            None => Err(BadMachine("no bytes".into())),
+        }
+    }
+
+    /// The node at this position.
+    #[must_use]
+    pub fn node(&self, ix: NodeIx) -> Option<&Node> {
+        self.nodes.get(usize::try_from(ix.0).ok()?)
+    }
+
+    /// The node of this name.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The gate spec at this position.
+    #[must_use]
+    pub fn gate(&self, ix: GateIx) -> Option<&GateSpec> {
+        self.gates.get(usize::from(ix.0))
+    }
+
+    /// The parameter of this name.
+    #[must_use]
+    pub fn param_named(&self, name: &str) -> Option<ParamIx> {
+        let at = self.params.iter().position(|param| param.name == name)?;
+        u16::try_from(at).ok().map(ParamIx)
+    }
+
+    fn check_indices(&self) -> Result<(), BadMachine> {
+        let dangling = |what: &str| BadMachine(format!("{what} points nowhere"));
+        self.node(self.start).ok_or_else(|| dangling("start"))?;
+        for node in &self.nodes {
+            if node.acts.is_empty() {
+                return Err(BadMachine(format!("node {} has no act", node.name)));
+            }
+            for act in &node.acts {
+                if act.then.iter().any(|(_, next)| usize::from(next.0) >= node.acts.len()) {
+                    return Err(dangling("an act's port"));
+                }
+            }
+            for exit in &node.exits {
+                if let Target::Node(to) = exit.to {
+                    self.node(to).ok_or_else(|| dangling("an exit"))?;
+                }
+                if let Some(gate) = exit.hold {
+                    self.gate(gate).ok_or_else(|| dangling("a hold"))?;
+                }
+            }
+        }
+        let asks = self.policy.layers.iter().flat_map(|layer| &layer.ask).filter_map(|rule| rule.gate);
+        for gate in asks.chain(self.policy.ask_gate) {
+            self.gate(gate).ok_or_else(|| dangling("an ask rule"))?;
+        }
+        for budget in &self.budgets {
+            if let Num::Param(ix) = budget.cap {
+                self.params.get(usize::from(ix.0)).ok_or_else(|| dangling("a budget"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are no machine of this build.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("failed to read a machine: {0}")]
+pub struct BadMachine(String);

@@ -1,0 +1,182 @@
+//! Policy and budgets: what a session's agent may call and spend.
+
+use minicbor::{CborLen, Decode, Encode};
+
+use crate::{AddressPattern, GateIx, Micros, Num, Pattern};
+
+/// Every layer that has a say; the strictest verdict of those that speak wins: deny, ask, allow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Policy {
+    /// In the compiler's order.
+    #[n(0)]
+    pub layers: Vec<Layer>,
+    /// The gate of an ask that no rule made: a tenant whose default effect is to ask.
+    #[n(1)]
+    pub ask_gate: Option<GateIx>,
+}
+
+/// One list of rules with its own default.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Layer {
+    /// What it is called in an explanation: `policy`, `allowed_tools`, `email_config`.
+    #[n(0)]
+    pub name: String,
+    /// The capabilities it speaks about.
+    #[n(1)]
+    pub covers: Pattern,
+    /// Capabilities that it does not speak about all the same.
+    #[n(2)]
+    pub except: Vec<Pattern>,
+    /// Never callable. Looked at first.
+    #[n(3)]
+    pub deny: Vec<Rule>,
+    /// A person is asked. Looked at second.
+    #[n(4)]
+    pub ask: Vec<Rule>,
+    /// Freely callable. Looked at last.
+    #[n(5)]
+    pub allow: Vec<Rule>,
+    /// Where no rule matches.
+    #[n(6)]
+    pub otherwise: Otherwise,
+}
+
+impl Layer {
+    /// Whether the layer speaks about this capability.
+    #[must_use]
+    pub fn speaks(&self, capability: &str) -> bool {
+        self.covers.covers(capability) && !self.except.iter().any(|pattern| pattern.covers(capability))
+    }
+}
+
+/// What a layer says where none of its rules matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Otherwise {
+    /// What the tenant's default effect is: allow, unless it was set.
+    #[n(0)]
+    TenantDefault,
+    /// Never callable.
+    #[n(1)]
+    Deny,
+    /// Nothing.
+    #[n(2)]
+    Abstain,
+}
+
+/// A rule of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Rule {
+    /// What it covers.
+    #[n(0)]
+    pub pattern: Pattern,
+    /// All must have room.
+    #[n(1)]
+    pub limits: Vec<Limit>,
+    /// The gate that an ask opens.
+    #[n(2)]
+    pub gate: Option<GateIx>,
+    /// What the arguments must be; a call that breaks it is denied.
+    #[n(3)]
+    pub args: Option<ArgRule>,
+}
+
+/// A limit that spans sessions and lives in a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Limit {
+    /// At most `max` permitted calls in any rolling window; a call exactly `window_ms` old is outside it.
+    #[n(0)]
+    Rate {
+        /// Calls, at least 1.
+        #[n(0)]
+        max: u64,
+        /// Milliseconds, at least 1000.
+        #[n(1)]
+        window_ms: u64,
+    },
+    /// At most this much money in a calendar period of UTC.
+    #[n(1)]
+    Money {
+        /// The period's cap.
+        #[n(0)]
+        max: Micros,
+        /// The period.
+        #[n(1)]
+        period: Period,
+    },
+}
+
+/// A calendar period of UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Period {
+    /// From the full hour.
+    #[n(0)]
+    Hour,
+    /// From midnight.
+    #[n(1)]
+    Day,
+    /// From midnight of the first.
+    #[n(2)]
+    Month,
+}
+
+/// What a call's arguments must be.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum ArgRule {
+    /// A mail `{from, to, cc, bcc, subject, text}`. An absent list restricts nothing, an empty one allows nobody.
+    #[n(0)]
+    Mail {
+        /// Who may send.
+        #[n(0)]
+        from: Option<Vec<AddressPattern>>,
+        /// Who may receive; `to`, `cc` and `bcc` alike.
+        #[n(1)]
+        to: Option<Vec<AddressPattern>>,
+    },
+}
+
+/// A cap on what one session uses.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Budget {
+    /// What is counted.
+    #[n(0)]
+    pub unit: BudgetUnit,
+    /// The cap, in the unit; reached is exhausted.
+    #[n(1)]
+    pub cap: Num,
+    /// What happens at the cap.
+    #[n(2)]
+    pub breach: Breach,
+    /// The capabilities that it stops.
+    #[n(3)]
+    pub covers: Pattern,
+    /// Capabilities that it never stops.
+    #[n(4)]
+    pub except: Vec<Pattern>,
+}
+
+impl Budget {
+    /// Whether calls of this capability are stopped at the cap.
+    #[must_use]
+    pub fn stops(&self, capability: &str) -> bool {
+        self.covers.covers(capability) && !self.except.iter().any(|pattern| pattern.covers(capability))
+    }
+}
+
+/// What a budget counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum BudgetUnit {
+    /// Millionths of a US dollar.
+    #[n(0)]
+    UsdMicros,
+    /// Permitted mails.
+    #[n(1)]
+    Mails,
+}
+
+/// What happens at a cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Breach {
+    /// Calls are denied; the session lives on.
+    #[n(0)]
+    DenyCalls,
+}

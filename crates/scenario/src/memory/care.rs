@@ -1,0 +1,120 @@
+//! What must hold after every command, whatever it was.
+
+use switchward_engine::{Body, Command, EffectBody, Key, Kind, Row, Scope, Session, View};
+use switchward_machine::{Micros, OpenId, SessionId, TenantId};
+
+use super::shard::Shard;
+use super::{Care, Memory};
+use crate::world::{Answer, Broken};
+
+/// A sequence that no session ever had.
+const NEVER: u64 = u64::MAX;
+
+impl Memory {
+    /// Restarts, and sends the command again in two ways that must change nothing.
+    pub(super) fn look_after(&mut self, command: &Command, answer: &Answer) -> Result<(), Broken> {
+        self.restart()?;
+        let (Care::Restart, Ok(reply)) = (self.care, answer) else { return Ok(()) };
+        if command.request.is_some() {
+            let again = self.unchanged(command)?;
+            if again.as_ref() != Ok(reply) {
+                return Err(Broken(format!(
+                    "a repetition of {command:?} was answered {again:?}, not {reply:?}"
+                )));
+            }
+        }
+        if let Scope::Session(_) = command.scope {
+            let mut stale = Command { request: None, expected_sequence: Some(NEVER), ..command.clone() };
+            if let Body::Authorize(call) = &mut stale.body {
+                call.call_id.push_str("-again");
+            }
+            let answer = self.unchanged(&stale)?;
+            if answer.is_ok() {
+                return Err(Broken(format!(
+                    "{stale:?} was accepted on a sequence that never was: {answer:?}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a command to its answer and makes sure that no shard decided anything for it.
+    fn unchanged(&mut self, command: &Command) -> Result<Answer, Broken> {
+        let before = self.decisions();
+        let answer = self.hop(command.clone())?;
+        if self.decisions() != before {
+            return Err(Broken(format!("{command:?} changed something and must not: {answer:?}")));
+        }
+        Ok(answer)
+    }
+
+    /// How many decisions there were in all shards.
+    pub(super) fn decisions(&self) -> u64 {
+        self.shards.iter().map(Shard::decisions).sum()
+    }
+
+    /// What a crash and a new start must not change.
+    pub(super) fn restart(&mut self) -> Result<(), Broken> {
+        if self.care == Care::Plain {
+            return Ok(());
+        }
+        self.shards.iter_mut().try_for_each(|shard| {
+            shard.restart()?;
+            audit(shard)
+        })
+    }
+}
+
+/// Compares rows that must agree. All effects have been carried by then, so that nothing is on its way.
+fn audit(shard: &Shard) -> Result<(), Broken> {
+    for (key, row) in shard.rows() {
+        if let Row::Session(session) = row {
+            let id = key.session_of().ok_or_else(|| Broken("a session's key holds no id".into()))?;
+            held(shard, key.tenant_of(), id, session)?;
+        } else if let Row::Ledger(ledger) = row
+            && ledger.reservations.iter().any(|held| !held.confirmed)
+        {
+            return Err(Broken(format!("a ledger holds a place that nobody uses: {ledger:?}")));
+        } else if let Row::Outbox(effect) = row
+            && let (EffectBody::Notice { gate, .. }, Some(id)) = (&effect.body, key.session_of())
+        {
+            told(shard, key.tenant_of(), id, *gate)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a session has reserved is what its calls and its approvals hold, and its lists name all of them.
+fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Result<(), Broken> {
+    let mut sum = Micros(0);
+    let (mut calls, mut grants, mut opens) = (0, 0, 0);
+    for (key, row) in shard.rows().filter(|(key, _)| key.tenant_of() == tenant) {
+        if key.is(Kind::Index) || key.session_of() != Some(id) {
+            continue;
+        }
+        if let Row::Call(call) = row {
+            calls += 1;
+            sum = sum.plus(call.reserved);
+        } else if let Row::Grant(grant) = row {
+            grants += 1;
+            sum = sum.plus(grant.reserved);
+        } else if let Row::Open(_) = row {
+            opens += 1;
+        }
+    }
+    let listed = (session.calls.len(), session.grants.len(), session.opens.len());
+    if (calls, grants, opens) != listed || sum.0 != session.meters.reserved_micros {
+        return Err(Broken(format!(
+            "{calls} calls, {grants} approvals and {opens} gates hold {sum} USD, and the session says {session:?}"
+        )));
+    }
+    Ok(())
+}
+
+/// A notice waits only for as long as its gate is open.
+fn told(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Result<(), Broken> {
+    match shard.row(&Key::open(tenant, id, gate))? {
+        Some(_) => Ok(()),
+        None => Err(Broken(format!("a notice is about {gate:?}, which is not open"))),
+    }
+}

@@ -1,0 +1,128 @@
+//! What needs more than one shard: a call that a limit counts, and a machine that a shard has not got.
+
+use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, plan_authorize, plan_decide, room};
+use switchward_engine::{
+    Actor, Body, Command, InstallMachine, Reason, Rejection, Reply, Reserve, Scope, Settings,
+};
+use switchward_machine::{TenantId, Time};
+
+use super::{CATALOGUE, Care, Memory, ShardIx};
+use crate::limits::PLANS_MAX;
+use crate::world::{Answer, Broken};
+
+/// A command of the server itself.
+pub(super) fn inner(tenant: TenantId, scope: Scope, body: Body) -> Command {
+    Command {
+        tenant,
+        scope,
+        request: None,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: None,
+        body,
+    }
+}
+
+impl Memory {
+    /// Brings a command to its answer over as many shards as it needs.
+    pub(super) fn hop(&mut self, mut command: Command) -> Result<Answer, Broken> {
+        for round in 0..PLANS_MAX {
+            match self.ask_twice(&command, round)? {
+                Err(rejection) => return Ok(Err(rejection)),
+                Ok(check) => attach(&mut command, check),
+            }
+            let answer = self.decide_at_home(&command)?;
+            match &answer {
+                Err(rejection) if rejection.reason == Reason::LimitsStale => {}
+                Ok(_) | Err(_) => return Ok(answer),
+            }
+        }
+        Err(Broken(format!("the limits of a call moved {PLANS_MAX} times: {command:?}")))
+    }
+
+    /// Asks the ledger; with care it is asked again, as if its first answer had been lost on the way. A place is taken
+    /// by the first question of the first round and by no other.
+    fn ask_twice(&mut self, command: &Command, round: usize) -> Result<Asked, Broken> {
+        let before = self.decisions();
+        let first = self.ask_ledger(command)?;
+        if self.care == Care::Plain {
+            return Ok(first);
+        }
+        let after = self.decisions();
+        let again = self.ask_ledger(command)?;
+        let placed = held(&first).is_some_and(|(reserved, _)| reserved);
+        if held(&first) != held(&again)
+            || self.decisions() != after
+            || (round == 0 && placed == (before == after))
+        {
+            return Err(Broken(format!("a ledger said {first:?}, and asked again {again:?}")));
+        }
+        Ok(first)
+    }
+
+    fn ask_ledger(&mut self, command: &Command) -> Result<Asked, Broken> {
+        let plan = self.plan(command)?;
+        match plan {
+            Plan::Direct => Ok(Ok(None)),
+            Plan::Look(ledgers) => {
+                let home = self.home(command.tenant, &Scope::Ledger(ledgers.process.clone()));
+                let shard = &self.shards[home];
+                let Ledgers { process, rules, estimate, .. } = &ledgers;
+                Ok(Ok(Some(room(shard, command.tenant, process, rules, *estimate, self.now)?)))
+            }
+            Plan::Reserve(ledgers) => {
+                let Ledgers { process, call, rules, estimate } = ledgers;
+                let scope = Scope::Ledger(process);
+                let home = self.home(command.tenant, &scope);
+                let body = Body::Reserve(Reserve { call, rules, estimate });
+                match self.decide(home, &inner(command.tenant, scope, body))? {
+                    Ok(Reply::Limits(check)) => Ok(Ok(Some(check))),
+                    Ok(other) => Err(Broken(format!("a reservation was answered {other:?}"))),
+                    Err(rejection) => Ok(Err(rejection)),
+                }
+            }
+        }
+    }
+
+    fn plan(&self, command: &Command) -> Result<Plan, Broken> {
+        let shard = &self.shards[self.home(command.tenant, &command.scope)];
+        if let Body::Authorize(call) = &command.body {
+            return Ok(plan_authorize(shard, command, call, self.now)?);
+        }
+        if let Body::DecideGate(decide) = &command.body {
+            return Ok(plan_decide(shard, command, decide)?);
+        }
+        Ok(Plan::Direct)
+    }
+
+    /// Brings the machine of a start from the catalogue to the shard that misses it.
+    pub(super) fn install(&mut self, home: ShardIx, command: &Command) -> Result<(), Broken> {
+        let Body::Start(start) = &command.body else {
+            return Err(Broken(format!("a machine is missing for {command:?}")));
+        };
+        let machine = self.shards[CATALOGUE].machine(command.tenant, start.machine);
+        let machine = machine.ok_or_else(|| Broken(format!("the catalogue has no {}", start.machine)))?;
+        let install = Body::InstallMachine(InstallMachine { machine });
+        let answer = self.decide(home, &inner(command.tenant, Scope::Shard, install))?;
+        answer.map(|_| ()).map_err(|rejection| Broken(format!("a machine was refused: {rejection:?}")))
+    }
+}
+
+/// What a ledger says of a command, if it must be asked.
+type Asked = Result<Option<LimitCheck>, Rejection>;
+
+/// Whether the call holds a place, and since when; nothing where no limit has a say.
+fn held(asked: &Asked) -> Option<(bool, Time)> {
+    let check = asked.as_ref().ok()?.as_ref()?;
+    Some((matches!(check.outcome, LimitOutcome::Room { reserved: true, .. }), check.at))
+}
+
+/// Puts the ledger's answer, or that there is none, beside the call that it is about.
+fn attach(command: &mut Command, check: Option<LimitCheck>) {
+    if let Body::Authorize(call) = &mut command.body {
+        call.limits = check;
+    } else if let Body::DecideGate(decide) = &mut command.body {
+        decide.limits = check;
+    }
+}

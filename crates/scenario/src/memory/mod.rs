@@ -1,0 +1,119 @@
+//! A world of rows in maps: the engine and nothing else.
+
+mod care;
+mod duties;
+mod hops;
+mod shard;
+
+use switchward_engine::{Command, Reason, Scope, View, ViewError};
+use switchward_machine::{TenantId, Time};
+
+use crate::world::{Answer, Broken, World};
+use shard::Shard;
+
+/// How many shards there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One, for the catalogue too.
+    Together,
+    /// One for the catalogue and three that share the buckets, so that a session and its ledger can lie apart.
+    Apart,
+}
+
+/// What is done beside playing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Care {
+    /// Nothing.
+    Plain,
+    /// After every command all rows are written down and read back, the indices are rebuilt from them, what must
+    /// agree in them is compared, and the command is sent again: under its request id it must be answered as before,
+    /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice.
+    Restart,
+}
+
+/// A world in memory. It begins at the time 0.
+#[derive(Debug)]
+pub struct Memory {
+    shards: Vec<Shard>,
+    now: Time,
+    care: Care,
+}
+
+/// The place of a shard in [`Memory::shards`].
+type ShardIx = usize;
+const CATALOGUE: ShardIx = 0;
+const SHARDS_APART: usize = 4;
+
+impl Memory {
+    /// An empty world.
+    #[must_use]
+    pub fn new(layout: Layout, care: Care) -> Self {
+        let count = match layout {
+            Layout::Together => 1,
+            Layout::Apart => SHARDS_APART,
+        };
+        Self { shards: (0..count).map(|_| Shard::default()).collect(), now: Time(0), care }
+    }
+
+    /// The shard that owns the rows of a scope. A scope that names a shard as a whole is sent there directly.
+    fn home(&self, tenant: TenantId, scope: &Scope) -> ShardIx {
+        match scope.bucket(tenant) {
+            Some(bucket) if self.shards.len() > 1 => {
+                1 + usize::from(bucket.number()) % (self.shards.len() - 1)
+            }
+            Some(_) | None => CATALOGUE,
+        }
+    }
+
+    /// One decision of one shard.
+    fn decide(&mut self, at: ShardIx, command: &Command) -> Result<Answer, Broken> {
+        let shard = self.shards.get_mut(at).ok_or_else(|| Broken(format!("there is no shard {at}")))?;
+        shard.decide(command, self.now)
+    }
+
+    /// Decides a caller's command in its home, with a machine that the shard has not got installed on the way.
+    fn decide_at_home(&mut self, command: &Command) -> Result<Answer, Broken> {
+        let home = self.home(command.tenant, &command.scope);
+        let answer = self.decide(home, command)?;
+        match answer {
+            Err(rejection) if rejection.reason == Reason::MachineMissing => {
+                self.install(home, command)?;
+                self.decide(home, command)
+            }
+            Ok(_) | Err(_) => Ok(answer),
+        }
+    }
+}
+
+impl World for Memory {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
+        let answer = self.hop(command.clone())?;
+        self.carry()?;
+        self.look_after(&command, &answer)?;
+        Ok(answer)
+    }
+
+    fn read(
+        &self,
+        tenant: TenantId,
+        scope: &Scope,
+        look: &mut dyn FnMut(&dyn View) -> Result<(), ViewError>,
+    ) -> Result<(), Broken> {
+        let home = self.home(tenant, scope);
+        let shard = self.shards.get(home).ok_or_else(|| Broken(format!("there is no shard {home}")))?;
+        Ok(look(shard)?)
+    }
+
+    fn advance(&mut self, to: Time) -> Result<(), Broken> {
+        if to < self.now {
+            return Err(Broken(format!("the clock stands at {:?} and was sent back to {to:?}", self.now)));
+        }
+        self.sweep(to)?;
+        self.now = to;
+        self.restart()
+    }
+}

@@ -1,0 +1,160 @@
+//! One shard: rows in a map, with their indices.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use switchward_engine::{Changes, Command, Decision, Key, Kind, Reply, Row, Scope, View, ViewError};
+use switchward_engine::{decide, evolve, index_keys, session_view};
+use switchward_machine::{TenantId, Time};
+
+use crate::world::{Answer, Broken};
+
+/// The rows of a shard, index entries among them.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    rows: BTreeMap<Key, Arc<Row>>,
+    decisions: u64,
+}
+
+impl Shard {
+    /// How many decisions have changed it.
+    pub(super) fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
+    /// All rows, in the order of their keys.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&Key, &Row)> {
+        self.rows.iter().map(|(key, row)| (key, &**row))
+    }
+
+    /// Decides one command and applies what was decided, as it would come out of a log.
+    pub(super) fn decide(&mut self, command: &Command, now: Time) -> Result<Answer, Broken> {
+        let mut decided = decide(std::slice::from_ref(command), self, now)?;
+        let answer = decided.answers.pop().ok_or_else(|| Broken("a command was not answered".into()))?;
+        let Some(decision) = decided.decision else { return Ok(answer) };
+        let bytes = decision.encode();
+        let read = Decision::decode(&bytes).map_err(|error| Broken(error.0))?;
+        if read != decision || read.encode() != bytes {
+            return Err(Broken(format!("a decision is not what was written of it: {decision:?}")));
+        }
+        let changes = evolve(&read, self)?;
+        self.apply(changes);
+        self.decisions += 1;
+        self.agrees(command, &answer)?;
+        Ok(answer)
+    }
+
+    /// What `decide` saw at the end of its turn must be what `evolve` has made of its decision.
+    fn agrees(&self, command: &Command, answer: &Answer) -> Result<(), Broken> {
+        let Scope::Session(id) = command.scope else { return Ok(()) };
+        let told = match answer {
+            Err(rejection) => return Err(Broken(format!("a refusal was written down: {rejection:?}"))),
+            Ok(Reply::Session { sequence, .. } | Reply::Gate { sequence, .. }) => *sequence,
+            Ok(
+                Reply::Authorized(_)
+                | Reply::Limits(_)
+                | Reply::Done
+                | Reply::Tenant(_)
+                | Reply::Key(_)
+                | Reply::Version { .. },
+            ) => return Ok(()),
+        };
+        let stands = session_view(self, command.tenant, id)?.map(|view| view.session.sequence);
+        if stands != Some(told) {
+            return Err(Broken(format!("the reply says sequence {told}, the rows say {stands:?}")));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, changes: Changes) {
+        for (key, row) in changes {
+            let before = match row {
+                Some(row) => {
+                    let before = self.rows.insert(key.clone(), Arc::clone(&row));
+                    self.unindex(&key, before.as_deref());
+                    self.index(&key, &row);
+                    continue;
+                }
+                None => self.rows.remove(&key),
+            };
+            self.unindex(&key, before.as_deref());
+        }
+    }
+
+    fn index(&mut self, key: &Key, row: &Row) {
+        for entry in index_keys(key, row) {
+            self.rows.insert(entry, Arc::new(Row::Index));
+        }
+    }
+
+    fn unindex(&mut self, key: &Key, row: Option<&Row>) {
+        for entry in row.map(|row| index_keys(key, row)).unwrap_or_default() {
+            self.rows.remove(&entry);
+        }
+    }
+
+    /// Writes every row down and reads it back, and rebuilds the indices.
+    pub(super) fn restart(&mut self) -> Result<(), Broken> {
+        let mut fresh = Self { rows: BTreeMap::new(), decisions: self.decisions };
+        for (key, row) in self.rows.iter().filter(|(key, _)| !key.is(Kind::Index)) {
+            let row = Row::decode(&row.encode()).map_err(|error| Broken(error.0))?;
+            let key = Key::from_bytes(key.as_bytes()).ok_or_else(|| Broken("a key is too short".into()))?;
+            fresh.index(&key, &row);
+            fresh.rows.insert(key, Arc::new(row));
+        }
+        if fresh.rows != self.rows {
+            return Err(Broken("the rows that were read back are not those that were written".into()));
+        }
+        *self = fresh;
+        Ok(())
+    }
+
+    /// The machine of this digest, where the shard has it.
+    pub(super) fn machine(
+        &self,
+        tenant: TenantId,
+        digest: switchward_machine::Digest,
+    ) -> Option<Arc<switchward_machine::Machine>> {
+        match self.rows.get(&Key::machine(tenant, digest)).map(Arc::as_ref) {
+            Some(Row::Machine(machine)) => Some(Arc::clone(machine)),
+            Some(_) | None => None,
+        }
+    }
+
+    /// The effect of this key.
+    pub(super) fn effect(&self, key: &Key) -> Option<switchward_engine::Effect> {
+        match self.rows.get(key).map(Arc::as_ref) {
+            Some(Row::Outbox(effect)) => Some(effect.clone()),
+            Some(_) | None => None,
+        }
+    }
+}
+
+impl View for Shard {
+    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
+        Ok(self.rows.get(key).cloned())
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
+    ) -> Result<(), ViewError> {
+        let from = after.map_or(prefix, |after| after.max(prefix));
+        let from = Key::from_bytes(from).ok_or_else(|| ViewError("the prefix is too short".into()))?;
+        for (key, row) in self.rows.range(from..) {
+            let bytes = key.as_bytes();
+            if !bytes.starts_with(prefix) {
+                break;
+            }
+            if after.is_some_and(|after| bytes <= after) {
+                continue;
+            }
+            if visit(key, row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Reading a scenario. Source: the page "Scenarios", its example and its table of verbs.
+
+mod expect;
+mod values;
+mod verbs;
+
+use switchward_engine::{DefaultEffect, Settings};
+use switchward_formats::document::{Node, Span, Syntax, Value, read};
+use switchward_formats::limits::SOURCE_BYTES_MAX;
+use switchward_formats::shape::{self, Fields, Shape};
+use switchward_formats::{Finding, Report, has_errors};
+use switchward_machine::Time;
+
+use crate::limits::{ALSO_MAX, STEPS_MAX};
+use crate::script::{Expected, Named, Scenario, Start, StartAgain};
+
+/// 2026-01-05T09:00:00Z, where the author says nothing.
+const CLOCK_STARTS: Time = Time(1_767_603_600_000);
+const ROLE: &str = "agent";
+
+const SCENARIO: Shape = Shape {
+    what: "a scenario",
+    keys: &["definition", "process", "also", "tenant", "start", "steps"],
+    ignored: &[],
+    hints: &[("expect", "it belongs to `start`, or to one of `steps`")],
+};
+const TENANT: Shape =
+    Shape { what: "`tenant`", keys: &["default_effect", "allow_foreign_role"], ignored: &[], hints: &[] };
+/// `run_type` is the native format's, `queue` and `contact` are the conversations', `dry_run` PROCESS.md's: they are
+/// checked and mean nothing to the others.
+const START: Shape = Shape {
+    what: "`start`",
+    keys: &["at", "input", "role", "run_type", "dry_run", "queue", "contact", "expect", "expect_error"],
+    ignored: &[],
+    hints: &[],
+};
+const RUN_TYPES: [&str; 2] = ["programmatic", "supervised"];
+const EFFECTS: [&str; 3] = ["allow", "ask", "deny"];
+
+/// Reads a scenario file.
+///
+/// # Errors
+/// Every finding at once, with line and column; at least one of them is an error.
+pub fn parse(file: &str, bytes: &[u8]) -> Result<Scenario, Vec<Finding>> {
+    let mut report = Report::new(file);
+    let syntax = Syntax::of(file, bytes);
+    let scenario = read(bytes, syntax, &mut report).and_then(|root| scenario(file, &root, &mut report));
+    let findings = report.finish();
+    scenario.filter(|_| !has_errors(&findings)).ok_or(findings)
+}
+
+fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
+    let fields = Fields::open(root, &SCENARIO, report)?;
+    let definition = fields.required("definition", report).and_then(|node| named(node, report));
+    // A workspace of several processes is no format of this build: there is nothing yet to choose from.
+    fields.optional("process").and_then(|node| shape::name(node, "`process`", SOURCE_BYTES_MAX, report));
+    let also = fields.optional("also").and_then(|node| shape::list(node, "`also`", ALSO_MAX, report));
+    let also = also.unwrap_or_default().iter().filter_map(|node| named(node, report)).collect();
+    let settings = fields.optional("tenant").and_then(|node| tenant(node, report)).unwrap_or_default();
+    let start = match fields.optional("start") {
+        Some(node) => start(node, report),
+        None => Some(Start {
+            span: root.span,
+            at: CLOCK_STARTS,
+            session: StartAgain { role: ROLE.into(), input: Vec::new() },
+            expected: Expected::default(),
+        }),
+    };
+    let steps = fields.optional("steps").and_then(|node| shape::list(node, "`steps`", STEPS_MAX, report));
+    let steps = steps.unwrap_or_default().iter().enumerate();
+    let steps = steps.filter_map(|(at, node)| verbs::step(at + 1, node, report)).collect();
+    Some(Scenario { file: file.to_owned(), definition: definition?, also, settings, start: start?, steps })
+}
+
+/// A file that the scenario names.
+fn named(node: &Node, report: &mut Report) -> Option<Named> {
+    let path = shape::name(node, "the name of a file", SOURCE_BYTES_MAX, report)?;
+    Some(Named { path: path.to_owned(), span: node.span })
+}
+
+fn tenant(node: &Node, report: &mut Report) -> Option<Settings> {
+    let fields = Fields::open(node, &TENANT, report)?;
+    let word = fields.optional("default_effect");
+    let word = word.and_then(|node| shape::word(node, "`default_effect`", &EFFECTS, report));
+    let default_effect = match word {
+        Some("ask") => DefaultEffect::Ask,
+        Some("deny") => DefaultEffect::Deny,
+        Some(_) | None => DefaultEffect::Allow,
+    };
+    let foreign = fields.optional("allow_foreign_role");
+    let foreign = foreign.and_then(|node| values::truth(node, "`allow_foreign_role`", report));
+    Some(Settings { default_effect, allow_foreign_role: foreign.unwrap_or_default() })
+}
+
+fn start(node: &Node, report: &mut Report) -> Option<Start> {
+    let fields = Fields::open(node, &START, report)?;
+    let at = match fields.optional("at") {
+        Some(node) => values::time(node, report),
+        None => Some(CLOCK_STARTS),
+    };
+    let session = session(&fields, report);
+    fields.optional("run_type").and_then(|node| shape::word(node, "`run_type`", &RUN_TYPES, report));
+    fields.optional("dry_run").and_then(|node| values::truth(node, "`dry_run`", report));
+    fields.optional("queue").and_then(|node| values::texts(node, "`queue`", report));
+    fields.optional("contact").and_then(|node| shape::name(node, "`contact`", SOURCE_BYTES_MAX, report));
+    let expected = expect::read(node, report);
+    Some(Start { span: node.span, at: at?, session, expected })
+}
+
+/// `role` and `input`, which every start has.
+fn session(fields: &Fields<'_>, report: &mut Report) -> StartAgain {
+    let role = fields.optional("role");
+    let role = role.and_then(|node| shape::text(node, "`role`", SOURCE_BYTES_MAX, report));
+    let input = fields.optional("input").filter(|node| values::is_map(node, "`input`", report));
+    let input = input.map(values::json_bytes).unwrap_or_default();
+    StartAgain { role: role.unwrap_or(ROLE).to_owned(), input }
+}
+
+/// What stands for `{}` where a verb needs nothing more.
+static NOTHING: Node = Node { value: Value::Map(Vec::new()), span: Span::START };
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! The verbs, one a step. Every verb of every format is known here; which of them a machine takes is seen when it is
+//! played.
+
+use switchward_formats::codes::MISSING_KEY;
+use switchward_formats::document::{Key, Node};
+use switchward_formats::limits::SOURCE_BYTES_MAX;
+use switchward_formats::shape::{self, Fields, Shape};
+use switchward_formats::{Finding, Report, quoted};
+use switchward_machine::{Decision, GateKind};
+
+use super::{NOTHING, expect, named, session, values};
+use crate::codes::VERB_COUNT;
+use crate::script::{Authorize, Decide, Kind, Said, Step, Until, Verb};
+
+/// Who decides where the scenario names nobody.
+const SOMEBODY: &str = "person";
+
+const fn keys(what: &'static str, keys: &'static [&'static str]) -> Shape {
+    Shape { what, keys, ignored: &[], hints: &[] }
+}
+
+const STEP: Shape = keys(
+    "a step",
+    &[
+        "answer",
+        "message",
+        "turn",
+        "record",
+        "signal",
+        "retry",
+        "switch",
+        "tool",
+        "authorize",
+        "usage",
+        "work",
+        "form",
+        "decide",
+        "start",
+        "email",
+        "event",
+        "advance",
+        "supervise",
+        "wait",
+        "publish",
+        "raise",
+        "resume",
+        "pause",
+        "cancel",
+        "shutdown",
+        "expect",
+        "expect_error",
+    ],
+);
+const ANSWER: Shape = keys("`answer`", &["state", "answer", "note"]);
+const TURN: Shape = keys("`turn`", &["text"]);
+const EMPTY: Shape = keys("this verb", &[]);
+const TOOL: Shape = keys("`tool`", &["name", "success", "result", "cost_usd", "tokens"]);
+const AUTHORIZE: Shape = keys("`authorize`", &["capability", "args", "est_cost_usd"]);
+const USAGE: Shape = keys("`usage`", &["cost_usd", "tokens"]);
+const WORK: Shape = keys("`work`", &["node", "kind", "result", "error", "next", "confidence", "usage"]);
+const FORM: Shape = keys("`form`", &["node", "values", "by"]);
+const DECIDE: Shape = keys("`decide`", &["node", "kind", "decision", "by", "comment"]);
+const START: Shape = keys("`start`", &["role", "input"]);
+const EMAIL: Shape = keys("`email`", &["from", "text", "headers", "authenticated"]);
+const EVENT: Shape = keys("`event`", &["key", "data", "state"]);
+const ADVANCE: Shape = keys("`advance`", &["to", "by"]);
+const SUPERVISE: Shape = keys("`supervise`", &["command", "to", "node", "context", "reason"]);
+const WAIT: Shape = keys("`wait`", &["until"]);
+const RAISE: Shape = keys("`raise`", &["tokens", "cost_usd"]);
+const REASON: Shape = keys("this verb", &["reason"]);
+
+const DECISIONS: [&str; 5] = ["approve", "reject", "discuss", "resume", "refuse"];
+const GATES: [&str; 7] =
+    ["notify", "tool_ask", "write_approval", "task", "advance", "approval", "escalation"];
+const WORKS: [&str; 11] = [
+    "agent",
+    "interaction",
+    "tool",
+    "script",
+    "intent",
+    "extract",
+    "classify",
+    "judge",
+    "http",
+    "delegate",
+    "supervisor",
+];
+const COMMANDS: [&str; 6] =
+    ["continue_process", "set_context", "transition_to", "skip_node", "retry_node", "fail_process"];
+
+/// Reads one step.
+pub(super) fn step(index: usize, node: &Node, report: &mut Report) -> Option<Step> {
+    Fields::open(node, &STEP, report)?;
+    let entries = node.as_map().unwrap_or_default();
+    let is_verb =
+        |(key, _): &&(Key, Node)| STEP.keys.contains(&key.text.as_str()) && !key.text.starts_with("expect");
+    let verbs: Vec<&(Key, Node)> = entries.iter().filter(is_verb).collect();
+    let expected = expect::read(node, report);
+    let [(key, told)] = verbs.as_slice() else {
+        // A misspelt verb is told as an unknown key, and that is enough.
+        if verbs.len() > 1 || entries.iter().all(|(key, _)| key.text.starts_with("expect")) {
+            let names: Vec<String> = verbs.iter().map(|(key, _)| quoted(&key.text)).collect();
+            let found = if names.is_empty() { "no verb".to_owned() } else { names.join(" and ") };
+            let message = format!("a step is one verb, and this one has {found}");
+            report.add(Finding::new(VERB_COUNT, node.span, message));
+        }
+        return None;
+    };
+    let told = if told.is_null() { &NOTHING } else { told };
+    let verb = verb(&key.text, key, told, report)?;
+    Some(Step { index, span: node.span, verb, expected })
+}
+
+fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb> {
+    match word {
+        "answer" => answer(told, report),
+        "authorize" => authorize(told, report),
+        "tool" => tool(told, report),
+        "usage" => usage(told, report),
+        "decide" => decide(told, report),
+        "start" => {
+            let fields = Fields::open(told, &START, report)?;
+            Some(Verb::Start(session(&fields, report)))
+        }
+        "wait" => wait(told, report),
+        "publish" => named(told, report).map(Verb::Publish),
+        "raise" => raise(told, key, report),
+        "resume" => Some(Verb::Resume { reason: reason(told, report)? }),
+        "pause" => Some(Verb::Pause { reason: reason(told, report)? }),
+        "cancel" => Some(Verb::Cancel { reason: reason(told, report)? }),
+        _ => elsewhere(word, told, report).map(Verb::Elsewhere),
+    }
+}
+
+fn some_text(fields: &Fields<'_>, key: &'static str, report: &mut Report) -> Option<String> {
+    let node = fields.optional(key)?;
+    shape::text(node, &quoted(key), SOURCE_BYTES_MAX, report).map(str::to_owned)
+}
+
+fn needed_text(fields: &Fields<'_>, key: &'static str, report: &mut Report) -> Option<String> {
+    let node = fields.required(key, report)?;
+    shape::text(node, &quoted(key), SOURCE_BYTES_MAX, report).map(str::to_owned)
+}
+
+fn answer(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &ANSWER, report)?;
+    let state = some_text(&fields, "state", report);
+    let note = some_text(&fields, "note", report).unwrap_or_default();
+    Some(Verb::Answer { state, answer: needed_text(&fields, "answer", report)?, note })
+}
+
+fn authorize(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &AUTHORIZE, report)?;
+    let capability = needed_text(&fields, "capability", report);
+    let args = fields.optional("args").map(values::json_bytes).unwrap_or_default();
+    let estimate = fields.optional("est_cost_usd");
+    let estimate = estimate.and_then(|node| values::reported(node, "`est_cost_usd`", report));
+    Some(Verb::Authorize(Authorize { capability: capability?, args, estimate }))
+}
+
+fn tool(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &TOOL, report)?;
+    let name = needed_text(&fields, "name", report);
+    let success = fields.optional("success");
+    let success = success.and_then(|node| values::truth(node, "`success`", report)).unwrap_or(true);
+    let cost = fields.optional("cost_usd");
+    let cost = cost.and_then(|node| values::reported(node, "`cost_usd`", report)).unwrap_or_default();
+    let tokens = fields.optional("tokens").and_then(|node| values::tokens(node, report));
+    Some(Verb::Tool { name: name?, success, cost, tokens: tokens.unwrap_or_default() })
+}
+
+fn usage(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &USAGE, report)?;
+    let cost = fields.optional("cost_usd");
+    let cost = cost.and_then(|node| values::reported(node, "`cost_usd`", report)).unwrap_or_default();
+    let tokens = fields.optional("tokens").and_then(|node| values::tokens(node, report));
+    Some(Verb::Usage { cost, tokens: tokens.unwrap_or_default() })
+}
+
+fn decide(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &DECIDE, report)?;
+    let node = some_text(&fields, "node", report);
+    let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &GATES, report));
+    let kind = kind.map(|word| {
+        let known = [GateKind::Notify, GateKind::ToolAsk].into_iter().find(|kind| kind.word() == word);
+        known.map_or(Kind::Elsewhere, Kind::Known)
+    });
+    let decision = fields.required("decision", report);
+    let decision = decision.and_then(|node| shape::word(node, "`decision`", &DECISIONS, report));
+    let by = some_text(&fields, "by", report).unwrap_or_else(|| SOMEBODY.into());
+    let comment = some_text(&fields, "comment", report).unwrap_or_default();
+    // One outcome has two words at every gate: approve and resume, reject and refuse.
+    let decision = match decision? {
+        "approve" | "resume" => Said::Decided(Decision::Approve),
+        "reject" | "refuse" => Said::Decided(Decision::Refuse),
+        _ => Said::Discuss,
+    };
+    Some(Verb::Decide(Decide { node, kind, decision, by, comment }))
+}
+
+fn wait(told: &Node, report: &mut Report) -> Option<Verb> {
+    if told.as_map().is_none() {
+        return values::duration(told, report).map(Verb::Wait);
+    }
+    let fields = Fields::open(told, &WAIT, report)?;
+    let until = fields.required("until", report).and_then(|node| values::time(node, report));
+    until.map(|at| Verb::Wait(Until::At(at)))
+}
+
+fn raise(told: &Node, key: &Key, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &RAISE, report)?;
+    let (cost, tokens) = (fields.optional("cost_usd"), fields.optional("tokens"));
+    if cost.is_none() && tokens.is_none() {
+        let message = "`raise` needs `tokens` or `cost_usd`: what the cap is raised to";
+        report.add(Finding::new(MISSING_KEY, key.span, message));
+        return None;
+    }
+    let cost = cost.map(|node| shape::money(node, "`cost_usd`", report));
+    let tokens = tokens.map(|node| values::tokens(node, report));
+    // The outer level says whether the key is there, the inner one whether it could be read.
+    Some(Verb::Raise { cost: read_if_there(cost)?, tokens: read_if_there(tokens)? })
+}
+
+/// What was read of a key that may be absent; nothing where it is there and could not be read.
+fn read_if_there<T>(read: Option<Option<T>>) -> Option<Option<T>> {
+    match read {
+        None => Some(None),
+        Some(None) => None,
+        Some(Some(value)) => Some(Some(value)),
+    }
+}
+
+fn reason(told: &Node, report: &mut Report) -> Option<String> {
+    let fields = Fields::open(told, &REASON, report)?;
+    Some(some_text(&fields, "reason", report).unwrap_or_default())
+}
+
+/// The verbs that checkpoint processes do not have. They are checked for their keys all the same, so that a
+/// scenario that can be read today can be read tomorrow.
+fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static str> {
+    let word = STEP.keys.iter().copied().find(|known| *known == word)?;
+    let shape = match word {
+        "message" | "switch" => {
+            return shape::text(told, &quoted(word), SOURCE_BYTES_MAX, report).map(|_| word);
+        }
+        "record" => return values::is_map(told, "`record`", report).then_some(word),
+        "turn" => &TURN,
+        "work" => &WORK,
+        "form" => &FORM,
+        "email" => &EMAIL,
+        "event" => &EVENT,
+        "advance" => &ADVANCE,
+        "supervise" => &SUPERVISE,
+        "shutdown" => &REASON,
+        _ => &EMPTY,
+    };
+    let fields = Fields::open(told, shape, report)?;
+    let needed: &[&'static str] = match word {
+        "form" => &["values"],
+        "email" => &["from", "text"],
+        "event" => &["key"],
+        "supervise" => &["command"],
+        _ => &[],
+    };
+    for key in needed {
+        fields.required(key, report);
+    }
+    let worded: Option<(&'static str, &[&'static str])> = match word {
+        "work" => Some(("kind", &WORKS)),
+        "supervise" => Some(("command", &COMMANDS)),
+        _ => None,
+    };
+    if let Some((key, words)) = worded
+        && let Some(node) = fields.optional(key)
+    {
+        shape::word(node, &quoted(key), words, report);
+    }
+    Some(word)
+}

@@ -1,0 +1,161 @@
+//! The tenant, its definitions, and the sessions that start from them.
+
+use std::sync::Arc;
+use switchward_engine::{
+    Actor, Body, Command, CreateTenant, Deploy, Key, Reason, Reply, Role, Row, Scope, Settings, Start,
+};
+use switchward_formats::{Finding, Severity, compile_file};
+use switchward_machine::{Digest, SessionId, TenantId};
+
+use super::{Moved, Player, Refusal};
+use crate::script::{Named, Scenario, StartAgain};
+use crate::world::{Broken, read};
+
+const TENANT: &str = "scenario";
+/// A definition that does not compile is refused at the door, before the engine sees it.
+const DEFINITION_INVALID: &str = "DEFINITION_INVALID";
+/// Findings of a definition that are told in a refusal.
+const TOLD_MAX: usize = 3;
+
+/// The version that a new session uses.
+struct Active {
+    number: u32,
+    machine: Digest,
+}
+
+impl Player<'_> {
+    /// Sets the clock and makes the tenant.
+    pub(super) fn open(&mut self, scenario: &Scenario) -> Result<(), Broken> {
+        self.world.advance(scenario.start.at)?;
+        let create =
+            CreateTenant { name: TENANT.into(), display_name: String::new(), settings: self.settings };
+        let command = Command {
+            tenant: TenantId(0),
+            scope: Scope::Catalogue,
+            request: None,
+            expected_sequence: None,
+            actor: Actor::server(),
+            settings: Settings::default(),
+            trace: None,
+            body: Body::CreateTenant(create),
+        };
+        match self.world.submit(command)? {
+            Ok(Reply::Tenant(tenant)) => {
+                self.tenant = tenant;
+                Ok(())
+            }
+            other => Err(Broken(format!("the tenant was not made: {other:?}"))),
+        }
+    }
+
+    /// Publishes a file, and says under which name.
+    pub(super) fn publish(&mut self, named: &Named) -> Result<Result<String, Refusal>, Broken> {
+        match self.compile(named)? {
+            Ok(deploy) => self.deploy(deploy),
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+
+    /// A `publish` step: the next version of something that is in the catalogue, because a name never changes.
+    pub(super) fn publish_next(&mut self, named: &Named) -> Moved {
+        let deploy = match self.compile(named)? {
+            Ok(deploy) => deploy,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if self.active(&deploy.name)?.is_none() {
+            let message = format!("a definition keeps its name, and none is called {:?}", deploy.name);
+            return Ok(Err(Refusal::new(Reason::StateMismatch, message)));
+        }
+        Ok(self.deploy(deploy)?.map(|_| ()))
+    }
+
+    fn compile(&self, named: &Named) -> Result<Result<Deploy, Refusal>, Broken> {
+        let bytes = self.files.iter().find(|(path, _)| *path == named.path).map(|(_, bytes)| bytes);
+        let bytes = bytes.ok_or_else(|| Broken(format!("{} was not loaded", named.path)))?;
+        let compiled = compile_file(&named.path, bytes, None);
+        let (Some(format), Some(definition)) = (compiled.format, compiled.definition) else {
+            return Ok(Err(invalid(&named.path, &compiled.findings)));
+        };
+        Ok(Ok(Deploy {
+            name: definition.name,
+            format: format.name().into(),
+            files: vec![(named.path.clone(), bytes.clone())],
+            source: definition.source,
+            machine: Arc::new(definition.machine),
+            activate: true,
+        }))
+    }
+
+    fn deploy(&mut self, deploy: Deploy) -> Result<Result<String, Refusal>, Broken> {
+        let before = self.active(&deploy.name)?.map(|active| active.number);
+        let author = Actor { subject: "author".into(), role: Role::Author };
+        match self.submit(Scope::Catalogue, author, Body::Deploy(deploy))? {
+            Ok(Reply::Version { name, number, created }) => {
+                self.published.extend(created.then_some("definition.deployed"));
+                self.published.extend((before != Some(number)).then_some("definition.activated"));
+                Ok(Ok(name))
+            }
+            Ok(other) => Err(Broken(format!("a deployment was answered {other:?}"))),
+            Err(rejection) => Ok(Err(rejection.into())),
+        }
+    }
+
+    /// Starts a session of the version that is active now; what follows is about it.
+    pub(super) fn start(&mut self, start: &StartAgain) -> Moved {
+        let name = self.definition.clone();
+        let active = match &name {
+            Some(name) => self.active(name)?,
+            None => None,
+        };
+        let Some((name, active)) = name.zip(active) else {
+            return Ok(Err(Refusal::new(Reason::NotFound, "there is no definition to start")));
+        };
+        let request = self.request();
+        let id = SessionId::from_request(self.tenant, &request.id);
+        let body = Body::Start(Start {
+            definition: name,
+            version: active.number,
+            machine: active.machine,
+            key: None,
+            role: start.role.clone(),
+            labels: Vec::new(),
+            input: start.input.clone(),
+        });
+        let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
+        if let Err(rejection) = self.world.submit(command)? {
+            return Ok(Err(rejection.into()));
+        }
+        self.session = Some(id);
+        self.last = None;
+        self.before = 0;
+        Ok(Ok(()))
+    }
+
+    fn active(&self, name: &str) -> Result<Option<Active>, Broken> {
+        read(self.world, self.tenant, &Scope::Catalogue, |view| {
+            let number = match view.row(&Key::definition(self.tenant, name))?.as_deref() {
+                Some(Row::Definition(definition)) => definition.active,
+                Some(_) | None => None,
+            };
+            let Some(number) = number else { return Ok(None) };
+            Ok(match view.row(&Key::version(self.tenant, name, number))?.as_deref() {
+                Some(Row::Version(version)) => Some(Active { number, machine: version.machine }),
+                Some(_) | None => None,
+            })
+        })
+    }
+}
+
+fn invalid(path: &str, findings: &[Finding]) -> Refusal {
+    let errors: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let mut told: Vec<String> = errors
+        .iter()
+        .take(TOLD_MAX)
+        .map(|it| format!("{path}:{}:{}: {} {}", it.line, it.column, it.code, it.message))
+        .collect();
+    if errors.len() > TOLD_MAX {
+        told.push(format!("and {} more", errors.len() - TOLD_MAX));
+    }
+    Refusal { code: DEFINITION_INVALID, message: told.join("; ") }
+}

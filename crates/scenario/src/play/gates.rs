@@ -1,0 +1,81 @@
+//! Which gate a decision is about.
+
+use std::ops::ControlFlow;
+use switchward_engine::{
+    Actor, Body, Closed, DecideGate, Key, Kind as RowKind, Open, Role, Row, Scope, ViewError,
+};
+use switchward_machine::{Decision, Machine, OpenId, SessionId};
+
+use super::moves::no_session;
+use super::{Moved, Player};
+use crate::script::{Decide, Kind, Said};
+use crate::world::{Broken, read};
+
+impl Player<'_> {
+    /// A person decides the oldest open gate that fits; with none open, it is about the newest closed one.
+    pub(super) fn decide(&mut self, decide: &Decide) -> Moved {
+        let Some(id) = self.session else { return Ok(Err(no_session())) };
+        let open = self.oldest_open(id, decide)?;
+        let decision = match decide.decision {
+            Said::Decided(decision) => decision,
+            // Talk decides nothing at a gate of this build: it stays open.
+            Said::Discuss if open.is_some() => return Ok(Ok(())),
+            // Whatever is said to a closed gate is told the first decision.
+            Said::Discuss => Decision::Refuse,
+        };
+        let gate = match open {
+            Some(gate) => Some(gate),
+            None => self.newest_closed(id, decide)?,
+        };
+        let Some(gate) = gate else { return Ok(Err(self.nothing_takes(id, "decide")?)) };
+        let person = Actor { subject: decide.by.clone(), role: Role::Approver };
+        let comment = decide.comment.clone();
+        let body = DecideGate { gate, decision, comment, shown: None, limits: None };
+        Ok(self.about_session(person, Body::DecideGate(body))?.map(|_| ()))
+    }
+
+    fn oldest_open(&self, id: SessionId, decide: &Decide) -> Result<Option<OpenId>, Broken> {
+        let Some(view) = self.session_view(id)? else { return Ok(None) };
+        for gate in &view.session.opens {
+            let key = Key::open(self.tenant, id, *gate);
+            let row = read(self.world, self.tenant, &Scope::Session(id), |view| view.row(&key))?;
+            match row.as_deref() {
+                Some(Row::Open(open)) if fits(open, decide, &view.machine) => return Ok(Some(*gate)),
+                Some(_) | None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn newest_closed(&self, id: SessionId, decide: &Decide) -> Result<Option<OpenId>, Broken> {
+        let Some(session) = self.session_view(id)? else { return Ok(None) };
+        let prefix = Key::prefix_of_session(self.tenant, id, RowKind::Closed);
+        let closed = read(self.world, self.tenant, &Scope::Session(id), |view| {
+            let mut found: Vec<(OpenId, Closed)> = Vec::new();
+            view.scan(&prefix, None, &mut |key, row| {
+                if let (Some(gate), Row::Closed(closed)) = (gate_of(key), &**row) {
+                    found.push((gate, closed.clone()));
+                }
+                ControlFlow::Continue(())
+            })?;
+            Ok::<_, ViewError>(found)
+        })?;
+        let fitting = closed.into_iter().filter(|(_, closed)| fits(&closed.open, decide, &session.machine));
+        Ok(fitting.max_by_key(|(gate, closed)| (closed.at, *gate)).map(|(gate, _)| gate))
+    }
+}
+
+fn gate_of(key: &Key) -> Option<OpenId> {
+    Some(OpenId(u64::from_be_bytes(key.rest().get(16..24)?.try_into().ok()?)))
+}
+
+fn fits(open: &Open, decide: &Decide, machine: &Machine) -> bool {
+    let node = machine.node(open.node).map_or("", |node| node.name.as_str());
+    let node_fits = decide.node.as_ref().is_none_or(|wanted| wanted == node);
+    let kind_fits = match decide.kind {
+        None => true,
+        Some(Kind::Known(kind)) => kind == open.gate.kind,
+        Some(Kind::Elsewhere) => false,
+    };
+    node_fits && kind_fits
+}

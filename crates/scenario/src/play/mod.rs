@@ -1,0 +1,226 @@
+//! Playing a scenario in a world.
+
+mod catalogue;
+mod gates;
+mod holds;
+mod moves;
+mod seen;
+
+use serde_json::{Map, Value, json};
+use switchward_engine::{Authorized, Reason, Rejection, Settings};
+use switchward_formats::document::Span;
+use switchward_formats::{Finding, Report as Findings};
+use switchward_machine::{SessionId, TenantId};
+
+use crate::codes::FILE;
+use crate::memory::{Care, Layout, Memory};
+use crate::parse::parse;
+use crate::report::{Miss, REFUSAL, Report, StepReport};
+use crate::script::{Expected, Scenario, Verb};
+use crate::world::{Broken, World};
+use seen::Seen;
+
+/// Gives the bytes of a file that a scenario names, relative to the scenario's own place; or why it cannot.
+pub type Loader<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, String>;
+
+/// Why a scenario was not played to its end.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unplayed {
+    /// It cannot be read as a scenario, or a file that it names cannot be read: the author's affair.
+    #[error("the file cannot be read as a scenario")]
+    Unreadable(Vec<Finding>),
+    /// The engine or the world broke an invariant: our affair.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+/// Reads a scenario and plays it in a fresh world.
+///
+/// # Errors
+/// As [`Unplayed`] says; an expectation that does not hold is no error but stands in the report.
+pub fn simulate(file: &str, bytes: &[u8], loader: Loader<'_>) -> Result<Report, Unplayed> {
+    play(&parse(file, bytes).map_err(Unplayed::Unreadable)?, loader)
+}
+
+/// Plays a scenario in a fresh world.
+///
+/// # Errors
+/// As [`Unplayed`] says.
+pub fn play(scenario: &Scenario, loader: Loader<'_>) -> Result<Report, Unplayed> {
+    play_on(scenario, loader, &mut Memory::new(Layout::Together, Care::Plain))
+}
+
+/// Plays a scenario in any world in which no tenant of the name `scenario` is yet.
+///
+/// # Errors
+/// As [`Unplayed`] says.
+pub fn play_on(scenario: &Scenario, loader: Loader<'_>, world: &mut dyn World) -> Result<Report, Unplayed> {
+    let files = files(scenario, loader)?;
+    let mut player = Player::new(scenario.settings, files, world);
+    player.open(scenario)?;
+    let start = &scenario.start;
+    let mut steps = Vec::with_capacity(scenario.steps.len() + 1);
+    let refused = player.begin(scenario)?;
+    steps.push(player.check(0, "start", start.span, &start.expected, refused.err().as_ref())?);
+    for step in &scenario.steps {
+        let refused = player.step(&step.verb)?;
+        let refused = refused.err();
+        steps.push(player.check(
+            step.index,
+            step.verb.word(),
+            step.span,
+            &step.expected,
+            refused.as_ref(),
+        )?);
+    }
+    let session = player.look()?.session_json();
+    Ok(Report { file: scenario.file.clone(), steps, session })
+}
+
+/// The files that a scenario names, by their names, all of them read before anything is played.
+type Files = Vec<(String, Vec<u8>)>;
+
+fn files(scenario: &Scenario, loader: Loader<'_>) -> Result<Files, Unplayed> {
+    let published = scenario
+        .steps
+        .iter()
+        .filter_map(|step| if let Verb::Publish(named) = &step.verb { Some(named) } else { None });
+    let mut findings = Findings::new(&scenario.file);
+    let mut files = Files::new();
+    for named in std::iter::once(&scenario.definition).chain(&scenario.also).chain(published) {
+        match loader(&named.path) {
+            Ok(bytes) => files.push((named.path.clone(), bytes)),
+            Err(why) => findings.add(Finding::new(FILE, named.span, why)),
+        }
+    }
+    if findings.errors() > 0 { Err(Unplayed::Unreadable(findings.finish())) } else { Ok(files) }
+}
+
+/// Why a step came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refusal {
+    code: &'static str,
+    message: String,
+}
+
+impl Refusal {
+    fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { code: reason.code(), message: message.into() }
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Self {
+        Self { code: rejection.reason.code(), message: rejection.message }
+    }
+}
+
+/// What a step came to, where the world is whole.
+type Moved = Result<Result<(), Refusal>, Broken>;
+
+/// Who plays: the agent, the people and the author, all of one tenant.
+struct Player<'a> {
+    world: &'a mut dyn World,
+    files: Files,
+    settings: Settings,
+    tenant: TenantId,
+    /// The definition's name, once it is published.
+    definition: Option<String>,
+    session: Option<SessionId>,
+    /// How many requests were made; each has its own id.
+    requests: u64,
+    /// What was decided of the session's last call.
+    last: Option<Authorized>,
+    /// How many events the session had before this step.
+    before: u64,
+    /// What this step did to the catalogue.
+    published: Vec<&'static str>,
+}
+
+impl<'a> Player<'a> {
+    fn new(settings: Settings, files: Files, world: &'a mut dyn World) -> Self {
+        Self {
+            world,
+            files,
+            settings,
+            tenant: TenantId(0),
+            definition: None,
+            session: None,
+            requests: 0,
+            last: None,
+            before: 0,
+            published: Vec::new(),
+        }
+    }
+
+    /// Publishes and starts. The clock has its first time by then.
+    fn begin(&mut self, scenario: &Scenario) -> Moved {
+        for named in std::iter::once(&scenario.definition).chain(&scenario.also) {
+            match self.publish(named)? {
+                Err(refusal) => return Ok(Err(refusal)),
+                Ok(name) => {
+                    self.definition.get_or_insert(name);
+                }
+            }
+        }
+        self.published.clear();
+        self.start(&scenario.start.session)
+    }
+
+    /// Looks at what is there after a step.
+    fn look(&self) -> Result<Seen, Broken> {
+        Seen::of(self)
+    }
+
+    /// Compares what is there with what must be.
+    fn check(
+        &mut self,
+        index: usize,
+        verb: &'static str,
+        span: Span,
+        expected: &Expected,
+        refusal: Option<&Refusal>,
+    ) -> Result<StepReport, Broken> {
+        let seen = self.look()?;
+        let mut report =
+            StepReport { index, verb, span, expected: Map::new(), seen: Map::new(), misses: Vec::new() };
+        compare_refusal(&mut report, expected, refusal);
+        for expectation in &expected.expectations {
+            let wanted = expectation.wanted;
+            let found = seen.value(wanted, &expectation.value, verb == "authorize");
+            if !holds::holds(wanted, &expectation.value, &found) {
+                report.misses.push(Miss {
+                    span: expectation.span,
+                    what: wanted.word(),
+                    expected: expectation.value.clone(),
+                    seen: found.clone(),
+                    note: String::new(),
+                });
+            }
+            report.expected.insert(wanted.word().into(), expectation.value.clone());
+            report.seen.insert(wanted.word().into(), found);
+        }
+        self.before = seen.sequence();
+        Ok(report)
+    }
+}
+
+const ANY: &str = "any";
+
+fn compare_refusal(report: &mut StepReport, expected: &Expected, refusal: Option<&Refusal>) {
+    let wanted = expected.refusal.as_ref();
+    let fits = match (wanted, refusal) {
+        (None, None) => return,
+        (Some((code, _)), Some(refusal)) => code == ANY || code == refusal.code,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    let wanted_code = wanted.map_or(Value::Null, |(code, _)| json!(code));
+    let seen = refusal.map_or(Value::Null, |refusal| json!(refusal.code));
+    report.expected.insert(REFUSAL.into(), wanted_code.clone());
+    report.seen.insert(REFUSAL.into(), seen.clone());
+    if !fits {
+        let span = wanted.map_or(report.span, |(_, span)| *span);
+        let note = refusal.map(|refusal| refusal.message.clone()).unwrap_or_default();
+        report.misses.push(Miss { span, what: REFUSAL, expected: wanted_code, seen, note });
+    }
+}

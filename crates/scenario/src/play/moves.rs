@@ -1,0 +1,178 @@
+//! Verbs as commands.
+
+use switchward_engine::{
+    Actor, Answer, Args, Authorize, Body, Cancel, Command, Pause, RaiseCap, Reason, Rejection, Reply,
+    ReportCall, ReportUsage, RequestId, Resume, Role, Scope,
+};
+use switchward_machine::{Digest, Micros, SessionId};
+
+use super::{Moved, Player, Refusal};
+use crate::limits::TIME_MS_MAX;
+use crate::script::{self, Until, Verb};
+use crate::world::Broken;
+
+/// The names of a run's caps, as a caller gives them.
+const CAP_USD: &str = "cost_usd";
+const CAP_TOKENS: &str = "tokens";
+
+impl Player<'_> {
+    /// Plays one step.
+    pub(super) fn step(&mut self, verb: &Verb) -> Moved {
+        self.published.clear();
+        match verb {
+            Verb::Answer { state, answer, note } => self.by_agent(Body::Answer(Answer {
+                state: state.clone(),
+                answer: answer.clone(),
+                note: note.clone(),
+            })),
+            Verb::Authorize(call) => self.authorize(call),
+            Verb::Tool { name, success, cost, tokens } => self.by_agent(Body::ReportCall(ReportCall {
+                call_id: None,
+                capability: Some(name.clone()),
+                success: *success,
+                cost: *cost,
+                tokens: *tokens,
+            })),
+            Verb::Usage { cost, tokens } => {
+                self.by_agent(Body::ReportUsage(ReportUsage { cost: *cost, tokens: *tokens }))
+            }
+            Verb::Decide(decide) => self.decide(decide),
+            Verb::Start(start) => self.start(start),
+            Verb::Wait(until) => self.wait(*until),
+            Verb::Publish(named) => self.publish_next(named),
+            Verb::Raise { cost, tokens } => self.raise(*cost, *tokens),
+            Verb::Resume { reason } => self.by_operator(Body::Resume(Resume { comment: reason.clone() })),
+            Verb::Pause { reason } => self.by_operator(Body::Pause(Pause { comment: reason.clone() })),
+            Verb::Cancel { reason } => self.by_operator(Body::Cancel(Cancel { comment: reason.clone() })),
+            Verb::Elsewhere(word) => self.elsewhere(word),
+        }
+    }
+
+    pub(super) fn agent(&self) -> Actor {
+        Actor { subject: "agent".into(), role: Role::Agent }
+    }
+
+    fn by_agent(&mut self, body: Body) -> Moved {
+        let agent = self.agent();
+        Ok(self.about_session(agent, body)?.map(|_| ()))
+    }
+
+    fn by_operator(&mut self, body: Body) -> Moved {
+        let operator = Actor { subject: "operator".into(), role: Role::Operator };
+        Ok(self.about_session(operator, body)?.map(|_| ()))
+    }
+
+    /// A command about the session that the scenario is at.
+    pub(super) fn about_session(
+        &mut self,
+        actor: Actor,
+        body: Body,
+    ) -> Result<Result<Reply, Refusal>, Broken> {
+        let Some(id) = self.session else { return Ok(Err(no_session())) };
+        Ok(self.submit(Scope::Session(id), actor, body)?.map_err(Refusal::from))
+    }
+
+    /// Any command of this tenant, under a request id of its own.
+    pub(super) fn submit(
+        &mut self,
+        scope: Scope,
+        actor: Actor,
+        body: Body,
+    ) -> Result<Result<Reply, Rejection>, Broken> {
+        let request = self.request();
+        let command = self.command(scope, actor, body, Some(request));
+        self.world.submit(command)
+    }
+
+    pub(super) fn command(
+        &self,
+        scope: Scope,
+        actor: Actor,
+        body: Body,
+        request: Option<RequestId>,
+    ) -> Command {
+        let (tenant, settings) = (self.tenant, self.settings);
+        Command { tenant, scope, request, expected_sequence: None, actor, settings, trace: None, body }
+    }
+
+    pub(super) fn request(&mut self) -> RequestId {
+        self.requests += 1;
+        let id = format!("request-{}", self.requests);
+        let body = Digest::of(id.as_bytes());
+        RequestId { id, body }
+    }
+
+    fn authorize(&mut self, call: &script::Authorize) -> Moved {
+        let args = match Args::parse(&call.args) {
+            Ok(args) => args,
+            Err(bad) => {
+                return Ok(Err(Refusal::new(Reason::FieldInvalid, format!("the arguments {}", bad.0))));
+            }
+        };
+        let body = Body::Authorize(Authorize {
+            capability: call.capability.clone(),
+            args,
+            estimate: call.estimate,
+            call_id: format!("call-{}", self.requests + 1),
+            limits: None,
+        });
+        let agent = self.agent();
+        match self.about_session(agent, body)? {
+            Ok(Reply::Authorized(told)) => {
+                self.last = Some(told);
+                Ok(Ok(()))
+            }
+            Ok(other) => Err(Broken(format!("a call was answered {other:?}"))),
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+
+    /// Tokens first: where the definition has no such cap, nothing at all is raised.
+    fn raise(&mut self, cost: Option<Micros>, tokens: Option<u64>) -> Moved {
+        let caps = [(CAP_TOKENS, tokens), (CAP_USD, cost.map(|cost| cost.0))];
+        for (param, value) in caps {
+            let Some(value) = value else { continue };
+            let raise = RaiseCap { param: param.into(), value };
+            if let Err(refusal) = self.by_operator(Body::RaiseCap(raise))? {
+                return Ok(Err(refusal));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn wait(&mut self, until: Until) -> Moved {
+        let now = self.world.now();
+        let to = match until {
+            Until::Later(ms) => now.after_ms(ms),
+            Until::At(at) => at,
+        };
+        if to < now || to.0 > TIME_MS_MAX {
+            let message = "the clock does not run backwards, nor beyond the year 9999";
+            return Ok(Err(Refusal::new(Reason::FieldInvalid, message)));
+        }
+        self.world.advance(to)?;
+        Ok(Ok(()))
+    }
+
+    /// A move that no machine of this build takes.
+    fn elsewhere(&self, word: &str) -> Moved {
+        let Some(id) = self.session else { return Ok(Err(no_session())) };
+        Ok(Err(self.nothing_takes(id, word)?))
+    }
+
+    /// The refusal of a move that nothing here takes; after the end, that comes first.
+    pub(super) fn nothing_takes(&self, id: SessionId, word: &str) -> Result<Refusal, Broken> {
+        let status = self.session_view(id)?.map(|view| view.session.status);
+        Ok(match status.filter(|status| status.ended()) {
+            Some(status) => {
+                let message = format!("the session is at its end: {}", status.word());
+                Refusal::new(Reason::SessionTerminal, message)
+            }
+            None => Refusal::new(Reason::StateMismatch, format!("nothing here takes `{word}`")),
+        })
+    }
+}
+
+pub(super) fn no_session() -> Refusal {
+    Refusal::new(Reason::NotFound, "no session has started")
+}

@@ -1,0 +1,189 @@
+//! What can be seen after a step.
+
+use serde_json::{Map, Number, Value, json};
+use std::ops::ControlFlow;
+use switchward_engine::{
+    Authorized, EffectBody, Event, IndexKey, Key, Kind, Open, Row, Scope, SessionView, public_events,
+    session_view,
+};
+use switchward_machine::SessionId;
+
+use super::Player;
+use crate::script::Wanted;
+use crate::world::{Broken, read};
+
+/// The session as it stands, and what the step did.
+pub(super) struct Seen {
+    session: Option<SessionView>,
+    opens: Vec<Open>,
+    /// The session's events since the step before.
+    events: Vec<Event>,
+    /// The public types of what happened outside the session.
+    published: Vec<&'static str>,
+    last: Option<Authorized>,
+}
+
+impl Player<'_> {
+    pub(super) fn session_view(&self, id: SessionId) -> Result<Option<SessionView>, Broken> {
+        read(self.world, self.tenant, &Scope::Session(id), |view| session_view(view, self.tenant, id))
+    }
+}
+
+impl Seen {
+    pub(super) fn of(player: &Player<'_>) -> Result<Self, Broken> {
+        let mut seen = Self {
+            session: None,
+            opens: Vec::new(),
+            events: Vec::new(),
+            published: player.published.clone(),
+            last: player.last.clone(),
+        };
+        let Some(id) = player.session else { return Ok(seen) };
+        seen.session = player.session_view(id)?;
+        seen.opens = open_gates(player, id)?;
+        let listed = seen.opens.len();
+        let counted = seen.session.as_ref().map_or(0, |view| view.session.opens.len());
+        if listed != counted {
+            return Err(Broken(format!("{listed} gates are listed, and the session has {counted} open")));
+        }
+        seen.events = events_since(player, id)?;
+        Ok(seen)
+    }
+
+    /// How many events the session has.
+    pub(super) fn sequence(&self) -> u64 {
+        self.session.as_ref().map_or(0, |view| view.session.sequence)
+    }
+
+    /// What an expectation looks at. `about_call` says that the step was a call.
+    pub(super) fn value(&self, wanted: Wanted, expected: &Value, about_call: bool) -> Value {
+        let view = self.session.as_ref();
+        match wanted {
+            Wanted::Status => view.map_or(Value::Null, |view| json!(view.session.status.word())),
+            Wanted::At => view.map_or(Value::Null, |view| json!(view.at())),
+            // A checkpoint process has no data.
+            Wanted::Context => json!({}),
+            Wanted::Decision => self.last.as_ref().map_or(Value::Null, |last| json!(last.effect.word())),
+            Wanted::Left => self.last.as_ref().map_or(Value::Null, left),
+            Wanted::Reason => self.reason(expected, about_call),
+            Wanted::Open => Value::Array(self.opens.iter().map(|open| self.gate(open)).collect()),
+            Wanted::Effects => Value::Array(self.events.iter().filter_map(effect).collect()),
+            Wanted::Events => json!(self.event_types()),
+            Wanted::Log => Value::Array(self.events.iter().filter_map(warning).collect()),
+            Wanted::Runs => Value::Array(view.map(run).into_iter().collect()),
+            Wanted::Version => view.map_or(Value::Null, |view| json!(view.session.version)),
+            Wanted::Shows => view.map_or(Value::Null, |view| json!(shows(view))),
+        }
+    }
+
+    /// The last call's reason, or the status's: whichever is expected. After a call, its own comes first.
+    fn reason(&self, expected: &Value, about_call: bool) -> Value {
+        let of_call = json!(self.last.as_ref().and_then(|last| last.reason.as_deref()));
+        let of_status = json!(self.session.as_ref().and_then(|view| view.session.reason.as_deref()));
+        let (first, second) = if about_call { (of_call, of_status) } else { (of_status, of_call) };
+        let second_fits = !second.is_null() && second == *expected;
+        if second_fits || (first.is_null() && !expected.is_null()) { second } else { first }
+    }
+
+    fn gate(&self, open: &Open) -> Value {
+        let node = self.session.as_ref().and_then(|view| view.machine.node(open.node));
+        let mut gate = Map::new();
+        gate.insert("kind".into(), json!("gate"));
+        gate.insert("node".into(), json!(node.map(|node| node.name.as_str())));
+        gate.insert("type".into(), json!(open.gate.kind.word()));
+        if let Some(call) = &open.gate.call {
+            gate.insert("capability".into(), json!(call.capability));
+        }
+        Value::Object(gate)
+    }
+
+    fn event_types(&self) -> Vec<&'static str> {
+        let mut types = self.published.clone();
+        if let Some(view) = &self.session {
+            types.extend(public_events(&self.events, &view.machine).map(|(_, event)| event.kind));
+        }
+        types
+    }
+
+    /// The session for a report.
+    pub(super) fn session_json(&self) -> Value {
+        let Some(view) = &self.session else { return json!({}) };
+        let session = &view.session;
+        json!({
+            "session": view.id.to_string(),
+            "definition": session.definition,
+            "version": session.version,
+            "role": session.role,
+            "status": session.status.word(),
+            "reason": session.reason,
+            "at": view.at(),
+            "open": self.opens.iter().map(|open| self.gate(open)).collect::<Vec<_>>(),
+            "sequence": session.sequence,
+        })
+    }
+}
+
+/// What the tightest limits and caps leave, where there are any.
+fn left(last: &Authorized) -> Value {
+    let usd = last.remaining.usd.and_then(|usd| usd.to_string().parse::<Number>().ok());
+    json!({ "calls": last.remaining.calls, "usd": usd })
+}
+
+/// The open gates of the session, oldest first, as a list of all gates of the tenant shows them.
+fn open_gates(player: &Player<'_>, id: SessionId) -> Result<Vec<Open>, Broken> {
+    let tenant = player.tenant;
+    read(player.world, tenant, &Scope::Session(id), |view| {
+        let mut gates = Vec::new();
+        view.scan(&IndexKey::gates(tenant), None, &mut |entry, _| {
+            gates.extend(IndexKey::gate_of(entry).filter(|(session, _)| *session == id));
+            ControlFlow::Continue(())
+        })?;
+        let mut opens = Vec::with_capacity(gates.len());
+        for (session, gate) in gates {
+            if let Some(Row::Open(open)) = view.row(&Key::open(tenant, session, gate))?.as_deref() {
+                opens.push(open.clone());
+            }
+        }
+        Ok(opens)
+    })
+}
+
+/// The session's events from where the step before ended, in order.
+fn events_since(player: &Player<'_>, id: SessionId) -> Result<Vec<Event>, Broken> {
+    let prefix = Key::prefix_of_session(player.tenant, id, Kind::History);
+    let after = player.before.checked_sub(1).map(|before| Key::history(player.tenant, id, before));
+    read(player.world, player.tenant, &Scope::Session(id), |view| {
+        let mut events = Vec::new();
+        view.scan(&prefix, after.as_ref().map(Key::as_bytes), &mut |_, row| {
+            if let Row::History(history) = &**row {
+                events.extend(history.events.iter().cloned());
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(events)
+    })
+}
+
+fn run(view: &SessionView) -> Value {
+    json!({ "process": view.session.definition, "status": view.session.status.word() })
+}
+
+fn shows(view: &SessionView) -> String {
+    let (opening, text) = view.shows();
+    opening.into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
+}
+
+fn warning(event: &Event) -> Option<Value> {
+    if let Event::Warned { text, .. } = event { Some(json!(text)) } else { None }
+}
+
+/// What goes to people and machines outside; what the server carries to its own ledgers is nobody's mail.
+fn effect(event: &Event) -> Option<Value> {
+    let Event::EffectQueued { effect } = event else { return None };
+    match &effect.body {
+        EffectBody::Notice { subject, .. } => {
+            Some(json!({ "kind": "notice", "subject": subject, "text": subject }))
+        }
+        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
+    }
+}

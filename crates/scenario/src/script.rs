@@ -1,0 +1,278 @@
+//! A scenario as it was read. Everything that can be wrong with its text has been told by then.
+
+use serde_json::Value;
+use switchward_engine::Settings;
+use switchward_formats::document::Span;
+use switchward_machine::{Decision, GateKind, Micros, Time};
+
+/// A whole scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// As the caller named it.
+    pub file: String,
+    /// The definition that it is about.
+    pub definition: Named,
+    /// Further definitions in the same catalogue.
+    pub also: Vec<Named>,
+    /// The switches of the tenant that it is played in.
+    pub settings: Settings,
+    /// How it begins.
+    pub start: Start,
+    /// What happens then, in order.
+    pub steps: Vec<Step>,
+}
+
+/// A file that the scenario names, relative to its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// As written.
+    pub path: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// How a scenario begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// Where it is written.
+    pub span: Span,
+    /// The clock's first time.
+    pub at: Time,
+    /// The session.
+    pub session: StartAgain,
+    /// What must be seen then.
+    pub expected: Expected,
+}
+
+/// A session that starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartAgain {
+    /// Its role.
+    pub role: String,
+    /// JSON, or empty.
+    pub input: Vec<u8>,
+}
+
+/// One thing that happens, and what must be seen then.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// From 1.
+    pub index: usize,
+    /// Where it is written.
+    pub span: Span,
+    /// What happens.
+    pub verb: Verb,
+    /// What must be seen then.
+    pub expected: Expected,
+}
+
+/// What happens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verb {
+    /// An answer to a checkpoint.
+    Answer {
+        /// The state that it is meant for.
+        state: Option<String>,
+        /// The answer.
+        answer: String,
+        /// Words beside it.
+        note: String,
+    },
+    /// May the agent call this?
+    Authorize(Authorize),
+    /// A tool was called.
+    Tool {
+        /// Its capability.
+        name: String,
+        /// Whether it worked.
+        success: bool,
+        /// What it cost.
+        cost: Micros,
+        /// What it used.
+        tokens: u64,
+    },
+    /// A usage report.
+    Usage {
+        /// Money.
+        cost: Micros,
+        /// Tokens.
+        tokens: u64,
+    },
+    /// A person decides.
+    Decide(Decide),
+    /// Another session starts; what follows is about it.
+    Start(StartAgain),
+    /// The clock moves.
+    Wait(Until),
+    /// A new version is published.
+    Publish(Named),
+    /// A cap is set anew.
+    Raise {
+        /// Money.
+        cost: Option<Micros>,
+        /// Tokens.
+        tokens: Option<u64>,
+    },
+    /// Go on.
+    Resume {
+        /// Words beside it.
+        reason: String,
+    },
+    /// Stop in place.
+    Pause {
+        /// Words beside it.
+        reason: String,
+    },
+    /// Stop for good.
+    Cancel {
+        /// Words beside it.
+        reason: String,
+    },
+    /// A move that only machines of formats take that this build does not run.
+    Elsewhere(&'static str),
+}
+
+impl Verb {
+    /// The verb's word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Answer { .. } => "answer",
+            Self::Authorize(_) => "authorize",
+            Self::Tool { .. } => "tool",
+            Self::Usage { .. } => "usage",
+            Self::Decide(_) => "decide",
+            Self::Start(_) => "start",
+            Self::Wait(_) => "wait",
+            Self::Publish(_) => "publish",
+            Self::Raise { .. } => "raise",
+            Self::Resume { .. } => "resume",
+            Self::Pause { .. } => "pause",
+            Self::Cancel { .. } => "cancel",
+            Self::Elsewhere(word) => word,
+        }
+    }
+}
+
+/// May the agent call this?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authorize {
+    /// A path such as `mcp:filesystem:write_file`.
+    pub capability: String,
+    /// JSON, or empty.
+    pub args: Vec<u8>,
+    /// What it is believed to cost.
+    pub estimate: Option<Micros>,
+}
+
+/// A person decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decide {
+    /// The node of the gate.
+    pub node: Option<String>,
+    /// The kind of the gate.
+    pub kind: Option<Kind>,
+    /// What is decided.
+    pub decision: Said,
+    /// By whom.
+    pub by: String,
+    /// Words beside it.
+    pub comment: String,
+}
+
+/// The kinds of gate that a scenario can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A kind that this build opens.
+    Known(GateKind),
+    /// A kind of another format; no gate here is of it.
+    Elsewhere,
+}
+
+/// What a person says at a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// One of the two decisions.
+    Decided(Decision),
+    /// Neither: it is talked about, and the gate stays open.
+    Discuss,
+}
+
+/// How far the clock moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// By this many milliseconds.
+    Later(u64),
+    /// To this time.
+    At(Time),
+}
+
+/// What must be seen after a step.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Expected {
+    /// The reason code of the refusal, or `any`.
+    pub refusal: Option<(String, Span)>,
+    /// In the author's order.
+    pub expectations: Vec<Expectation>,
+}
+
+/// One thing that must be seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// What is looked at.
+    pub wanted: Wanted,
+    /// What must be there.
+    pub value: Value,
+    /// Where it is written.
+    pub span: Span,
+}
+
+macro_rules! wanted {
+    ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
+        /// What an expectation looks at.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Wanted { $($(#[$doc])* $name,)* }
+
+        impl Wanted {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+            /// Their keys, in the same order.
+            pub(crate) const WORDS: &[&'static str] = &[$($word,)*];
+
+            /// Its key in `expect`.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+        }
+    };
+}
+
+wanted! {
+    /// The session's status.
+    Status = "status",
+    /// The active nodes of the root run.
+    At = "at",
+    /// The run's data.
+    Context = "context",
+    /// What was decided of the last call.
+    Decision = "decision",
+    /// Why, or why the status is what it is.
+    Reason = "reason",
+    /// What is left after the last call.
+    Left = "left",
+    /// What is open.
+    Open = "open",
+    /// What this step sent.
+    Effects = "effects",
+    /// What this step recorded.
+    Events = "events",
+    /// What this step warned of.
+    Log = "log",
+    /// The session's runs.
+    Runs = "runs",
+    /// The version that the run is pinned to.
+    Version = "version",
+    /// What the agent is shown.
+    Shows = "shows",
+}

@@ -1,0 +1,78 @@
+//! A world in which a second tenant does at every step what the first one does.
+
+use std::collections::BTreeMap;
+use switchward_engine::{Body, Command, Reply, Scope, View, ViewError};
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_scenario::{Answer, Broken, Memory, World};
+
+/// Nothing of one tenant may reach the other, so both must be answered alike.
+pub(crate) struct Twins {
+    world: Memory,
+    twin: TenantId,
+    sessions: BTreeMap<SessionId, SessionId>,
+}
+
+impl Twins {
+    pub(crate) fn of(world: Memory) -> Self {
+        Self { world, twin: TenantId(0), sessions: BTreeMap::new() }
+    }
+
+    fn twin_of(&mut self, command: &Command) -> Command {
+        let mut twin = command.clone();
+        if let Body::CreateTenant(create) = &mut twin.body {
+            create.name = "twin".into();
+            return twin;
+        }
+        twin.tenant = self.twin;
+        if let Scope::Session(id) = command.scope {
+            let request = command.request.as_ref().map_or("", |request| request.id.as_str());
+            let fresh = SessionId::from_request(self.twin, request);
+            twin.scope = Scope::Session(*self.sessions.entry(id).or_insert(fresh));
+        }
+        twin
+    }
+}
+
+impl World for Twins {
+    fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
+        let twin = self.twin_of(&command);
+        let answer = self.world.submit(command)?;
+        let other = self.world.submit(twin)?;
+        if let Ok(Reply::Tenant(tenant)) = other {
+            self.twin = tenant;
+        }
+        let (one, two) = (apart(&answer), apart(&other));
+        if one == two {
+            Ok(answer)
+        } else {
+            Err(Broken(format!("one tenant is told {one}, the other {two}")))
+        }
+    }
+
+    fn read(
+        &self,
+        tenant: TenantId,
+        scope: &Scope,
+        look: &mut dyn FnMut(&dyn View) -> Result<(), ViewError>,
+    ) -> Result<(), Broken> {
+        self.world.read(tenant, scope, look)
+    }
+
+    fn advance(&mut self, to: Time) -> Result<(), Broken> {
+        self.world.advance(to)
+    }
+}
+
+/// An answer without what names its tenant or its session.
+fn apart(answer: &Answer) -> String {
+    match answer {
+        Ok(Reply::Session { sequence, .. }) => format!("a session at {sequence}"),
+        Ok(Reply::Tenant(_)) => "a tenant".into(),
+        Ok(reply) => format!("{reply:?}"),
+        Err(rejection) => format!("{:?} {}", rejection.reason, rejection.message),
+    }
+}

@@ -1,0 +1,360 @@
+//! All shards of this server, and what needs several of them.
+
+use futures::future::join_all;
+use openraft::async_runtime::WatchReceiver;
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan_authorize, plan_decide, room};
+use switchward_engine::{
+    Body, Command, InstallMachine, Key, Reason, Rejection, Reply, Reserve, Row, Scope, Start, View, ViewError,
+};
+use switchward_machine::{Bucket, Time};
+use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore};
+
+use crate::clock::Clock;
+use crate::duties;
+use crate::failure::Failure;
+use crate::group::{Group, GroupOptions, RaftSettings};
+use crate::limits::{LIMITS_ASKED_MAX, SHARDS_MAX};
+use crate::no_peers::NoPeers;
+use crate::shard::{Halt, Shard};
+
+/// Called once with one line when the server must end: its log or its state can be trusted no more.
+pub type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What a cluster of one server is made of.
+pub struct ClusterOptions {
+    /// The data folder, locked for this process.
+    pub data: DataDir,
+    /// How many shards a new data folder gets, 1 to 64; an old one keeps its number.
+    pub shards: u32,
+    /// Clean rows that all shards together keep in memory, bytes.
+    pub cache_bytes: usize,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// What to do when the log or the state is lost.
+    pub on_fatal: OnFatal,
+}
+
+/// This server's shards; cheap to clone.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+pub(crate) struct Inner {
+    catalogue: Shard,
+    shards: Vec<Shard>,
+    clock: Arc<dyn Clock>,
+    halt: Halt,
+    log: Arc<FjallLog>,
+}
+
+/// The node number of a server that is alone.
+const ALONE: u64 = 1;
+/// The group of the catalogue; the shards' groups follow it.
+const CATALOGUE: u64 = 0;
+
+impl Cluster {
+    /// Opens all groups of a data folder and waits until they lead.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or holds what this build does not know.
+    pub async fn open(options: ClusterOptions) -> io::Result<Self> {
+        let wish = options.shards.clamp(1, SHARDS_MAX);
+        let count = options.data.shards(wish).map_err(io::Error::other)?;
+        if !(1..=SHARDS_MAX).contains(&count) {
+            let told = format!("the data folder says that it has {count} shards, not 1 to {SHARDS_MAX}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, told));
+        }
+        let halt = once(options.on_fatal);
+        let told = Arc::clone(&halt);
+        let on_fatal = Box::new(move |error: &switchward_store::StoreError| told(&error.to_string()));
+        let log = FjallLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
+            .map_err(io::Error::other)?;
+        let log = Arc::new(log);
+        let states = StateStore::open(&options.data).map_err(io::Error::other)?;
+        let snapshots = Snapshots::open(&options.data).map_err(io::Error::other)?;
+        let cache_bytes = options.cache_bytes / (usize::try_from(count).unwrap_or(1) + 1);
+        let mut groups = Vec::new();
+        for number in CATALOGUE..=u64::from(count) {
+            let group = GroupOptions {
+                group: GroupId(number),
+                node: ALONE,
+                voters: vec![ALONE],
+                log: Arc::clone(&log) as Arc<dyn GroupLog>,
+                states: states.clone(),
+                snapshots: snapshots.clone(),
+                cache_bytes,
+                raft: RaftSettings::default(),
+            };
+            match Group::open(group, NoPeers).await {
+                Ok(group) => groups.push(group),
+                Err(error) => {
+                    stop(&groups).await;
+                    return Err(error);
+                }
+            }
+        }
+        let cluster = Self::over(groups.clone(), options.clock, halt, log);
+        if let Err(error) = cluster.settle().await {
+            stop(&groups).await;
+            return Err(error);
+        }
+        cluster.begin_duties();
+        Ok(cluster)
+    }
+
+    /// A cluster of shards that were opened elsewhere, such as replicas over a network: the catalogue's first.
+    ///
+    /// # Errors
+    /// There is no shard beside the catalogue.
+    pub fn of_groups(
+        groups: Vec<Group>,
+        clock: Arc<dyn Clock>,
+        log: Arc<FjallLog>,
+        on_fatal: OnFatal,
+    ) -> io::Result<Self> {
+        if groups.len() < 2 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a cluster has a catalogue and a shard at least",
+            ));
+        }
+        let cluster = Self::over(groups, clock, once(on_fatal), log);
+        cluster.begin_duties();
+        Ok(cluster)
+    }
+
+    /// The loops of these groups; there is a catalogue's, which is the first.
+    fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<FjallLog>) -> Self {
+        let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt));
+        let mut shards: Vec<Shard> = groups.into_iter().map(start).collect();
+        let catalogue = shards.remove(0);
+        Self(Arc::new(Inner { catalogue, shards, clock, halt, log }))
+    }
+
+    fn begin_duties(&self) {
+        for shard in self.all() {
+            tokio::spawn(duties::work(shard.clone(), Arc::downgrade(&self.0)));
+        }
+    }
+
+    /// Waits until this server leads every group and has applied what it had.
+    async fn settle(&self) -> io::Result<()> {
+        for shard in self.all() {
+            let mut changes = shard.group().raft().metrics();
+            loop {
+                match shard.read().await {
+                    Ok(_) => break,
+                    Err(Failure::Electing) => changes.changed().await.map_err(io::Error::other)?,
+                    Err(failure) => return Err(io::Error::other(failure)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every shard, the catalogue's first.
+    pub fn all(&self) -> impl Iterator<Item = &Shard> {
+        std::iter::once(&self.0.catalogue).chain(&self.0.shards)
+    }
+
+    /// The shards that own buckets.
+    #[must_use]
+    pub fn shards(&self) -> &[Shard] {
+        &self.0.shards
+    }
+
+    /// The catalogue's shard.
+    #[must_use]
+    pub fn catalogue(&self) -> &Shard {
+        &self.0.catalogue
+    }
+
+    /// The shard that owns a bucket.
+    #[must_use]
+    pub fn shard_of(&self, bucket: Bucket) -> &Shard {
+        self.0.shard_of(bucket)
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.0.clock.now()
+    }
+
+    /// What the shared log counts.
+    #[must_use]
+    pub fn log_stats(&self) -> &LogStats {
+        self.0.log.stats()
+    }
+
+    /// Carries out a command, with all that it needs from other shards: limits that span sessions are asked in
+    /// their ledger first, and a machine that the session's shard has not got is installed.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    pub async fn execute(&self, command: Command) -> Result<Reply, Failure> {
+        let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_));
+        let starts = matches!(command.body, Body::Start(_));
+        match (starts, limited) {
+            (true, _) => self.start(command).await,
+            (false, true) => self.limited(command).await,
+            (false, false) => self.0.submit(command).await,
+        }
+    }
+
+    async fn start(&self, command: Command) -> Result<Reply, Failure> {
+        let first = self.0.submit(command.clone()).await;
+        let missing = |failure: &Failure| matches!(failure, Failure::Rejected(no) if no.reason == Reason::MachineMissing);
+        if !first.as_ref().is_err_and(missing) {
+            return first;
+        }
+        let Body::Start(start) = &command.body else { return first };
+        self.install(&command, start).await?;
+        self.0.submit(command).await
+    }
+
+    async fn install(&self, command: &Command, start: &Start) -> Result<(), Failure> {
+        let key = Key::machine(command.tenant, start.machine);
+        let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
+        let Some(Row::Machine(machine)) = found.as_deref() else {
+            return Err(Rejection::new(Reason::NotFound, "there is no such version").into());
+        };
+        let install = Command {
+            scope: Scope::Shard,
+            request: None,
+            expected_sequence: None,
+            body: Body::InstallMachine(InstallMachine { machine: Arc::clone(machine) }),
+            ..command.clone()
+        };
+        self.0.home(command).submit(install).await.map(|_| ())
+    }
+
+    async fn limited(&self, mut command: Command) -> Result<Reply, Failure> {
+        let mut last = Failure::Overloaded;
+        for _ in 0..LIMITS_ASKED_MAX {
+            let plan = {
+                let view = self.0.home(&command).read().await?;
+                let plan = if let Body::Authorize(call) = &command.body {
+                    plan_authorize(&view, &command, call, self.now())
+                } else if let Body::DecideGate(decide) = &command.body {
+                    plan_decide(&view, &command, decide)
+                } else {
+                    Ok(Plan::Direct)
+                };
+                plan.map_err(|error| self.unreadable(&error))?
+            };
+            let limits = match self.ask(&command, plan).await {
+                // A twin of this command, sent again while the first was still on its way, may have been decided
+                // and counted between the plan and the question: the next plan finds its reply.
+                Err(Failure::Rejected(no)) if no.reason == Reason::RequestIdReused => {
+                    last = Failure::Rejected(no);
+                    continue;
+                }
+                asked => asked?,
+            };
+            if let Body::Authorize(call) = &mut command.body {
+                call.limits = limits;
+            } else if let Body::DecideGate(decide) = &mut command.body {
+                decide.limits = limits;
+            }
+            match self.0.submit(command.clone()).await {
+                // The rules or the session have changed since they were asked about.
+                Err(Failure::Rejected(no)) if no.reason == Reason::LimitsStale => last = Failure::Overloaded,
+                other => return other,
+            }
+        }
+        Err(last)
+    }
+
+    async fn ask(&self, command: &Command, plan: Plan) -> Result<Option<LimitCheck>, Failure> {
+        let scope = |ledgers: &Ledgers| Scope::Ledger(ledgers.process.clone());
+        match plan {
+            Plan::Direct => Ok(None),
+            Plan::Look(ledgers) => {
+                let Ledgers { process, rules, estimate, .. } = &ledgers;
+                let bucket = scope(&ledgers).bucket(command.tenant);
+                let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
+                let view = shard.read().await?;
+                let check = room(&view, command.tenant, process, rules, *estimate, self.now());
+                Ok(Some(check.map_err(|error| self.unreadable(&error))?))
+            }
+            Plan::Reserve(ledgers) => {
+                let scope = scope(&ledgers);
+                let body = Reserve { call: ledgers.call, rules: ledgers.rules, estimate: ledgers.estimate };
+                let reserve = Command {
+                    scope,
+                    request: None,
+                    expected_sequence: None,
+                    body: Body::Reserve(body),
+                    ..command.clone()
+                };
+                let reply = self.0.submit(reserve).await?;
+                if let Reply::Limits(check) = reply {
+                    return Ok(Some(check));
+                }
+                Err(self.unreadable(&ViewError(format!("a ledger answered {reply:?}"))))
+            }
+        }
+    }
+
+    fn unreadable(&self, error: &ViewError) -> Failure {
+        self.0.halt(&error.to_string());
+        Failure::Stopped
+    }
+
+    /// Takes no more commands, and writes down what is in memory, so that the next start has little to replay.
+    ///
+    /// # Errors
+    /// The disk refuses; nothing that was acknowledged is lost by it.
+    pub async fn shutdown(&self) -> io::Result<()> {
+        join_all(self.all().map(Shard::drain)).await;
+        for shard in self.all() {
+            let group = shard.group().clone();
+            tokio::task::spawn_blocking(move || group.checkpoint()).await.map_err(io::Error::other)??;
+            shard.group().raft().shutdown().await.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+/// Stops what a failed start has begun.
+async fn stop(groups: &[Group]) {
+    for group in groups {
+        if let Err(error) = group.raft().shutdown().await {
+            tracing::warn!(%error, "failed to shut a Raft node down");
+        }
+    }
+}
+
+impl Inner {
+    fn shard_of(&self, bucket: Bucket) -> &Shard {
+        &self.shards[usize::from(bucket.number()) % self.shards.len()]
+    }
+
+    /// The shard that a command is for.
+    fn home(&self, command: &Command) -> &Shard {
+        command.scope.bucket(command.tenant).map_or(&self.catalogue, |bucket| self.shard_of(bucket))
+    }
+
+    pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+        self.home(&command).submit(command).await
+    }
+
+    pub(crate) fn halt(&self, why: &str) {
+        (self.halt)(why);
+    }
+}
+
+/// Says it once, whoever finds it first.
+fn once(on_fatal: OnFatal) -> Halt {
+    let said = Mutex::new(false);
+    Arc::new(move |why: &str| {
+        let mut said = said.lock();
+        if !*said {
+            *said = true;
+            on_fatal(why);
+        }
+    })
+}

@@ -1,0 +1,186 @@
+//! The loop of a shard: drain the queue, decide, write one entry, answer.
+
+use bytes::Bytes;
+use std::sync::Arc;
+use switchward_engine::{Command, Decided, Reason, Rejection, Reply, decide};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::clock::Clock;
+use crate::failure::Failure;
+use crate::group::Group;
+use crate::leadership::Leadership;
+use crate::limits::{BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED};
+use crate::metrics::ShardMetrics;
+use crate::propose::{Proposer, Unwritten};
+use crate::shard::Halt;
+use crate::shared::Foreseen;
+use crate::types::Payload;
+
+/// A command that waits for its answer.
+pub(crate) struct Job {
+    pub(crate) command: Command,
+    pub(crate) answer: oneshot::Sender<Result<Reply, Failure>>,
+}
+
+/// The one place in which a shard's commands are decided.
+pub(crate) struct DecideLoop {
+    group: Group,
+    clock: Arc<dyn Clock>,
+    leadership: Arc<Leadership>,
+    proposer: Proposer,
+    halt: Halt,
+    draining: watch::Receiver<bool>,
+}
+
+type Answers = Vec<Result<Reply, Rejection>>;
+
+/// Commands that are decided together, and who waits for them.
+struct Part {
+    commands: Vec<Command>,
+    waiting: Vec<oneshot::Sender<Result<Reply, Failure>>>,
+}
+
+/// Why a batch has no answers.
+enum Unanswered {
+    /// Its decision is too long for one entry; half of the batch makes a shorter one.
+    Long,
+    /// Nobody knows, or nothing happened.
+    Failed(Failure),
+}
+
+impl DecideLoop {
+    pub(crate) fn new(
+        group: Group,
+        clock: Arc<dyn Clock>,
+        leadership: Arc<Leadership>,
+        halt: Halt,
+        draining: watch::Receiver<bool>,
+    ) -> Self {
+        let proposer = Proposer::new(group.clone());
+        Self { group, clock, leadership, proposer, halt, draining }
+    }
+
+    /// Works until every handle is gone, until what was queued before draining is answered, or until it stops.
+    pub(crate) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut draining = self.draining.clone();
+        let mut batch = Vec::with_capacity(BATCH_COMMANDS_MAX);
+        loop {
+            let open = !jobs.is_closed();
+            // Both sides may be dropped while they wait: a job stays in its queue, and that the shard drains stays
+            // true.
+            tokio::select! {
+                count = jobs.recv_many(&mut batch, BATCH_COMMANDS_MAX) => if count == 0 { return },
+                _ = draining.wait_for(|draining| *draining), if open => {
+                    jobs.close();
+                    continue;
+                }
+            }
+            if self.serve(batch.drain(..)).await == Err(Failure::Stopped) {
+                break;
+            }
+        }
+        // Nobody may go on waiting, whoever was about to queue a job included.
+        jobs.close();
+        while let Some(job) = jobs.recv().await {
+            let _gone = job.answer.send(Err(Failure::Stopped));
+        }
+    }
+
+    /// Answers a batch, in as many entries as its size asks for.
+    async fn serve(&mut self, jobs: impl Iterator<Item = Job>) -> Result<(), Failure> {
+        let (commands, waiting) = jobs.map(|job| (job.command, job.answer)).unzip();
+        // The part that comes next stands last.
+        let mut parts = vec![Part { commands, waiting }];
+        while let Some(mut part) = parts.pop() {
+            match self.batch(&part.commands).await {
+                Ok(results) => {
+                    for (waiting, result) in part.waiting.into_iter().zip(results) {
+                        // Whoever has gone finds the reply under the same request id.
+                        let _gone = waiting.send(result.map_err(Failure::Rejected));
+                    }
+                }
+                Err(Unanswered::Long) => {
+                    let middle = part.commands.len() / 2;
+                    let commands = part.commands.split_off(middle);
+                    let waiting = part.waiting.split_off(middle);
+                    parts.extend([Part { commands, waiting }, part]);
+                }
+                Err(Unanswered::Failed(failure)) => {
+                    for waiting in part.waiting {
+                        let _gone = waiting.send(Err(failure.clone()));
+                    }
+                    if failure == Failure::Stopped {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn batch(&mut self, commands: &[Command]) -> Result<Answers, Unanswered> {
+        let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
+        self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unwritten(why))?;
+        let base = self.group.shared.position();
+        let decided = decide(commands, &self.group.shared.view(), self.clock.now());
+        let Decided { decision, changes, answers } =
+            decided.map_err(|error| Unanswered::Failed(self.stop(&error.to_string())))?;
+        let refused = answers.iter().filter(|answer| answer.is_err()).count();
+        match decision {
+            Some(decision) => {
+                let entry = decision.encode();
+                if entry.len() > DECISION_BYTES_WANTED && commands.len() > 1 {
+                    return Err(Unanswered::Long);
+                }
+                if entry.len() > DECISION_BYTES_MAX {
+                    return Ok(vec![Err(too_long(entry.len()))]);
+                }
+                let entry = Bytes::from(entry);
+                self.group.shared.foresee(Foreseen { entry: entry.clone(), base, decision, changes });
+                let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
+                written.map_err(|why| self.unwritten(why))?;
+                ShardMetrics::add(&self.group.metrics().entries, 1);
+            }
+            None if self.group.alone => {}
+            // No entry proves that these rows were the newest ones, so the other servers are asked.
+            None => {
+                let confirmed = self.leadership.confirmed().await.map_err(|failure| self.stopped(failure))?;
+                if confirmed != term {
+                    return Err(Unanswered::Failed(Failure::Electing));
+                }
+            }
+        }
+        let metrics = self.group.metrics();
+        ShardMetrics::add(&metrics.rejections, refused);
+        ShardMetrics::add(&metrics.commands, answers.len() - refused);
+        Ok(answers)
+    }
+
+    fn unwritten(&self, why: Unwritten) -> Unanswered {
+        Unanswered::Failed(match why {
+            Unwritten::Unknown(failure) => failure,
+            Unwritten::Stopped(why) => self.stop(&why),
+        })
+    }
+
+    fn stopped(&self, failure: Failure) -> Unanswered {
+        if failure == Failure::Stopped {
+            return Unanswered::Failed(self.stop("the Raft node of a shard has stopped"));
+        }
+        Unanswered::Failed(failure)
+    }
+
+    fn stop(&self, why: &str) -> Failure {
+        // A server that goes down stops its nodes itself.
+        if !*self.draining.borrow() {
+            (self.halt)(why);
+        }
+        Failure::Stopped
+    }
+}
+
+fn too_long(bytes: usize) -> Rejection {
+    let message =
+        format!("what comes of it has {bytes} bytes, over the {DECISION_BYTES_MAX} of one log entry");
+    Rejection::new(Reason::QuotaExceeded, message)
+}

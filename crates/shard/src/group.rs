@@ -1,0 +1,184 @@
+//! One Raft group of this server: its log, its state, its node.
+
+use openraft::async_runtime::WatchReceiver;
+use openraft::network::NetSnapshot;
+use openraft::{BasicNode, Config, RaftNetworkFactory, SnapshotPolicy};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use switchward_store::{GroupId, GroupLog, Snapshots, StateOptions, StateStore};
+
+use crate::limits::LOG_ENTRIES_KEPT;
+use crate::log_store::LogStore;
+use crate::metrics::ShardMetrics;
+use crate::shared::Shared;
+use crate::snapshot::SnapshotSource;
+use crate::state_machine::StateMachine;
+use crate::types::{Raft, TypeConfig};
+
+/// What a group is made of.
+pub struct GroupOptions {
+    /// Which group; the same number on every server that has a replica of it.
+    pub group: GroupId,
+    /// This server.
+    pub node: u64,
+    /// The servers that vote, this one among them.
+    pub voters: Vec<u64>,
+    /// The server's shared log.
+    pub log: Arc<dyn GroupLog>,
+    /// The server's shared state store.
+    pub states: StateStore,
+    /// The server's snapshots.
+    pub snapshots: Snapshots,
+    /// Clean rows that the group keeps in memory, bytes.
+    pub cache_bytes: usize,
+    /// Timing.
+    pub raft: RaftSettings,
+}
+
+/// Raft's timing, milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct RaftSettings {
+    /// Between two heartbeats of a leader.
+    pub heartbeat_ms: u64,
+    /// The shortest wait before an election.
+    pub election_min_ms: u64,
+    /// The longest wait before an election.
+    pub election_max_ms: u64,
+}
+
+impl Default for RaftSettings {
+    fn default() -> Self {
+        Self { heartbeat_ms: 100, election_min_ms: 300, election_max_ms: 450 }
+    }
+}
+
+/// What a Raft node is put together from: a group's log and its state.
+pub struct GroupParts {
+    /// The group's part of the server's log.
+    pub log: LogStore,
+    /// The group's rows.
+    pub machine: StateMachine,
+}
+
+impl GroupParts {
+    /// Opens the log and the state of a group.
+    ///
+    /// # Errors
+    /// The log or the state cannot be read, or the state is open already.
+    pub fn open(options: &GroupOptions) -> io::Result<Self> {
+        let log = LogStore::new(Arc::clone(&options.log), options.group);
+        let state_options = StateOptions { clean_bytes_max: options.cache_bytes };
+        let state = options.states.group(options.group, &state_options).map_err(io::Error::other)?;
+        let machine = StateMachine::open(Arc::new(Shared::new(state, options.snapshots.clone())))?;
+        Ok(Self { log, machine })
+    }
+}
+
+/// An opened group.
+#[derive(Clone)]
+pub struct Group {
+    pub(crate) raft: Raft,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) log: LogStore,
+    pub(crate) alone: bool,
+}
+
+impl Group {
+    /// Opens a group over a network of peers, and lets it vote for the first time where it is new.
+    ///
+    /// # Errors
+    /// The log or the state cannot be read.
+    pub async fn open<N>(options: GroupOptions, network: N) -> io::Result<Self>
+    where
+        N: RaftNetworkFactory<TypeConfig>,
+        N::Network: NetSnapshot<TypeConfig, SnapshotData = SnapshotSource>,
+    {
+        let GroupParts { log, machine } = GroupParts::open(&options)?;
+        let shared = machine.shared();
+        let config = Arc::new(config(&options.raft).map_err(io::Error::other)?);
+        let raft =
+            Raft::new(options.node, config, network, log.clone(), machine).await.map_err(io::Error::other)?;
+        let group = Self { raft, shared, log, alone: options.voters.len() == 1 };
+        if let Err(error) = group.begin(&options.voters).await {
+            // A node that nobody holds must not go on in the background.
+            if let Err(error) = group.raft.shutdown().await {
+                tracing::warn!(%error, "failed to shut a Raft node down");
+            }
+            return Err(error);
+        }
+        Ok(group)
+    }
+
+    async fn begin(&self, voters: &[u64]) -> io::Result<()> {
+        let raft = &self.raft;
+        if !raft.is_initialized().await.map_err(io::Error::other)? {
+            let voters: BTreeMap<u64, BasicNode> =
+                voters.iter().map(|node| (*node, BasicNode::default())).collect();
+            // Another voter may have been quicker to say the same.
+            if let Err(error) = raft.initialize(voters).await
+                && !raft.is_initialized().await.map_err(io::Error::other)?
+            {
+                return Err(io::Error::other(error));
+            }
+        } else if self.alone {
+            // Nobody else can lead, so nothing is gained by waiting for a silent leader.
+            raft.trigger().elect(false).await.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// The group's Raft node, for whoever carries its messages.
+    #[must_use]
+    pub fn raft(&self) -> &Raft {
+        &self.raft
+    }
+
+    /// Fails with one line where the Raft node has stopped by itself.
+    pub(crate) fn running(&self) -> Result<(), String> {
+        let stopped = self.raft.metrics().borrow_watched().running_state.clone();
+        stopped.map_err(|error| format!("the Raft node of a shard has stopped: {error}"))
+    }
+
+    /// What the group counts.
+    #[must_use]
+    pub fn metrics(&self) -> &ShardMetrics {
+        &self.shared.metrics
+    }
+
+    /// A hash over all rows. Blocks.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn digest(&self) -> io::Result<[u8; 32]> {
+        self.shared.state.digest().map_err(io::Error::other)
+    }
+
+    /// Writes what has changed to the state store and makes it stay there. Blocks.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn checkpoint(&self) -> io::Result<()> {
+        self.shared.checkpoint()?;
+        self.shared.persist().map(|_| ())
+    }
+}
+
+fn config(settings: &RaftSettings) -> Result<Config, openraft::ConfigError> {
+    Config {
+        cluster_name: "switchward".into(),
+        heartbeat_interval: settings.heartbeat_ms,
+        election_timeout_min: settings.election_min_ms,
+        election_timeout_max: settings.election_max_ms,
+        max_payload_entries: 1024,
+        snapshot_policy: SnapshotPolicy::Never,
+        max_in_snapshot_log_to_keep: LOG_ENTRIES_KEPT,
+        enable_pre_vote: Some(true),
+        // A leader that comes back as one in its old term would take the rows as they were flushed last for the
+        // newest ones, and forget what it acknowledged after them. In a new term its blank entry tells the two
+        // apart.
+        enable_leader_restore: Some(false),
+        ..Config::default()
+    }
+    .validate()
+}

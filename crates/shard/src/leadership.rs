@@ -1,0 +1,63 @@
+//! Who leads, and in which term.
+
+use openraft::ReadPolicy;
+use openraft::error::{LinearizableReadError, RaftError};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::failure::Failure;
+use crate::types::{Raft, TypeConfig};
+
+/// What this server knows of its own leadership of a group.
+///
+/// Nothing is decided or read in a term before that term's own blank entry is applied: until then the rows may
+/// lack what an earlier term has acknowledged.
+pub(crate) struct Leadership {
+    raft: Raft,
+    /// The last term whose blank entry is known to be applied.
+    known: AtomicU64,
+}
+
+/// No term: a group that was only just told of its voters stands in term 0 for a moment.
+const NO_TERM: u64 = u64::MAX;
+
+impl Leadership {
+    pub(crate) fn of(raft: Raft) -> Self {
+        Self { raft, known: AtomicU64::new(NO_TERM) }
+    }
+
+    /// The term that this server leads in, as far as it knows.
+    pub(crate) fn current(&self) -> Option<u64> {
+        self.raft.as_leader().ok().map(|leader| leader.leader_id().term)
+    }
+
+    /// The term that this server leads in, with everything of earlier terms applied.
+    ///
+    /// # Errors
+    /// It does not lead, or the group has stopped.
+    pub(crate) async fn term(&self) -> Result<u64, Failure> {
+        let term = self.current().ok_or(Failure::Electing)?;
+        if self.known.load(Ordering::Acquire) == term {
+            return Ok(term);
+        }
+        let term = self.confirmed().await?;
+        self.known.store(term, Ordering::Release);
+        Ok(term)
+    }
+
+    /// The same, and a majority of the servers says just now that nobody else leads: the rows hold everything that
+    /// was acknowledged before this call.
+    ///
+    /// # Errors
+    /// As of [`Leadership::term`].
+    pub(crate) async fn confirmed(&self) -> Result<u64, Failure> {
+        let read = self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
+        read.map(|read| read.committed_leader_id().term).map_err(failure)
+    }
+}
+
+fn failure(error: RaftError<TypeConfig, LinearizableReadError<TypeConfig>>) -> Failure {
+    match error {
+        RaftError::APIError(_) => Failure::Electing,
+        RaftError::Fatal(_) => Failure::Stopped,
+    }
+}

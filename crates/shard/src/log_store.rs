@@ -1,0 +1,173 @@
+//! openraft's log, kept in the server's shared log.
+
+use bytes::Bytes;
+use futures::{Stream, TryStreamExt, stream};
+use openraft::entry::RaftEntry;
+use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
+use openraft::{OptionalSend, RaftLogReader};
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+use switchward_store::{Done, GroupId, GroupLog, LogRecord, Meta, StoreError};
+use tokio::sync::oneshot;
+
+use crate::codec::{decode_entry, decode_json, decode_log_id, encode_entry, encode_json};
+use crate::limits::LOG_READ_BYTES_MAX;
+use crate::types::{Entry, LogId, TypeConfig, Vote};
+
+/// One group's part of the shared log.
+#[derive(Clone)]
+pub struct LogStore {
+    log: Arc<dyn GroupLog>,
+    group: GroupId,
+}
+
+impl LogStore {
+    /// The part of this group.
+    #[must_use]
+    pub fn new(log: Arc<dyn GroupLog>, group: GroupId) -> Self {
+        Self { log, group }
+    }
+
+    /// Bytes and entries of the log that are not yet purged.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        let entries =
+            self.log.first_last(self.group).ok().flatten().map_or(0, |(first, last)| last - first + 1);
+        (self.log.bytes(self.group), entries)
+    }
+
+    fn purged(&self) -> io::Result<Option<LogId>> {
+        self.log.meta(self.group, Meta::Purged).map_err(failed)?.map(|bytes| decode_json(&bytes)).transpose()
+    }
+
+    fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        let mut from = from;
+        while from < to {
+            let records = self.log.read(self.group, from..to, bytes_max).map_err(failed)?;
+            let Some(last) = records.last() else { break };
+            from = last.index + 1;
+            for record in &records {
+                entries.push(decode_entry(record.index, &record.bytes)?);
+            }
+            if bytes_max != usize::MAX {
+                break;
+            }
+        }
+        Ok(entries)
+    }
+}
+
+fn failed(error: StoreError) -> io::Error {
+    io::Error::other(error)
+}
+
+/// Starts a write and waits until it is on disk.
+async fn synced(start: impl FnOnce(Done)) -> io::Result<()> {
+    let (done, wait) = oneshot::channel();
+    start(Box::new(move |result| {
+        // Nobody waits any more where the caller has gone; the write stands all the same.
+        let _gone = done.send(result);
+    }));
+    match wait.await {
+        Ok(result) => result.map_err(failed),
+        Err(_) => Err(io::Error::other("the log has stopped")),
+    }
+}
+
+/// The first index of a range, and the one after its last.
+fn ends(range: &impl RangeBounds<u64>) -> (u64, u64) {
+    let from = match range.start_bound() {
+        Bound::Included(from) => *from,
+        Bound::Excluded(before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let to = match range.end_bound() {
+        Bound::Included(last) => last.saturating_add(1),
+        Bound::Excluded(to) => *to,
+        Bound::Unbounded => u64::MAX,
+    };
+    (from, to)
+}
+
+impl RaftLogReader<TypeConfig> for LogStore {
+    async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
+        &mut self,
+        range: RB,
+    ) -> Result<Vec<Entry>, io::Error> {
+        let (from, to) = ends(&range);
+        self.read(from, to, usize::MAX)
+    }
+
+    async fn entries_stream<RB>(
+        &mut self,
+        range: RB,
+    ) -> impl Stream<Item = Result<Entry, io::Error>> + OptionalSend
+    where
+        RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        let (from, to) = ends(&range);
+        let log = self.clone();
+        // Piece by piece: what is replayed after a restart may be most of the log.
+        let piece = move |from: u64| {
+            let read = log.read(from, to, LOG_READ_BYTES_MAX);
+            std::future::ready(read.map(|entries| {
+                let next = entries.last()?.index() + 1;
+                Some((stream::iter(entries.into_iter().map(Ok)), next))
+            }))
+        };
+        stream::try_unfold(from, piece).try_flatten()
+    }
+
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<Entry>, io::Error> {
+        self.read(start, end, LOG_READ_BYTES_MAX)
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
+        self.log.meta(self.group, Meta::Vote).map_err(failed)?.map(|bytes| decode_json(&bytes)).transpose()
+    }
+}
+
+impl RaftLogStorage<TypeConfig> for LogStore {
+    type LogReader = Self;
+
+    async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
+        let last_purged_log_id = self.purged()?;
+        let last = self.log.last(self.group).map_err(failed)?;
+        let last = last.map(|record| decode_log_id(record.index, &record.bytes)).transpose()?;
+        Ok(LogState { last_purged_log_id, last_log_id: last.or(last_purged_log_id) })
+    }
+
+    async fn get_log_reader(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+        let bytes = encode_json(vote)?;
+        synced(|done| self.log.put_meta(self.group, Meta::Vote, bytes, done)).await
+    }
+
+    async fn append<I>(&mut self, entries: I, callback: IOFlushed<TypeConfig>) -> Result<(), io::Error>
+    where
+        I: IntoIterator<Item = Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let mut records = Vec::new();
+        for entry in entries {
+            records.push(LogRecord { index: entry.index(), bytes: encode_entry(&entry)? });
+        }
+        let done: Done = Box::new(move |result| callback.io_completed(result.map_err(failed)));
+        self.log.append(self.group, records, done);
+        Ok(())
+    }
+
+    async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
+        synced(|done| self.log.truncate_after(self.group, last.map(|last| last.index), done)).await
+    }
+
+    async fn purge(&mut self, log_id: LogId) -> Result<(), io::Error> {
+        let meta: Bytes = encode_json(&log_id)?;
+        synced(|done| self.log.purge_to(self.group, log_id.index, meta, done)).await
+    }
+}

@@ -1,0 +1,129 @@
+//! One shard: the handle that commands and reads go through.
+
+use std::sync::Arc;
+use switchward_engine::{Command, Reply};
+use switchward_machine::{SessionId, TenantId, Time};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::clock::Clock;
+use crate::decide_loop::{DecideLoop, Job};
+use crate::failure::Failure;
+use crate::group::Group;
+use crate::leadership::Leadership;
+use crate::limits::QUEUE_COMMANDS_MAX;
+use crate::metrics::ShardMetrics;
+use crate::view::StateView;
+use crate::watch::Watched;
+
+/// Called once with one line when a shard's state can be trusted no more; the server must end.
+pub(crate) type Halt = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A handle to one shard; cheap to clone.
+#[derive(Clone)]
+pub struct Shard {
+    group: Group,
+    clock: Arc<dyn Clock>,
+    queue: mpsc::Sender<Job>,
+    leadership: Arc<Leadership>,
+    /// True from draining on. Its receiver lives as long as the loop.
+    drain: Arc<watch::Sender<bool>>,
+}
+
+impl Shard {
+    /// Starts the loop of an opened group. It ends when every handle is gone, or when it was drained.
+    #[must_use]
+    pub(crate) fn start(group: Group, clock: Arc<dyn Clock>, halt: Halt) -> Self {
+        // A full queue refuses: whoever waits outside can be told, and what waits inside grows no older.
+        let (queue, jobs) = mpsc::channel(QUEUE_COMMANDS_MAX);
+        let (drain, draining) = watch::channel(false);
+        let leadership = Arc::new(Leadership::of(group.raft.clone()));
+        let work =
+            DecideLoop::new(group.clone(), clock.clone(), leadership.clone(), Arc::clone(&halt), draining);
+        let work = tokio::spawn(work.run(jobs));
+        tokio::spawn(async move {
+            // A panic would otherwise leave a shard that looks alive and answers nobody.
+            if work.await.is_err_and(|error| error.is_panic()) {
+                halt("the loop of a shard panicked");
+            }
+        });
+        Self { group, clock, queue, leadership, drain: Arc::new(drain) }
+    }
+
+    /// The group behind the shard.
+    #[must_use]
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// The shard's time.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Whether this server leads the shard, as far as it knows.
+    pub(crate) fn leads(&self) -> bool {
+        self.leadership.current().is_some()
+    }
+
+    /// Whether the shard takes commands no more.
+    pub(crate) fn draining(&self) -> bool {
+        *self.drain.borrow()
+    }
+
+    /// Takes no more commands, and waits until those that were taken are answered.
+    pub(crate) async fn drain(&self) {
+        self.drain.send_replace(true);
+        self.drain.closed().await;
+    }
+
+    /// Carries out one command. The reply comes after its decision is on disk and applied.
+    ///
+    /// Not cancel safe: a dropped future may leave the command carried out; the same request id finds its reply.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    pub async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+        if self.draining() {
+            return Err(Failure::Draining);
+        }
+        let (answer, wait) = oneshot::channel();
+        self.queue.try_send(Job { command, answer }).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                ShardMetrics::add(&self.group.metrics().overloads, 1);
+                Failure::Overloaded
+            }
+            mpsc::error::TrySendError::Closed(_) => self.gone(),
+        })?;
+        wait.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    fn gone(&self) -> Failure {
+        if self.draining() { Failure::Draining } else { Failure::Stopped }
+    }
+
+    /// The rows, not older than anything that was answered before this call.
+    ///
+    /// # Errors
+    /// The shard has no leader here, or has stopped.
+    pub async fn read(&self) -> Result<StateView, Failure> {
+        if self.group.alone {
+            self.leadership.term().await?;
+        } else {
+            self.leadership.confirmed().await?;
+        }
+        Ok(self.read_stale())
+    }
+
+    /// The rows as they are here and now, however old.
+    #[must_use]
+    pub fn read_stale(&self) -> StateView {
+        self.group.shared.view()
+    }
+
+    /// Tells when this session moves.
+    #[must_use]
+    pub fn watch(&self, tenant: TenantId, session: SessionId) -> Watched {
+        self.group.shared.watchers.watch(tenant, session)
+    }
+}

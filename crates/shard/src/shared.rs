@@ -1,0 +1,112 @@
+//! What a group's state machine shares with its shard's loop and its duties.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+use switchward_engine::{Changes, Decision};
+use switchward_store::{Snapshots, State, StoreError};
+use tokio::sync::Notify;
+
+use crate::codec::{Applied, decode_json};
+use crate::metrics::ShardMetrics;
+use crate::record::Stored;
+use crate::types::LogId;
+use crate::view::{StateView, Whole};
+use crate::watch::Watchers;
+
+pub(crate) struct Shared {
+    pub(crate) state: State<Stored>,
+    pub(crate) whole: Arc<Whole>,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) watchers: Watchers,
+    pub(crate) metrics: ShardMetrics,
+    /// Told when something is there for the leader to carry or to sweep.
+    pub(crate) duties: Arc<Notify>,
+    /// The last position that the state store has on disk.
+    flushed: Mutex<Option<Applied>>,
+    /// What this server's own loop has decided and not yet seen applied.
+    foreseen: Mutex<Option<Foreseen>>,
+    /// The last entry that was applied.
+    position: Mutex<Option<LogId>>,
+}
+
+/// A decision, with the rows that it changes where nothing is applied before it.
+pub(crate) struct Foreseen {
+    pub(crate) entry: Bytes,
+    pub(crate) base: Option<LogId>,
+    pub(crate) decision: Decision,
+    pub(crate) changes: Changes,
+}
+
+pub(crate) fn broken(error: StoreError) -> io::Error {
+    io::Error::other(error)
+}
+
+impl Shared {
+    pub(crate) fn new(state: State<Stored>, snapshots: Snapshots) -> Self {
+        Self {
+            state,
+            whole: Arc::default(),
+            snapshots,
+            watchers: Watchers::default(),
+            metrics: ShardMetrics::default(),
+            duties: Arc::default(),
+            flushed: Mutex::default(),
+            foreseen: Mutex::default(),
+            position: Mutex::default(),
+        }
+    }
+
+    /// The last entry that was applied.
+    pub(crate) fn position(&self) -> Option<LogId> {
+        *self.position.lock()
+    }
+
+    /// An entry was applied.
+    pub(crate) fn at(&self, position: Option<LogId>) {
+        *self.position.lock() = position;
+    }
+
+    /// Keeps what a decision comes to until it is applied.
+    pub(crate) fn foresee(&self, foreseen: Foreseen) {
+        *self.foreseen.lock() = Some(foreseen);
+    }
+
+    /// What this very entry comes to, where it was decided here on the very rows that stand now.
+    pub(crate) fn foreseen(&self, entry: &[u8], base: Option<LogId>) -> Option<Foreseen> {
+        let foreseen = self.foreseen.lock().take();
+        foreseen.filter(|foreseen| foreseen.base == base && foreseen.entry == entry)
+    }
+
+    /// The rows, to read.
+    pub(crate) fn view(&self) -> StateView {
+        StateView::new(self.state.clone(), Arc::clone(&self.whole))
+    }
+
+    /// Writes what has changed to the state store. Blocks.
+    ///
+    /// With several voters the rows may come to be ahead of this server's own log, when a majority of others has
+    /// committed an entry that is not yet on disk here. A restart then finds the log shorter than the rows and
+    /// goes on from the rows: a truncation is on disk before the entries that take the place of what it removed,
+    /// so nothing in that log can contradict them.
+    pub(crate) fn checkpoint(&self) -> io::Result<()> {
+        if let Some(flush) = self.state.begin_flush() {
+            flush.run().map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that what was written stays written, and says up to where. Blocks.
+    pub(crate) fn persist(&self) -> io::Result<Option<Applied>> {
+        // One at a time, so that an older position never takes the place of a newer one.
+        let mut flushed = self.flushed.lock();
+        *flushed = self.state.persist().map_err(broken)?.map(|bytes| decode_json(&bytes)).transpose()?;
+        Ok(flushed.clone())
+    }
+
+    /// The last position that the state store has on disk.
+    pub(crate) fn flushed(&self) -> Option<Applied> {
+        self.flushed.lock().clone()
+    }
+}

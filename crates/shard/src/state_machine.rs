@@ -1,0 +1,201 @@
+//! openraft's state machine: decisions are evolved into the state store.
+
+use futures::{Stream, StreamExt};
+use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
+use openraft::{EntryPayload, OptionalSend};
+use std::io;
+use std::sync::Arc;
+use switchward_engine::{Changes, Decision, IndexKey, Key, Kind, Row, Session, evolve, index_keys};
+
+use crate::codec::{Applied, encode_json};
+use crate::metrics::ShardMetrics;
+use crate::record::Stored;
+use crate::shared::{Shared, broken};
+use crate::snapshot::{SnapshotSource, of_state};
+use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
+
+/// One group's state, and who is told when it changes.
+pub struct StateMachine {
+    shared: Arc<Shared>,
+    applied: Applied,
+}
+
+impl StateMachine {
+    /// The state machine of an opened state.
+    ///
+    /// # Errors
+    /// The stored position cannot be read, or not be made to stay.
+    pub(crate) fn open(shared: Arc<Shared>) -> io::Result<Self> {
+        // What an earlier process wrote may not be on disk yet, and the log is purged up to what is.
+        let applied = shared.persist()?.unwrap_or_default();
+        shared.at(applied.last);
+        Ok(Self { shared, applied })
+    }
+
+    /// What the shard's loop and its duties need of it.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    fn decision(&mut self, bytes: &[u8], log_id: LogId) -> io::Result<()> {
+        let (decision, changes) = match self.shared.foreseen(bytes, self.applied.last) {
+            Some(foreseen) => (foreseen.decision, foreseen.changes),
+            None => {
+                let decision =
+                    Decision::decode(bytes).map_err(|error| io::Error::other(error.to_string()))?;
+                let changes = evolve(&decision, &self.shared.view()).map_err(io::Error::other)?;
+                (decision, changes)
+            }
+        };
+        let puts = self.puts(changes)?;
+        let told = puts.iter().any(|(key, row)| row.is_some() && key.is(Kind::Index) && relayed(key));
+        self.put(puts, log_id, None)?;
+        self.shared.watchers.moved(&decision);
+        let metrics = &self.shared.metrics;
+        ShardMetrics::add(&metrics.events, decision.turns.iter().map(|turn| turn.events.len()).sum());
+        ShardMetrics::add(&metrics.bytes, bytes.len());
+        if told {
+            self.shared.duties.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The changed rows, and the index entries that follow from them.
+    fn puts(&self, changes: Changes) -> io::Result<Vec<(Key, Option<Arc<Row>>)>> {
+        let mut puts = Vec::with_capacity(changes.len() * 2);
+        for (key, row) in changes {
+            if indexed(&key) {
+                let old = self.shared.state.get(key.as_bytes()).map_err(broken)?;
+                if unmoved(old.as_deref(), row.as_deref()) {
+                    puts.push((key, row));
+                    continue;
+                }
+                let before = old.map(|old| index_keys(&key, &old.0)).unwrap_or_default();
+                let after = row.as_ref().map(|row| index_keys(&key, row)).unwrap_or_default();
+                let gone = before.iter().filter(|entry| !after.contains(entry));
+                puts.extend(gone.map(|entry| (entry.clone(), None)));
+                let new = after.iter().filter(|entry| !before.contains(entry));
+                puts.extend(new.map(|entry| (entry.clone(), Some(Arc::new(Row::Index)))));
+            }
+            puts.push((key, row));
+        }
+        Ok(puts)
+    }
+
+    /// Ends an entry: its rows and the position after it show, and later reach the disk, as a whole.
+    fn put(
+        &mut self,
+        puts: Vec<(Key, Option<Arc<Row>>)>,
+        log_id: LogId,
+        membership: Option<Membership>,
+    ) -> io::Result<()> {
+        self.applied.last = Some(log_id);
+        if let Some(membership) = membership {
+            self.applied.membership = membership;
+        }
+        let applied = encode_json(&self.applied)?;
+        let _alone = self.shared.whole.write();
+        for (key, row) in puts {
+            self.shared.state.put(key.as_bytes(), row.map(|row| Arc::new(Stored(row))));
+        }
+        self.shared.state.set_applied(applied);
+        self.shared.at(self.applied.last);
+        Ok(())
+    }
+}
+
+/// Whether rows of this key may stand in an index, and change there.
+fn indexed(key: &Key) -> bool {
+    let kinds =
+        [Kind::Session, Kind::Open, Kind::Grant, Kind::Call, Kind::Ledger, Kind::Outbox, Kind::Request];
+    kinds.into_iter().any(|kind| key.is(kind))
+}
+
+/// Whether a session stands in the same indices as before, as most do at most steps.
+fn unmoved(old: Option<&Stored>, new: Option<&Row>) -> bool {
+    let (Some(old), Some(Row::Session(new))) = (old, new) else { return false };
+    let Row::Session(old) = &*old.0 else { return false };
+    let of =
+        |session: &Session| (session.status, session.created, session.ended, session.requests.is_empty());
+    of(old) == of(new)
+}
+
+/// Whether an index entry is of an effect that a leader carries.
+fn relayed(entry: &Key) -> bool {
+    entry.as_bytes().starts_with(&IndexKey::relay())
+}
+
+impl RaftStateMachine<TypeConfig> for StateMachine {
+    type SnapshotData = SnapshotSource;
+    type SnapshotBuilder = Builder;
+
+    async fn applied_state(&mut self) -> Result<(Option<LogId>, Membership), io::Error> {
+        Ok((self.applied.last, self.applied.membership.clone()))
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
+    where
+        S: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + OptionalSend,
+    {
+        while let Some(next) = entries.next().await {
+            let (entry, responder) = next?;
+            // An installed snapshot may hold more than its position in the log says.
+            if self.applied.last.is_none_or(|last| last < entry.log_id) {
+                match entry.payload {
+                    EntryPayload::Blank => self.put(Vec::new(), entry.log_id, None)?,
+                    EntryPayload::Normal(payload) => self.decision(&payload.0, entry.log_id)?,
+                    EntryPayload::Membership(members) => {
+                        let membership = Membership::new(Some(entry.log_id), members);
+                        self.put(Vec::new(), entry.log_id, Some(membership))?;
+                    }
+                }
+            }
+            if let Some(responder) = responder {
+                responder.send(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Builder {
+        Builder(Arc::clone(&self.shared))
+    }
+
+    async fn install_snapshot(
+        &mut self,
+        _: &SnapshotMeta,
+        snapshot: SnapshotSource,
+    ) -> Result<(), io::Error> {
+        let shared = Arc::clone(&self.shared);
+        let installed = tokio::task::spawn_blocking(move || {
+            let file = snapshot.file()?;
+            shared.state.install(&file).map_err(broken)?;
+            shared.persist()
+        });
+        self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
+        self.shared.at(self.applied.last);
+        Ok(())
+    }
+
+    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
+        let flushed = self.shared.flushed();
+        Ok(flushed.filter(|applied| applied.last.is_some()).map(|applied| of_state(&self.shared, applied)))
+    }
+}
+
+/// Makes a snapshot: the state store on disk is one, so nothing is copied before somebody asks for it.
+pub struct Builder(Arc<Shared>);
+
+impl RaftSnapshotBuilder<TypeConfig> for Builder {
+    type SnapshotData = SnapshotSource;
+
+    async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
+        let shared = Arc::clone(&self.0);
+        let persisted = tokio::task::spawn_blocking(move || {
+            shared.checkpoint()?;
+            shared.persist()
+        });
+        let applied = persisted.await.map_err(io::Error::other)??.unwrap_or_default();
+        Ok(of_state(&self.0, applied))
+    }
+}

@@ -1,0 +1,55 @@
+//! Who waits for a session to move.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use switchward_engine::{Decision, Scope};
+use switchward_machine::{SessionId, TenantId};
+use tokio::sync::watch;
+
+type Name = (TenantId, SessionId);
+
+/// The sessions that somebody watches.
+#[derive(Default)]
+pub(crate) struct Watchers {
+    /// How many there are, so that nobody pays for a map that is empty.
+    count: AtomicUsize,
+    sessions: Mutex<HashMap<Name, watch::Sender<()>>>,
+}
+
+/// Changes whenever its session has moved. Only the newest change is kept: who reads slowly reads more at once.
+pub struct Watched(watch::Receiver<()>);
+
+impl Watched {
+    /// Waits for the next change; false when the shard is gone.
+    ///
+    /// Cancel safe: a change is not lost.
+    pub async fn changed(&mut self) -> bool {
+        self.0.changed().await.is_ok()
+    }
+}
+
+impl Watchers {
+    pub(crate) fn watch(&self, tenant: TenantId, session: SessionId) -> Watched {
+        let mut sessions = self.sessions.lock();
+        sessions.retain(|_, sender| sender.receiver_count() > 0);
+        let sender = sessions.entry((tenant, session)).or_insert_with(|| watch::channel(()).0);
+        let receiver = sender.subscribe();
+        self.count.store(sessions.len(), Ordering::Release);
+        Watched(receiver)
+    }
+
+    pub(crate) fn moved(&self, decision: &Decision) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let sessions = self.sessions.lock();
+        for turn in &decision.turns {
+            if let Scope::Session(id) = turn.scope
+                && let Some(sender) = sessions.get(&(turn.tenant, id))
+            {
+                sender.send_replace(());
+            }
+        }
+    }
+}

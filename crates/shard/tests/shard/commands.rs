@@ -1,0 +1,95 @@
+//! Commands as a gateway would make them.
+
+use std::sync::Arc;
+use switchward_engine::{
+    Actor, Answer, Args, Authorize, Body, Command, CreateTenant, Deploy, ReportCall, RequestId, Role, Scope,
+    Settings, Start,
+};
+use switchward_formats::{Definition, SourceFile, compile};
+use switchward_machine::{Digest, Micros, SessionId, TenantId};
+
+/// The source document's own example.
+pub(crate) const DEPLOY_GATE: &str = include_str!("../../../formats/tests/fixtures/deploy-gate.json");
+
+pub(crate) const TENANT: TenantId = TenantId(1);
+
+/// A definition that must compile.
+pub(crate) fn definition(source: &str) -> Definition {
+    let file = SourceFile { path: "definition.json", bytes: source.as_bytes() };
+    let compiled = compile(&[file], None);
+    compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings))
+}
+
+/// A command of an agent; with a request id, its body is taken to be what the id says.
+pub(crate) fn command(scope: Scope, request: Option<&str>, body: Body) -> Command {
+    Command {
+        tenant: TENANT,
+        scope,
+        request: request.map(|id| RequestId { id: id.to_owned(), body: Digest::of(id.as_bytes()) }),
+        expected_sequence: None,
+        actor: Actor { subject: "agent-1".into(), role: Role::Agent },
+        settings: Settings::default(),
+        trace: None,
+        body,
+    }
+}
+
+pub(crate) fn create_tenant() -> Command {
+    let body =
+        CreateTenant { name: "acme".into(), display_name: "Acme".into(), settings: Settings::default() };
+    command(Scope::Catalogue, Some("tenant"), Body::CreateTenant(body))
+}
+
+pub(crate) fn deploy(definition: &Definition, source: &str) -> Command {
+    let body = Deploy {
+        name: definition.name.clone(),
+        format: "checkpoint".into(),
+        files: vec![("definition.json".into(), source.as_bytes().to_vec())],
+        source: definition.source,
+        machine: Arc::new(definition.machine.clone()),
+        activate: true,
+    };
+    command(Scope::Catalogue, Some(&format!("deploy {}", definition.source)), Body::Deploy(body))
+}
+
+pub(crate) fn session(key: &str) -> SessionId {
+    SessionId::from_key(TENANT, key)
+}
+
+/// Starts the session of this key.
+pub(crate) fn start(definition: &Definition, key: &str) -> Command {
+    let body = Start {
+        definition: definition.name.clone(),
+        version: 1,
+        machine: definition.machine.digest(),
+        key: Some(key.to_owned()),
+        role: "agent".into(),
+        labels: Vec::new(),
+        input: Vec::new(),
+    };
+    command(Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
+}
+
+pub(crate) fn answer(key: &str, request: &str, answer: &str) -> Command {
+    let body = Answer { state: None, answer: answer.to_owned(), note: String::new() };
+    command(Scope::Session(session(key)), Some(request), Body::Answer(body))
+}
+
+/// Asks for a call, whose name is its request id.
+pub(crate) fn authorize(key: &str, call: &str, capability: &str, estimate: Option<Micros>) -> Command {
+    let body = Authorize {
+        capability: capability.to_owned(),
+        args: Args::parse(b"{}").unwrap(),
+        estimate,
+        call_id: call.to_owned(),
+        limits: None,
+    };
+    command(Scope::Session(session(key)), Some(call), Body::Authorize(body))
+}
+
+/// Reports a call.
+pub(crate) fn report(key: &str, call: &str, cost: Micros) -> Command {
+    let body =
+        ReportCall { call_id: Some(call.to_owned()), capability: None, success: true, cost, tokens: 0 };
+    command(Scope::Session(session(key)), Some(&format!("report {call}")), Body::ReportCall(body))
+}

@@ -1,0 +1,151 @@
+//! Limits span sessions and shards: exactly as many calls as they allow, whoever dies meanwhile.
+
+use openraft::async_runtime::WatchReceiver;
+use std::ops::ControlFlow;
+use switchward_engine::{EffectOfCall, IndexKey, Reply, View};
+use switchward_machine::Micros;
+use switchward_shard::Shard;
+
+use crate::chance::{Chance, each_seed};
+use crate::commands::{DEPLOY_GATE, authorize, create_tenant, definition, deploy, report, start};
+use crate::live::{Answered, Live};
+use crate::server::Setup;
+
+/// Sessions, each of which asks for one call of every kind.
+const SESSIONS: usize = 500;
+const CALLERS: usize = 64;
+/// Kills in each storm of calls.
+const KILLS: usize = 2;
+/// Whole runs, each with its seed; more by `SHARD_TEST_RUNS`.
+const RUNS: u64 = 1;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Calls of `pay` cost money: at most 5 dollars an hour.
+const SPENDER: &str = r#"{
+    "name": "spender",
+    "initial": "pay",
+    "states": { "pay": { "question": "Paid?", "answers": { "yes": { "next": null, "action": "complete" } } } },
+    "policy": {
+        "role": "agent",
+        "allow": [{ "capability": "pay", "budget_limit": { "max_usd": 5.00, "period": "hourly" } }]
+    }
+}"#;
+
+fn key(number: usize) -> String {
+    format!("session {number}")
+}
+
+/// A server with all sessions of a definition.
+fn begin(setup: &Setup, source: &str) -> Live {
+    let mut live = Live::open(setup);
+    let definition = definition(source);
+    live.execute(create_tenant()).unwrap();
+    live.execute(deploy(&definition, source)).unwrap();
+    let starts = (0..SESSIONS).map(|number| start(&definition, &key(number))).collect();
+    let started = live.execute_all(starts, CALLERS, &[]);
+    assert!(started.iter().all(Result::is_ok));
+    let used = live.server().cluster().shards().iter().filter(|shard| shard.group().digest().is_ok());
+    assert_eq!(used.count(), 4, "the sessions live in all shards");
+    live
+}
+
+/// One call of each session, under kills; the numbers of those that were allowed.
+fn storm(
+    live: &mut Live,
+    chance: &mut Chance,
+    name: &str,
+    capability: &str,
+    cost: Option<Micros>,
+) -> Vec<usize> {
+    let call = |number: usize| authorize(&key(number), &format!("{name} {number}"), capability, cost);
+    let calls: Vec<_> = (0..SESSIONS).map(call).collect();
+    let mut kills: Vec<usize> = (0..KILLS).map(|_| 1 + chance.below(SESSIONS - 1)).collect();
+    kills.sort_unstable();
+    let answers = live.execute_all(calls.clone(), CALLERS, &kills);
+    let again = live.execute_all(calls, CALLERS, &kills[..1]);
+    assert_eq!(answers, again, "the same request has the same reply");
+    let reasons = answers.iter().filter_map(reason);
+    let odd: Vec<_> =
+        reasons.filter(|reason| !["RATE_LIMITED", "BUDGET_EXHAUSTED"].contains(&reason.as_str())).collect();
+    assert_eq!(odd, Vec::<String>::new());
+    answers.iter().enumerate().filter(|(_, answer)| allowed(answer)).map(|(number, _)| number).collect()
+}
+
+fn allowed(answer: &Answered) -> bool {
+    matches!(answer, Ok(Reply::Authorized(said)) if said.effect == EffectOfCall::Allow)
+}
+
+/// Why a call was not allowed.
+fn reason(answer: &Answered) -> Option<String> {
+    match answer {
+        Ok(Reply::Authorized(said)) => said.reason.clone(),
+        Ok(other) => Some(format!("{other:?}")),
+        Err(rejection) => Some(rejection.reason.code().to_owned()),
+    }
+}
+
+/// Waits until no effect is on its way from a shard to another.
+async fn carried(shard: &Shard) {
+    let mut changes = shard.group().raft().metrics();
+    loop {
+        let mut waiting = false;
+        let look = &mut |_: &_, _: &_| {
+            waiting = true;
+            ControlFlow::Break(())
+        };
+        shard.read().await.unwrap().scan(&IndexKey::relay(), None, look).unwrap();
+        if !waiting {
+            return;
+        }
+        changes.changed().await.unwrap();
+    }
+}
+
+fn all_carried(live: &Live) {
+    live.server().run(async {
+        for shard in live.server().cluster().all() {
+            carried(shard).await;
+        }
+    });
+}
+
+#[test]
+fn fifty_calls_an_hour_are_exactly_fifty() {
+    each_seed(1, RUNS, |chance| {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = Setup::new(folder.path());
+        let mut live = begin(&setup, DEPLOY_GATE);
+        assert_eq!(storm(&mut live, chance, "first", "bash", None).len(), 50);
+        assert_eq!(storm(&mut live, chance, "second", "bash", None).len(), 0);
+        setup.clock.advance(HOUR_MS);
+        assert_eq!(storm(&mut live, chance, "third", "bash", None).len(), 50);
+        live.end();
+    });
+}
+
+#[test]
+fn money_is_spent_to_the_last_cent_and_no_further() {
+    let cents = |cents: u64| Micros(cents * 10_000);
+    each_seed(1, RUNS, |chance| {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = Setup::new(folder.path());
+        let mut live = begin(&setup, SPENDER);
+        let first = storm(&mut live, chance, "first", "pay", Some(cents(10)));
+        assert_eq!(first.len(), 50, "5 dollars hold 50 estimates of 10 cents");
+        let reports = first.iter().map(|number| report(&key(*number), &format!("first {number}"), cents(4)));
+        let reports: Vec<_> = reports.collect();
+        let reported = live.execute_all(reports.clone(), CALLERS, &[1 + chance.below(first.len() - 1)]);
+        assert!(reported.iter().all(Result::is_ok));
+        assert_eq!(live.execute_all(reports, CALLERS, &[]), reported);
+        all_carried(&live);
+        let second = storm(&mut live, chance, "second", "pay", Some(cents(10)));
+        assert_eq!(second.len(), 30, "50 reports of 4 cents leave 3 dollars");
+        all_carried(&live);
+        assert_eq!(storm(&mut live, chance, "third", "pay", Some(cents(1))).len(), 0, "all of it is held");
+        setup.clock.advance(HOUR_MS);
+        let fourth = storm(&mut live, chance, "fourth", "pay", Some(cents(10)));
+        assert_eq!(fourth.len(), 20, "the new hour has 5 dollars, of which 30 open calls still hold 3");
+        live.end();
+    });
+}

@@ -1,0 +1,96 @@
+//! One server in this process, which can be shut down, or dropped as a crash would leave it.
+
+use parking_lot::Mutex;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use switchward_machine::Time;
+use switchward_shard::{Cluster, ClusterOptions, ManualClock};
+use switchward_store::{DataDir, StoreError};
+use tokio::runtime::{Builder, Runtime};
+
+/// When every test begins: a Monday, 9:00 UTC.
+pub(crate) const BEGIN: Time = Time(1_750_064_400_000);
+
+/// How a server is opened.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) path: PathBuf,
+    pub(crate) shards: u32,
+    pub(crate) cache_bytes: usize,
+    pub(crate) clock: ManualClock,
+}
+
+impl Setup {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), shards: 4, cache_bytes: 1024 * 1024, clock: ManualClock::new(BEGIN) }
+    }
+}
+
+/// A server with a runtime of its own: when the runtime is dropped, all of its tasks end where they stand.
+pub(crate) struct Server {
+    runtime: Runtime,
+    cluster: Cluster,
+    /// What the server said that it must end for.
+    fatal: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    pub(crate) fn open(setup: &Setup) -> Self {
+        Self::try_open(setup).unwrap()
+    }
+
+    pub(crate) fn try_open(setup: &Setup) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let fatal: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::clone(&fatal);
+        let data = unlocked(&setup.path);
+        let options = ClusterOptions {
+            data,
+            shards: setup.shards,
+            cache_bytes: setup.cache_bytes,
+            clock: Arc::new(setup.clock.clone()),
+            on_fatal: Box::new(move |line| told.lock().push(line.to_owned())),
+        };
+        let cluster = runtime.block_on(Cluster::open(options))?;
+        Ok(Self { runtime, cluster, fatal })
+    }
+
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub(crate) fn run<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime.block_on(what)
+    }
+
+    /// Ends as SIGTERM does.
+    pub(crate) fn shut_down(self) {
+        self.runtime.block_on(self.cluster.shutdown()).unwrap();
+        self.assert_sound();
+    }
+
+    /// Ends as SIGKILL does: no task gets to its next line, and nothing is written down. What the log's writer has
+    /// begun is finished, as the kernel would.
+    pub(crate) fn crash(self) {
+        self.assert_sound();
+        let Self { runtime, cluster, .. } = self;
+        drop(runtime);
+        drop(cluster);
+    }
+
+    pub(crate) fn assert_sound(&self) {
+        assert_eq!(*self.fatal.lock(), Vec::<String>::new());
+    }
+}
+
+/// The data folder, once nothing of an earlier server holds it any more: callers let go of it in their own time.
+pub(crate) fn unlocked(path: &Path) -> DataDir {
+    loop {
+        match DataDir::open(path) {
+            Err(StoreError::InUse { .. }) => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Three servers in this process, each with a replica of every group.
+
+use openraft::async_runtime::WatchReceiver;
+use parking_lot::Mutex;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use switchward_engine::{Command, Reply};
+use switchward_machine::Digest;
+use switchward_shard::{Cluster, Failure, Group, GroupOptions, ManualClock, RaftSettings, Shard};
+use switchward_store::{FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+use crate::live::Answered;
+use crate::network::Network;
+use crate::server::{BEGIN, unlocked};
+
+/// The servers' numbers.
+pub(crate) const NODES: [u64; 3] = [1, 2, 3];
+/// The catalogue's group and two shards.
+pub(crate) const GROUPS: u64 = 3;
+
+/// One of the three.
+struct Voter {
+    runtime: Runtime,
+    cluster: Cluster,
+    /// What it said that it must end for; what it says while it is killed does not count.
+    fatal: Arc<Mutex<Vec<String>>>,
+}
+
+/// The three, and what connects them.
+pub(crate) struct Trio {
+    folders: TempDir,
+    pub(crate) network: Network,
+    pub(crate) clock: ManualClock,
+    voters: [Option<Voter>; 3],
+    current: watch::Sender<[Option<Cluster>; 3]>,
+}
+
+impl Trio {
+    pub(crate) fn open() -> Self {
+        let mut trio = Self {
+            folders: tempfile::tempdir().unwrap(),
+            network: Network::default(),
+            clock: ManualClock::new(BEGIN),
+            voters: [None, None, None],
+            current: watch::channel([None, None, None]).0,
+        };
+        NODES.into_iter().for_each(|node| trio.begin(node));
+        trio
+    }
+
+    fn path(&self, node: u64) -> PathBuf {
+        self.folders.path().join(format!("server-{node}"))
+    }
+
+    /// Opens a server on its data folder, which may be a new one.
+    pub(crate) fn begin(&mut self, node: u64) {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let data = unlocked(&self.path(node));
+        let fatal: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::clone(&fatal);
+        let on_fatal =
+            Box::new(move |error: &switchward_store::StoreError| told.lock().push(error.to_string()));
+        let log = Arc::new(FjallLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
+        let states = StateStore::open(&data).unwrap();
+        let snapshots = Snapshots::open(&data).unwrap();
+        let told = Arc::clone(&fatal);
+        let cluster = runtime.block_on(async {
+            let mut groups = Vec::new();
+            for group in (0..GROUPS).map(GroupId) {
+                let options = GroupOptions {
+                    group,
+                    node,
+                    voters: NODES.to_vec(),
+                    log: Arc::clone(&log) as Arc<dyn GroupLog>,
+                    states: states.clone(),
+                    snapshots: snapshots.clone(),
+                    cache_bytes: 64 * 1024,
+                    raft: RaftSettings { heartbeat_ms: 40, election_min_ms: 150, election_max_ms: 300 },
+                };
+                let opened = Group::open(options, self.network.of(node, group)).await.unwrap();
+                self.network.join(node, group, &opened, &snapshots);
+                groups.push(opened);
+            }
+            let on_fatal = Box::new(move |line: &str| told.lock().push(line.to_owned()));
+            Cluster::of_groups(groups, Arc::new(self.clock.clone()), log, on_fatal).unwrap()
+        });
+        self.current.send_modify(|current| current[at(node)] = Some(cluster.clone()));
+        self.voters[at(node)] = Some(Voter { runtime, cluster, fatal });
+    }
+
+    /// Ends a server as SIGKILL does.
+    pub(crate) fn kill(&mut self, node: u64) {
+        self.assert_sound();
+        self.network.leave(node);
+        let Voter { runtime, cluster, .. } = self.voters[at(node)].take().unwrap();
+        drop(runtime);
+        drop(cluster);
+        self.current.send_modify(|current| current[at(node)] = None);
+    }
+
+    pub(crate) fn assert_sound(&self) {
+        for voter in self.voters.iter().flatten() {
+            assert_eq!(*voter.fatal.lock(), Vec::<String>::new());
+        }
+    }
+
+    pub(crate) fn cluster(&self, node: u64) -> &Cluster {
+        &self.voters[at(node)].as_ref().unwrap().cluster
+    }
+
+    /// A shard of a server; the catalogue's is the first.
+    pub(crate) fn shard(&self, node: u64, group: usize) -> &Shard {
+        self.cluster(node).all().nth(group).unwrap()
+    }
+
+    pub(crate) fn living(&self) -> impl Iterator<Item = u64> {
+        NODES.into_iter().filter(|node| self.voters[at(*node)].is_some())
+    }
+
+    /// Who leads a group, other than this server, once somebody does.
+    pub(crate) async fn leader(&self, group: usize, but: Option<u64>) -> u64 {
+        let asked: Vec<u64> = self.living().filter(|node| Some(*node) != but).collect();
+        loop {
+            for node in &asked {
+                if self.shard(*node, group).read().await.is_ok() {
+                    return *node;
+                }
+            }
+            self.changed(asked[0], group).await;
+        }
+    }
+
+    /// Waits until something happens in a group, and not for long: what matters may happen elsewhere.
+    async fn changed(&self, node: u64, group: usize) {
+        let mut changes = self.shard(node, group).group().raft().metrics();
+        let _silent = tokio::time::timeout(Duration::from_millis(50), changes.changed()).await;
+    }
+
+    /// Callers see the servers through this.
+    pub(crate) fn callers(&self) -> Callers {
+        Callers { current: self.current.subscribe(), first: 0 }
+    }
+
+    /// Waits until all three have applied the same entries, and gives each group's digests.
+    pub(crate) async fn settled(&self) -> Vec<[Digest; 3]> {
+        let mut all = Vec::new();
+        for group in 0..usize::try_from(GROUPS).unwrap() {
+            let leader = self.leader(group, None).await;
+            let last = self.shard(leader, group).group().raft().metrics().borrow_watched().last_log_index;
+            for node in NODES {
+                let raft = self.shard(node, group).group().raft();
+                raft.wait(None).applied_index_at_least(last, "a replica catches up").await.unwrap();
+            }
+            let digest = |node: u64| Digest(self.shard(node, group).group().digest().unwrap());
+            all.push(NODES.map(digest));
+        }
+        all
+    }
+}
+
+fn at(node: u64) -> usize {
+    usize::try_from(node).unwrap() - 1
+}
+
+/// A caller that knows three addresses.
+#[derive(Clone)]
+pub(crate) struct Callers {
+    current: watch::Receiver<[Option<Cluster>; 3]>,
+    first: usize,
+}
+
+impl Callers {
+    /// Sends a command from one server to the next until one has answered it.
+    pub(crate) async fn insist(&mut self, command: Command) -> Answered {
+        loop {
+            match self.once(&command).await {
+                Some(Ok(reply)) => return Ok(reply),
+                Some(Err(Failure::Rejected(rejection))) => return Err(rejection),
+                Some(Err(_)) | None => {
+                    self.first = (self.first + 1) % NODES.len();
+                    // A caller that has asked them all rests for a moment, as any client does.
+                    if self.first == 0 {
+                        let _rested =
+                            tokio::time::timeout(Duration::from_millis(5), self.current.changed()).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the server that answered last; none where it is dead, or dies meanwhile.
+    async fn once(&mut self, command: &Command) -> Option<Result<Reply, Failure>> {
+        let at = self.first;
+        let cluster = self.current.borrow_and_update()[at].clone()?;
+        tokio::select! {
+            outcome = cluster.execute(command.clone()) => Some(outcome),
+            _ = self.current.wait_for(|current| current[at].is_none()) => None,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+use crate::{
+    StoreError,
+    files::{self, entries, failed, make_dir, sync_dir},
+    limits::FORMAT_VERSION,
+};
+use std::{
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+const LOCK: &str = "LOCK";
+const FORMAT: &str = "FORMAT";
+const ID: &str = "ID";
+const SHARDS: &str = "SHARDS";
+const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
+
+/// A server's data folder, locked for this process.
+///
+/// ```text
+/// LOCK        locked as long as a clone of the `DataDir` lives
+/// ID          32 hexadecimal digits, drawn once at creation
+/// SHARDS      how many shards the buckets are spread over; said once
+/// FORMAT      the format's number; written last, so a folder with it is complete
+/// log/ state/ snapshots/
+/// ```
+#[derive(Clone, Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    id: Arc<str>,
+    _lock: Arc<File>,
+}
+
+impl DataDir {
+    /// Opens the folder, creating it (and its parents) if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] if another process (or another `DataDir`) has it, [`StoreError::Format`] if another
+    /// format wrote it, [`StoreError::Foreign`] if it holds anything else.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        make_dirs(path)?;
+        let path = path.canonicalize().map_err(failed("find", path))?;
+        if files::read_text(&path.join(FORMAT))?.is_none() {
+            check_creatable(&path)?;
+        }
+        let lock = lock(&path)?;
+        let id = match files::read_text(&path.join(FORMAT))? {
+            Some(found) if found == FORMAT_VERSION.to_string() => read_id(&path)?,
+            Some(found) => return Err(StoreError::Format { path, found, expected: FORMAT_VERSION }),
+            None => create(&path)?,
+        };
+        Ok(DataDir { path, id: id.into(), _lock: Arc::new(lock) })
+    }
+
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Drawn at creation and never changed: tells a replaced disk from the old one.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How many shards the folder's buckets are spread over; `wish` where that was never said before, and from then
+    /// on for good.
+    ///
+    /// # Errors
+    /// If the number cannot be read or written.
+    pub fn shards(&self, wish: u32) -> Result<u32, StoreError> {
+        let file = self.path.join(SHARDS);
+        if let Some(text) = files::read_text(&file)? {
+            let damaged = || StoreError::Foreign { path: file.clone() };
+            return text.parse().map_err(|_| damaged());
+        }
+        files::write_whole(&file, &wish.to_string())?;
+        Ok(wish)
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path.join("state")
+    }
+
+    pub(crate) fn snapshots(&self) -> PathBuf {
+        self.path.join("snapshots")
+    }
+}
+
+/// Creates the folder and the parents that are missing, each with a durable entry in the one above.
+fn make_dirs(path: &Path) -> Result<(), StoreError> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().unwrap_or(Path::new(""));
+    make_dirs(parent)?;
+    make_dir(path)?;
+    sync_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+}
+
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let name = path.join(LOCK);
+    let file = File::options().create(true).truncate(false).write(true).open(&name);
+    let file = file.map_err(failed("open", &name))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path: path.to_path_buf() }),
+        Err(TryLockError::Error(error)) => Err(failed("lock", &name)(error)),
+    }
+}
+
+/// A folder without `FORMAT` may only hold what an interrupted creation leaves: anything else is not ours to
+/// write into, and a data folder that lost its `FORMAT` must not be taken for a new one.
+fn check_creatable(path: &Path) -> Result<(), StoreError> {
+    for entry in entries(path)? {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let ours = if FOLDERS.contains(&name.as_str()) {
+            entry.is_dir() && entries(&entry)?.is_empty()
+        } else {
+            [LOCK, ID, "ID.tmp", "FORMAT.tmp", "lost+found"].contains(&name.as_str())
+        };
+        if !ours {
+            return Err(StoreError::Foreign { path: path.to_path_buf() });
+        }
+    }
+    Ok(())
+}
+
+fn create(path: &Path) -> Result<String, StoreError> {
+    for folder in FOLDERS {
+        make_dir(&path.join(folder))?;
+    }
+    let id = format!("{:032x}", rand::random::<u128>());
+    files::write_whole(&path.join(ID), &format!("{id}\n"))?;
+    files::write_whole(&path.join(FORMAT), &format!("{FORMAT_VERSION}\n"))?;
+    Ok(id)
+}
+
+fn read_id(path: &Path) -> Result<String, StoreError> {
+    let id = files::read_text(&path.join(ID))?;
+    id.ok_or_else(|| StoreError::damaged("data folder", "its ID file is missing"))
+}

@@ -1,0 +1,62 @@
+//! Opening a fjall database, with what its sources (3.1.13) say about crashes.
+//!
+//! - A batch is atomic: its journal entry carries a count and a checksum, and recovery drops an unfinished one
+//!   at the end. It stays atomic when a write buffer is rotated, since both hold the journal's lock. Batches
+//!   are kept in order, so what a crash leaves is a prefix of them.
+//! - A torn last batch may nevertheless keep the database from opening: `journal.rs` cuts it off.
+//! - A new journal is synced with its folder before it is used. A table is synced with its folder before the
+//!   journal that holds the same rows is deleted. An ingestion is synced and becomes visible as a whole.
+//! - A crash inside the very first creation leaves a folder that fjall can neither open nor create: it is
+//!   emptied here, which is safe because nothing was ever stored in it.
+//! - After a failed write or sync every later write fails (`Poisoned`).
+//! - Damage in the middle of a journal that hits an entry's tag, and not its content, cuts off silently all
+//!   that follows. Only replication helps against that.
+
+use crate::{
+    StoreError,
+    files::{entries, failed, make_dir},
+    journal,
+    limits::DATABASE_FILES_MAX,
+};
+use fjall::{CompressionType, Database, JournalRecoveryError};
+use std::{fs, path::Path};
+
+/// Sizes of one database.
+pub(crate) struct Settings {
+    pub(crate) cache_bytes: u64,
+    pub(crate) journal_bytes_max: u64,
+}
+
+/// Opens or creates the database in `folder`.
+pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, StoreError> {
+    make_dir(folder)?;
+    clear_unfinished(folder)?;
+    let open = || {
+        Database::builder(folder)
+            .cache_size(settings.cache_bytes)
+            .max_journaling_size(settings.journal_bytes_max)
+            .max_cached_files(Some(DATABASE_FILES_MAX))
+            .journal_compression(CompressionType::None)
+            .worker_threads(1)
+            .open()
+    };
+    let mut opened = open();
+    let torn = matches!(opened, Err(fjall::Error::JournalRecovery(JournalRecoveryError::ChecksumMismatch)));
+    if torn && journal::cut_torn_end(folder)? {
+        opened = open();
+    }
+    opened.map_err(StoreError::database("open a database"))
+}
+
+/// Empties the folder if no keyspace was ever created in it (the first one comes with the database).
+fn clear_unfinished(folder: &Path) -> Result<(), StoreError> {
+    let keyspaces = folder.join("keyspaces");
+    if (keyspaces.is_dir() && !entries(&keyspaces)?.is_empty()) || !journal::all_blank(folder)? {
+        return Ok(());
+    }
+    for entry in entries(folder)? {
+        let removed = if entry.is_dir() { fs::remove_dir(&entry) } else { fs::remove_file(&entry) };
+        removed.map_err(failed("remove", &entry))?;
+    }
+    Ok(())
+}

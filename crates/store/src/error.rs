@@ -1,0 +1,118 @@
+use crate::log::GroupId;
+use std::{io, path::PathBuf, sync::Arc};
+
+/// What the environment did to the store. Cheap to clone: one failed sync answers many callers.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another process holds the lock of the data folder.
+    #[error("the data folder {} is in use by another process", path.display())]
+    InUse {
+        /// The data folder.
+        path: PathBuf,
+    },
+    /// The data folder was written by a program with another format.
+    #[error("the data folder {} has format {found}, this program reads format {expected}", path.display())]
+    Format {
+        /// The data folder.
+        path: PathBuf,
+        /// What its `FORMAT` file says.
+        found: String,
+        /// [`crate::limits::FORMAT_VERSION`].
+        expected: u32,
+    },
+    /// The folder holds something, and it is not ours.
+    #[error("the folder {} is not empty and has no FORMAT file, so it is no data folder", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file operation failed.
+    #[error("failed to {action} {}", path.display())]
+    Io {
+        /// A verb.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// The database below failed; after a failed write or sync it refuses all later ones.
+    #[error("failed to {action}")]
+    Database {
+        /// A verb and its object.
+        action: &'static str,
+        /// What fjall said.
+        #[source]
+        source: Arc<fjall::Error>,
+    },
+    /// A callback or a bug brought down the thread that writes the log.
+    #[error("the writer of the log panicked")]
+    Panicked,
+    /// Stored bytes are not what was written.
+    #[error("a stored {what} is damaged: {detail}")]
+    Damaged {
+        /// The stored form.
+        what: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Stored bytes are of a later (or no) version.
+    #[error("a stored {what} has version {found}, this program reads version {expected}")]
+    Version {
+        /// The stored form.
+        what: &'static str,
+        /// The version byte found.
+        found: u8,
+        /// The version byte that this program writes.
+        expected: u8,
+    },
+    /// Records must follow one another without a gap. Nothing was changed.
+    #[error("log record {found} of group {} cannot follow record {last}", group.0)]
+    OutOfOrder {
+        /// The group.
+        group: GroupId,
+        /// The index before it.
+        last: u64,
+        /// The index that was given.
+        found: u64,
+    },
+    /// Something is over its named limit.
+    #[error("a {what} of {bytes} bytes is over the limit of {max}")]
+    TooLarge {
+        /// What it is.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// A group's state has one owner.
+    #[error("the state of group {} is open already", .0.0)]
+    AlreadyOpen(GroupId),
+    /// A snapshot of another group.
+    #[error("the snapshot is of group {}, not of group {}", found.0, expected.0)]
+    WrongGroup {
+        /// The group of the state.
+        expected: GroupId,
+        /// The group of the snapshot.
+        found: GroupId,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn damaged(what: &'static str, detail: impl Into<String>) -> Self {
+        StoreError::Damaged { what, detail: detail.into() }
+    }
+
+    /// For `map_err` of a call into fjall: `action` completes "failed to ...".
+    pub(crate) fn database(action: &'static str) -> impl FnOnce(fjall::Error) -> Self {
+        move |source| StoreError::Database { action, source: Arc::new(source) }
+    }
+
+    /// Fails if `bytes` is over `max`.
+    pub(crate) fn check_size(what: &'static str, bytes: usize, max: usize) -> Result<(), Self> {
+        if bytes > max { Err(StoreError::TooLarge { what, bytes, max }) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,58 @@
+//! The few file operations that the rest needs, with errors that name the file.
+
+use crate::StoreError;
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// For `map_err` of a file operation: `action` completes "failed to ... PATH".
+pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    move |source| StoreError::Io { action, path: path.to_path_buf(), source: Arc::new(source) }
+}
+
+/// Makes the entries of a folder durable: a new or renamed file may vanish without it.
+pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
+    File::open(path).and_then(|dir| dir.sync_all()).map_err(failed("sync the folder", path))
+}
+
+/// Creates a folder unless it exists. The caller syncs the parent.
+pub(crate) fn make_dir(path: &Path) -> Result<(), StoreError> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes a small file so that it is there whole or not at all, also after a power cut.
+pub(crate) fn write_whole(path: &Path, content: &str) -> Result<(), StoreError> {
+    let temporary = path.with_extension("tmp");
+    File::create(&temporary)
+        .and_then(|mut file| file.write_all(content.as_bytes()).and_then(|()| file.sync_all()))
+        .map_err(failed("write", &temporary))?;
+    publish(&temporary, path)
+}
+
+/// Renames a synced file to its final name, durably.
+pub(crate) fn publish(temporary: &Path, path: &Path) -> Result<(), StoreError> {
+    fs::rename(temporary, path).map_err(failed("rename", temporary))?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Reads a small text file; `None` if it is not there.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("read", path)(error)),
+    }
+}
+
+/// The entries of a folder, in no order.
+pub(crate) fn entries(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    fs::read_dir(path)
+        .and_then(|all| all.map(|entry| entry.map(|entry| entry.path())).collect())
+        .map_err(failed("list", path))
+}

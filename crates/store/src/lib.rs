@@ -1,0 +1,31 @@
+//! Files: the write-ahead log of all Raft groups of a server, their key-value state, and snapshots.
+//!
+//! - [`DataDir`] owns the folder: its lock, its format number, its creation id.
+//! - [`GroupLog`] is the log. An entry is durable when its callback has said so, and never before.
+//! - [`State`] is an ordered table per group, written behind: an entry touches memory, a [`Flush`] writes what
+//!   changed together with the applied blob that it covers, in one atomic batch.
+//! - [`Snapshots`] keeps one verified, immutable copy of a group's table as a file.
+//!
+//! All calls block; the crate has threads of its own and no async runtime. It must never know what a row, an
+//! entry or an applied blob means: they are bytes, or a [`Record`].
+//!
+//! Chosen: fjall 3 for both log and table, behind [`GroupLog`] and [`State`]; what it does on a crash is
+//! written in `database.rs`. Rejected: an own segmented log (half the latency of a sync under load, no more
+//! throughput: wait for the benchmark to ask), rocksdb (a C++ build), redb (one fsync per transaction).
+
+mod data_dir;
+mod database;
+mod error;
+mod files;
+mod forms;
+mod journal;
+pub mod limits;
+mod log;
+mod snapshot;
+mod state;
+
+pub use data_dir::DataDir;
+pub use error::StoreError;
+pub use log::{Done, FjallLog, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SyncFault};
+pub use snapshot::{SnapshotFile, SnapshotReceiver, Snapshots};
+pub use state::{Flush, Record, State, StateOptions, StateStore};

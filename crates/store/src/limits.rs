@@ -1,0 +1,53 @@
+//! Named maxima of this crate. Sizes are in bytes unless the name says otherwise.
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+/// The format of a data folder that this program writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Operations that may wait for the log's writer; a caller beyond it waits for the next sync.
+pub const LOG_QUEUE_OPS_MAX: usize = 4096;
+/// Bytes that may wait for the log's writer; a caller beyond it waits for the next sync.
+pub const LOG_QUEUE_BYTES_MAX: usize = 64 * MIB;
+/// Bytes after which the log's writer stops adding operations to one sync.
+pub const LOG_BATCH_BYTES_MAX: usize = 8 * MIB;
+/// The largest log record.
+pub const LOG_RECORD_BYTES_MAX: usize = 64 * MIB;
+/// What a group keeps of its log's end in memory; older records are read from disk.
+pub const LOG_TAIL_BYTES_MAX: usize = 8 * MIB;
+/// fjall's block cache for the log, which only serves reads behind the tail.
+pub const LOG_CACHE_BYTES: u64 = 8 * MIB as u64;
+/// fjall's write buffer for the log: what is purged before it fills is never written a second time.
+pub const LOG_MEMTABLE_BYTES: u64 = 32 * MIB as u64;
+/// fjall's journal files for the log, together.
+pub const LOG_JOURNAL_BYTES_MAX: u64 = 256 * MIB as u64;
+
+/// fjall's block cache for the state of all groups.
+pub const STATE_CACHE_BYTES: u64 = 32 * MIB as u64;
+/// fjall's write buffer per group.
+pub const STATE_MEMTABLE_BYTES: u64 = 16 * MIB as u64;
+/// fjall's journal files for the state of all groups, together.
+pub const STATE_JOURNAL_BYTES_MAX: u64 = 128 * MIB as u64;
+/// Open table files per database.
+pub const DATABASE_FILES_MAX: usize = 256;
+
+/// The largest key of a row.
+pub const KEY_BYTES_MAX: usize = 4 * KIB;
+/// The largest encoded row.
+pub const ROW_BYTES_MAX: usize = 64 * MIB;
+/// The largest applied blob.
+pub const APPLIED_BYTES_MAX: usize = MIB;
+/// What a row is taken to cost in memory beyond its key and its own weight.
+pub const ROW_OVERHEAD_BYTES: usize = 128;
+/// The clean cache of a group, unless configured.
+pub const CLEAN_BYTES_DEFAULT: usize = 64 * MIB;
+/// Rows of memory that a scan copies in one go.
+pub const SCAN_CHUNK_ROWS_MAX: usize = 1024;
+/// The least that a scan copies in one go.
+pub const SCAN_CHUNK_ROWS_MIN: usize = 32;
+
+/// Rows are gathered into chunks of a snapshot file until one reaches this size.
+pub const SNAPSHOT_CHUNK_BYTES: usize = 256 * KIB;
+/// The largest chunk that is read back: one row more than a full chunk.
+pub const SNAPSHOT_CHUNK_BYTES_MAX: usize = SNAPSHOT_CHUNK_BYTES + KEY_BYTES_MAX + ROW_BYTES_MAX + KIB;

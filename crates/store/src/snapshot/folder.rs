@@ -1,0 +1,148 @@
+use super::{SnapshotFile, format::Header, writer::SnapshotWriter};
+use crate::{
+    DataDir, GroupId, StoreError,
+    files::{self, entries, failed},
+};
+use bytes::Bytes;
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// The snapshot files of a data folder: `snapshots/<group>-<number>.snap`, of which the highest number of a
+/// group counts and the others are deleted.
+#[derive(Clone, Debug)]
+pub struct Snapshots {
+    dir: DataDir,
+    next: Arc<AtomicU64>,
+}
+
+impl Snapshots {
+    /// Opens the folder and removes what was left unfinished: to be opened once, and cloned.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or cleared.
+    pub fn open(dir: &DataDir) -> Result<Self, StoreError> {
+        let mut last = 0;
+        for path in entries(&dir.snapshots())? {
+            match parse(&path) {
+                Some((_, number)) => last = last.max(number),
+                None => fs::remove_file(&path).map_err(failed("remove", &path))?,
+            }
+        }
+        Ok(Snapshots { dir: dir.clone(), next: Arc::new(AtomicU64::new(last + 1)) })
+    }
+
+    /// The newest snapshot of a group, verified.
+    ///
+    /// # Errors
+    /// As [`SnapshotFile::open`].
+    pub fn newest(&self, group: GroupId) -> Result<Option<SnapshotFile>, StoreError> {
+        let newest = self.of(group)?.into_iter().max();
+        newest.map(|(_, path)| SnapshotFile::open(&path)).transpose()
+    }
+
+    /// Begins to receive a snapshot of a group from another server.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn receive(&self, group: GroupId) -> Result<SnapshotReceiver, StoreError> {
+        Ok(SnapshotReceiver { draft: self.draft(group)? })
+    }
+
+    pub(crate) fn write(&self, group: GroupId, applied: Option<Bytes>) -> Result<SnapshotWriter, StoreError> {
+        SnapshotWriter::new(self.draft(group)?, &Header { group, applied })
+    }
+
+    fn draft(&self, group: GroupId) -> Result<Draft, StoreError> {
+        let number = self.next.fetch_add(1, Relaxed);
+        let path = self.dir.snapshots().join(format!("{:016x}-{number:016x}.snap", group.0));
+        let temporary = path.with_extension("tmp");
+        let file = File::create(&temporary).map_err(failed("create", &temporary))?;
+        Ok(Draft { folder: self.clone(), group, file: BufWriter::new(file), temporary, path })
+    }
+
+    fn of(&self, group: GroupId) -> Result<Vec<(u64, PathBuf)>, StoreError> {
+        let all = entries(&self.dir.snapshots())?.into_iter();
+        Ok(all
+            .filter_map(|path| parse(&path).map(|(of, number)| (of, number, path)))
+            .filter(|(of, ..)| *of == group.0)
+            .map(|(_, number, path)| (number, path))
+            .collect())
+    }
+
+    fn keep_newest(&self, group: GroupId) -> Result<(), StoreError> {
+        let mut all = self.of(group)?;
+        all.sort();
+        all.pop();
+        all.iter().try_for_each(|(_, path)| fs::remove_file(path).map_err(failed("remove", path)))
+    }
+}
+
+fn parse(path: &std::path::Path) -> Option<(u64, u64)> {
+    let (group, number) = path.file_name()?.to_str()?.strip_suffix(".snap")?.split_once('-')?;
+    Some((u64::from_str_radix(group, 16).ok()?, u64::from_str_radix(number, 16).ok()?))
+}
+
+/// A snapshot that arrives in pieces. Dropped before [`SnapshotReceiver::finish`], it leaves nothing.
+pub struct SnapshotReceiver {
+    draft: Draft,
+}
+
+impl SnapshotReceiver {
+    /// Adds the next piece of the file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), StoreError> {
+        self.draft.write(piece)
+    }
+
+    /// Makes the file durable, verifies it, and makes it the newest of its group.
+    ///
+    /// # Errors
+    /// As [`SnapshotFile::open`]; and [`StoreError::WrongGroup`].
+    pub fn finish(self) -> Result<SnapshotFile, StoreError> {
+        self.draft.publish()
+    }
+}
+
+/// A file that gets its name when it is whole.
+pub(super) struct Draft {
+    folder: Snapshots,
+    group: GroupId,
+    file: BufWriter<File>,
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Draft {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.file.write_all(bytes).map_err(failed("write", &self.temporary))
+    }
+
+    pub(super) fn publish(mut self) -> Result<SnapshotFile, StoreError> {
+        let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        synced.map_err(failed("sync", &self.temporary))?;
+        let finished = SnapshotFile::open(&self.temporary)?;
+        let found = finished.group();
+        if found != self.group {
+            return Err(StoreError::WrongGroup { expected: self.group, found });
+        }
+        files::publish(&self.temporary, &self.path)?;
+        self.folder.keep_newest(self.group)?;
+        Ok(finished.renamed(self.path.clone()))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove, and what stays behind is removed when the folder is opened.
+        let _ignored = fs::remove_file(&self.temporary);
+    }
+}

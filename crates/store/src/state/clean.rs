@@ -1,0 +1,76 @@
+use super::{
+    Record,
+    rows::{Change, Key},
+};
+use crate::limits::ROW_OVERHEAD_BYTES;
+use lru::LruCache;
+use std::sync::Arc;
+
+/// Rows in memory that are also on disk, the least recently used of which go first.
+///
+/// A reader that fetched a row from disk offers it later, when a newer one may have been flushed meanwhile: it
+/// names the epoch in which it began, and every flush begins a new one.
+pub(super) struct Clean<R> {
+    rows: LruCache<Key, Change<R>>,
+    bytes: usize,
+    bytes_max: usize,
+    epoch: u64,
+}
+
+impl<R: Record> Clean<R> {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Clean { rows: LruCache::unbounded(), bytes: 0, bytes_max, epoch: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Refuses what readers that have begun by now will offer.
+    pub(super) fn begin_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.begin_epoch();
+        self.rows.clear();
+        self.bytes = 0;
+    }
+
+    pub(super) fn get(&mut self, key: &[u8]) -> Option<Arc<R>> {
+        self.rows.get(key)?.row.clone()
+    }
+
+    /// Takes a row that was read from disk.
+    pub(super) fn offer(&mut self, epoch: u64, key: &[u8], row: &Arc<R>) {
+        if epoch == self.epoch {
+            let bytes = ROW_OVERHEAD_BYTES + key.len() + row.weight();
+            self.put(key.into(), Change { row: Some(row.clone()), bytes });
+        }
+    }
+
+    /// Takes over a row that was flushed.
+    pub(super) fn settle(&mut self, key: &Key, change: &Change<R>) {
+        if change.row.as_ref().is_some_and(|row| row.cache()) {
+            self.put(key.clone(), change.clone());
+        } else if let Some(old) = self.rows.pop(&**key) {
+            self.bytes -= old.bytes;
+        }
+    }
+
+    fn put(&mut self, key: Key, change: Change<R>) {
+        self.bytes += change.bytes;
+        if let Some(old) = self.rows.put(key, change) {
+            self.bytes -= old.bytes;
+        }
+        while self.bytes > self.bytes_max
+            && let Some((_, old)) = self.rows.pop_lru()
+        {
+            self.bytes -= old.bytes;
+        }
+    }
+}

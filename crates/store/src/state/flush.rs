@@ -1,0 +1,85 @@
+use super::{
+    Record, State,
+    gate::{Gate, Pass},
+    rows::Rows,
+};
+use crate::{StoreError, forms, limits::ROW_BYTES_MAX};
+use bytes::Bytes;
+use std::sync::Arc;
+
+impl<R: Record> State<R> {
+    /// Freezes all rows of the entries that have ended, to be written by [`Flush::run`] on another thread.
+    /// `None` if no entry has ended since the last flush, or if a flush is still under way.
+    pub fn begin_flush(&self) -> Option<Flush<R>> {
+        self.freeze(Gate::try_enter(&self.0.gate)?)
+    }
+
+    pub(super) fn freeze(&self, pass: Pass) -> Option<Flush<R>> {
+        let mut tables = self.0.tables.write();
+        let rows = tables.freeze()?;
+        let applied = tables.applied.clone();
+        drop(tables);
+        Some(Flush { state: self.clone(), rows, applied, finished: false, _pass: pass })
+    }
+}
+
+/// Frozen rows that are still to be written. Dropped before it has run, or if that fails, its rows are dirty
+/// again. [`State::export`] and [`State::install`] wait for it.
+#[must_use = "rows reach the disk when it runs"]
+pub struct Flush<R: Record> {
+    state: State<R>,
+    rows: Arc<Rows<R>>,
+    applied: Option<Bytes>,
+    finished: bool,
+    _pass: Pass,
+}
+
+impl<R: Record> Flush<R> {
+    /// Rows (and removals) to be written.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Writes the rows and their applied blob in one atomic batch, without a sync, and hands the rows over to
+    /// the clean cache. Takes the encoded size of all rows in memory.
+    ///
+    /// # Errors
+    /// If a row is over its limit or the disk cannot be written.
+    pub fn run(mut self) -> Result<(), StoreError> {
+        let inner = &self.state.0;
+        let disk = inner.tables.read().disk.clone();
+        let mut batch = inner.store.database.batch();
+        batch.insert(&disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));
+        for (key, change) in self.rows.iter() {
+            match &change.row {
+                Some(row) => {
+                    let encoded = row.encode();
+                    StoreError::check_size("row", encoded.len(), ROW_BYTES_MAX)?;
+                    batch.insert(&disk, forms::row_key(key), forms::ROW.wrap(&encoded));
+                }
+                None => batch.remove(&disk, forms::row_key(key)),
+            }
+        }
+        batch.commit().map_err(StoreError::database("flush rows"))?;
+        // Until `flushing` is cleared it hides these keys from the cache, which may thus be filled bit by bit.
+        inner.clean.lock().begin_epoch();
+        for (key, change) in self.rows.iter() {
+            inner.clean.lock().settle(key, change);
+        }
+        let mut tables = inner.tables.write();
+        let frozen = tables.flushing.take();
+        tables.flushed = self.applied.clone();
+        drop(tables);
+        drop(frozen);
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl<R: Record> Drop for Flush<R> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.state.0.tables.write().thaw();
+        }
+    }
+}

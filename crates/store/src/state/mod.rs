@@ -1,0 +1,166 @@
+//! State: an ordered table per group, written behind.
+//!
+//! A write goes to memory and is lost with the process: the log has it. [`State::set_applied`] ends an entry;
+//! [`State::begin_flush`] freezes everything up to the last such end, and [`Flush::run`] writes it with the
+//! applied blob of that end in one atomic batch. So the table on disk is always the table after some entry,
+//! together with which one, and replaying the log from there gives the table that was lost.
+//!
+//! Rows pass through four maps, the first that has a key wins: `entry` (of the entry that is being applied),
+//! `dirty`, `flushing` (frozen, being written), then the clean cache or the disk.
+
+mod clean;
+mod exchange;
+mod flush;
+mod gate;
+mod rows;
+mod scan;
+mod store;
+
+use crate::{GroupId, StoreError, forms, limits::APPLIED_BYTES_MAX, limits::KEY_BYTES_MAX};
+use bytes::Bytes;
+use clean::Clean;
+pub use flush::Flush;
+use gate::Gate;
+use parking_lot::{Mutex, RwLock};
+use rows::Tables;
+use std::sync::Arc;
+use store::{Claim, StoreInner};
+pub use store::{StateOptions, StateStore};
+
+/// A row: an immutable value that knows its own stored encoding.
+pub trait Record: Send + Sync + Sized + 'static {
+    /// The stored bytes. The same value always gives the same bytes, or digests differ between replicas.
+    fn encode(&self) -> Vec<u8>;
+
+    /// The value of stored bytes; the error completes the sentence "a stored row is damaged: ...".
+    ///
+    /// # Errors
+    /// If the bytes are not what [`Record::encode`] of this or an earlier program gives.
+    fn decode(bytes: &[u8]) -> Result<Self, String>;
+
+    /// About how many bytes the value takes in memory, without its key.
+    fn weight(&self) -> usize;
+
+    /// Whether to keep the value in the clean cache after it was flushed or read: no for what is parked.
+    fn cache(&self) -> bool;
+}
+
+/// One group's table: a cheap handle, to be shared.
+///
+/// One thread writes; any number read, and one flushes. A read sees every write that was made before it began.
+pub struct State<R: Record>(Arc<Inner<R>>);
+
+struct Inner<R> {
+    store: Arc<StoreInner>,
+    group: GroupId,
+    tables: RwLock<Tables<R>>,
+    clean: Mutex<Clean<R>>,
+    gate: Arc<Gate>,
+    _claim: Claim,
+}
+
+impl<R: Record> Clone for State<R> {
+    fn clone(&self) -> Self {
+        State(self.0.clone())
+    }
+}
+
+impl<R: Record> State<R> {
+    fn new(claim: Claim, tables: Tables<R>, options: &StateOptions) -> Self {
+        State(Arc::new(Inner {
+            store: claim.store(),
+            group: claim.group(),
+            tables: RwLock::new(tables),
+            clean: Mutex::new(Clean::new(options.clean_bytes_max)),
+            gate: Arc::new(Gate::default()),
+            _claim: claim,
+        }))
+    }
+
+    /// The group.
+    pub fn group(&self) -> GroupId {
+        self.0.group
+    }
+
+    /// The row of a key.
+    ///
+    /// # Errors
+    /// If the disk cannot be read or the row not be decoded.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Arc<R>>, StoreError> {
+        let (disk, epoch) = {
+            let tables = self.0.tables.read();
+            if let Some(row) = tables.find(key) {
+                return Ok(row);
+            }
+            let mut clean = self.0.clean.lock();
+            if let Some(row) = clean.get(key) {
+                return Ok(Some(row));
+            }
+            (tables.disk.clone(), clean.epoch())
+        };
+        let stored = disk.get(forms::row_key(key)).map_err(StoreError::database("read a row"))?;
+        let Some(stored) = stored else { return Ok(None) };
+        let row = decode::<R>(&stored)?;
+        if row.cache() {
+            self.0.clean.lock().offer(epoch, key, &row);
+        }
+        Ok(Some(row))
+    }
+
+    /// Sets the row of a key, or removes it with `None`. It becomes part of the table on disk by the first
+    /// flush that begins after the next [`State::set_applied`].
+    ///
+    /// # Panics
+    /// If the key is over [`KEY_BYTES_MAX`]: keys are made by this program.
+    pub fn put(&self, key: &[u8], row: Option<Arc<R>>) {
+        assert!(key.len() <= KEY_BYTES_MAX, "a key has {} bytes", key.len());
+        self.0.tables.write().entry.insert(key.into(), row);
+    }
+
+    /// Ends an entry: its rows and `applied` reach the disk together or not at all.
+    ///
+    /// # Panics
+    /// If the blob is over [`APPLIED_BYTES_MAX`].
+    pub fn set_applied(&self, applied: impl Into<Bytes>) {
+        let applied = applied.into();
+        assert!(applied.len() <= APPLIED_BYTES_MAX, "an applied blob has {} bytes", applied.len());
+        self.0.tables.write().end_entry(applied);
+    }
+
+    /// The last blob of [`State::set_applied`]; after opening, the one on disk.
+    pub fn applied(&self) -> Option<Bytes> {
+        self.0.tables.read().applied.clone()
+    }
+
+    /// Memory of the rows that wait for the next flush, in bytes: keys, weights and an overhead per row.
+    pub fn dirty_bytes(&self) -> usize {
+        let tables = self.0.tables.read();
+        tables.entry.bytes() + tables.dirty.bytes()
+    }
+
+    /// Rows (and removals) that wait for the next flush.
+    pub fn dirty_rows(&self) -> usize {
+        let tables = self.0.tables.read();
+        tables.entry.len() + tables.dirty.len()
+    }
+
+    /// Memory of the clean cache, in bytes; at most [`StateOptions::clean_bytes_max`].
+    pub fn clean_bytes(&self) -> usize {
+        self.0.clean.lock().bytes()
+    }
+
+    /// Syncs what was flushed, and gives the applied blob that is now durable: the log may be purged up to it.
+    ///
+    /// # Errors
+    /// If the sync fails. It must not be tried again: end the process.
+    pub fn persist(&self) -> Result<Option<Bytes>, StoreError> {
+        let flushed = self.0.tables.read().flushed.clone();
+        self.0.store.sync()?;
+        Ok(flushed)
+    }
+}
+
+fn decode<R: Record>(stored: &[u8]) -> Result<Arc<R>, StoreError> {
+    let row = R::decode(forms::ROW.open(stored)?);
+    row.map(Arc::new).map_err(|detail| StoreError::damaged("row", detail))
+}

@@ -1,0 +1,138 @@
+use super::Record;
+use crate::limits::ROW_OVERHEAD_BYTES;
+use bytes::Bytes;
+use fjall::Keyspace;
+use std::{
+    collections::{BTreeMap, btree_map},
+    mem,
+    ops::Bound,
+    sync::Arc,
+};
+
+/// A shared key: one allocation while a row passes from map to map.
+pub(super) type Key = Arc<[u8]>;
+
+/// A changed row, `None` if it was removed.
+pub(super) struct Change<R> {
+    pub(super) row: Option<Arc<R>>,
+    pub(super) bytes: usize,
+}
+
+impl<R> Clone for Change<R> {
+    fn clone(&self) -> Self {
+        Change { row: self.row.clone(), bytes: self.bytes }
+    }
+}
+
+/// Changed rows in key order, with the memory that they take.
+pub(super) struct Rows<R> {
+    map: BTreeMap<Key, Change<R>>,
+    bytes: usize,
+}
+
+impl<R> Default for Rows<R> {
+    fn default() -> Self {
+        Rows { map: BTreeMap::new(), bytes: 0 }
+    }
+}
+
+impl<R: Record> Rows<R> {
+    pub(super) fn insert(&mut self, key: Key, row: Option<Arc<R>>) {
+        let bytes = ROW_OVERHEAD_BYTES + key.len() + row.as_ref().map_or(0, |row| row.weight());
+        self.insert_change(key, Change { row, bytes });
+    }
+
+    fn insert_change(&mut self, key: Key, change: Change<R>) {
+        self.bytes += change.bytes;
+        if let Some(old) = self.map.insert(key, change) {
+            self.bytes -= old.bytes;
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    pub(super) fn iter(&self) -> btree_map::Iter<'_, Key, Change<R>> {
+        self.map.iter()
+    }
+
+    pub(super) fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> btree_map::Range<'_, Key, Change<R>> {
+        self.map.range::<[u8], _>((from, to))
+    }
+}
+
+/// Where the rows of a group are.
+pub(super) struct Tables<R> {
+    /// The keyspace on disk, and which of the group's it is.
+    pub(super) disk: Keyspace,
+    pub(super) generation: u64,
+    pub(super) entry: Rows<R>,
+    pub(super) dirty: Rows<R>,
+    pub(super) flushing: Option<Arc<Rows<R>>>,
+    /// Agrees with the rows without those of `entry`.
+    pub(super) applied: Option<Bytes>,
+    /// Agrees with the rows on disk.
+    pub(super) flushed: Option<Bytes>,
+    /// Whether an entry has ended since the last freeze.
+    unflushed: bool,
+}
+
+impl<R: Record> Tables<R> {
+    pub(super) fn new(disk: Keyspace, generation: u64, applied: Option<Bytes>) -> Self {
+        Tables {
+            disk,
+            generation,
+            entry: Rows::default(),
+            dirty: Rows::default(),
+            flushing: None,
+            flushed: applied.clone(),
+            applied,
+            unflushed: false,
+        }
+    }
+
+    /// The row in memory that hides what is on disk; `Some(None)` if it was removed.
+    pub(super) fn find(&self, key: &[u8]) -> Option<Option<Arc<R>>> {
+        let change = self.layers().find_map(|rows| rows.map.get(key))?;
+        Some(change.row.clone())
+    }
+
+    /// The maps in memory; the first that has a key wins.
+    pub(super) fn layers(&self) -> impl DoubleEndedIterator<Item = &Rows<R>> {
+        [Some(&self.entry), Some(&self.dirty), self.flushing.as_deref()].into_iter().flatten()
+    }
+
+    pub(super) fn end_entry(&mut self, applied: Bytes) {
+        for (key, change) in mem::take(&mut self.entry).map {
+            self.dirty.insert_change(key, change);
+        }
+        self.applied = Some(applied);
+        self.unflushed = true;
+    }
+
+    /// Freezes what is dirty; `None` if no entry has ended since the last freeze.
+    pub(super) fn freeze(&mut self) -> Option<Arc<Rows<R>>> {
+        if !mem::take(&mut self.unflushed) {
+            return None;
+        }
+        let rows = Arc::new(mem::take(&mut self.dirty));
+        self.flushing = Some(rows.clone());
+        Some(rows)
+    }
+
+    /// Undoes a freeze: what is dirty by now is newer.
+    pub(super) fn thaw(&mut self) {
+        let Some(rows) = self.flushing.take() else { return };
+        for (key, change) in rows.iter() {
+            if !self.dirty.map.contains_key(key) {
+                self.dirty.insert_change(key.clone(), change.clone());
+            }
+        }
+        self.unflushed = true;
+    }
+}

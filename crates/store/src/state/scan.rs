@@ -1,0 +1,175 @@
+use super::{Record, State, decode, rows::Key};
+use crate::{
+    StoreError, forms,
+    limits::{SCAN_CHUNK_ROWS_MAX, SCAN_CHUNK_ROWS_MIN},
+    snapshot::RowsDigest,
+};
+use fjall::{Iter, Readable, Slice};
+use std::{
+    collections::BTreeMap,
+    ops::{Bound, ControlFlow},
+    sync::Arc,
+};
+
+/// A row where it was found.
+enum Found<R> {
+    Memory(Arc<R>),
+    Disk(Slice),
+}
+
+type Step = Result<ControlFlow<()>, StoreError>;
+type Visit<'a, R> = dyn FnMut(&[u8], Found<R>) -> Step + 'a;
+
+/// A stretch of keys at one moment: what changed in memory, and a snapshot of the disk.
+struct Stretch<R> {
+    changes: BTreeMap<Key, Option<Arc<R>>>,
+    disk: Iter,
+    /// The last key of the stretch, if the range goes on behind it.
+    last: Option<Key>,
+}
+
+impl<R: Record> State<R> {
+    /// Calls `visit` with the rows between two keys in key order, at most `limit`, until it breaks.
+    ///
+    /// Every row is as it was at some moment during the scan; all are of one moment if nobody writes meanwhile,
+    /// as on the writer's own thread.
+    /// No lock is held while `visit` runs, so it may read and write the state.
+    ///
+    /// # Errors
+    /// If the disk cannot be read or a row not be decoded.
+    pub fn scan(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        limit: usize,
+        mut visit: impl FnMut(&[u8], &Arc<R>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut left = limit;
+        if left == 0 {
+            return Ok(());
+        }
+        self.visit(from, to, limit, &mut |key, found| {
+            let row = match found {
+                Found::Memory(row) => row,
+                Found::Disk(stored) => decode(&stored)?,
+            };
+            left -= 1;
+            let step = visit(key, &row);
+            Ok(if left == 0 { ControlFlow::Break(()) } else { step })
+        })
+    }
+
+    /// SHA-256 over all rows in key order (lengths, keys, encodings): equal on replicas that have applied the
+    /// same entries, and after a replay. Meaningful while nobody writes. Reads the whole table.
+    ///
+    /// # Errors
+    /// If the disk cannot be read.
+    pub fn digest(&self) -> Result<[u8; 32], StoreError> {
+        let mut digest = RowsDigest::default();
+        self.visit(Bound::Unbounded, Bound::Unbounded, usize::MAX, &mut |key, found| {
+            match found {
+                Found::Memory(row) => digest.add(key, &row.encode()),
+                Found::Disk(stored) => digest.add(key, forms::ROW.open(&stored)?),
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(digest.finish())
+    }
+
+    fn visit(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        limit: usize,
+        visit: &mut Visit<'_, R>,
+    ) -> Result<(), StoreError> {
+        let mut cursor: Bound<Key> = from.map(Key::from);
+        while !is_empty(cursor.as_ref().map(|key| &**key), to) {
+            let stretch = self.stretch(cursor.as_ref().map(|key| &**key), to, limit);
+            let next = stretch.last.clone();
+            if stretch.visit(visit)?.is_break() {
+                return Ok(());
+            }
+            let Some(last) = next else { return Ok(()) };
+            cursor = Bound::Excluded(last);
+        }
+        Ok(())
+    }
+
+    fn stretch(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, limit: usize) -> Stretch<R> {
+        let rows_max = limit.clamp(SCAN_CHUNK_ROWS_MIN, SCAN_CHUNK_ROWS_MAX);
+        let tables = self.0.tables.read();
+        let mut changes = BTreeMap::new();
+        for rows in tables.layers().rev() {
+            let first = rows.range(from, to).take(rows_max);
+            changes.extend(first.map(|(key, change)| (key.clone(), change.row.clone())));
+        }
+        let last = changes.keys().nth(rows_max - 1).cloned();
+        if let Some(last) = &last {
+            // Beyond it, a layer that was cut short may lack keys.
+            changes.retain(|key, _| key <= last);
+        }
+        let to = last.as_deref().map_or(to, Bound::Included);
+        let snapshot = self.0.store.database.snapshot();
+        let disk = snapshot.range(&tables.disk, stored_range(from, to));
+        Stretch { changes, disk, last }
+    }
+}
+
+impl<R: Record> Stretch<R> {
+    /// Merges the changes into the rows on disk: a change hides the row of its key.
+    fn visit(self, visit: &mut Visit<'_, R>) -> Step {
+        let mut changes = self.changes.into_iter().peekable();
+        for stored in self.disk {
+            let (stored_key, stored) = stored.into_inner().map_err(StoreError::database("read rows"))?;
+            let key = &stored_key[1..];
+            while let Some((before, change)) = changes.next_if(|(changed, _)| &**changed < key) {
+                if let Some(row) = change
+                    && visit(&before, Found::Memory(row))?.is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            let found = match changes.next_if(|(changed, _)| &**changed == key) {
+                Some((_, change)) => change.map(Found::Memory),
+                None => Some(Found::Disk(stored)),
+            };
+            if let Some(found) = found
+                && visit(key, found)?.is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        for (key, change) in changes {
+            if let Some(row) = change
+                && visit(&key, Found::Memory(row))?.is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    match (from, to) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
+            from >= to
+        }
+    }
+}
+
+/// The same range among the stored keys of rows.
+pub(super) fn stored_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let from = match from {
+        Bound::Unbounded => Bound::Included(vec![forms::ROW_KEY]),
+        Bound::Included(_) | Bound::Excluded(_) => from.map(forms::row_key),
+    };
+    let to = match to {
+        Bound::Unbounded => Bound::Excluded(vec![forms::ROW_KEY + 1]),
+        Bound::Included(_) | Bound::Excluded(_) => to.map(forms::row_key),
+    };
+    (from, to)
+}

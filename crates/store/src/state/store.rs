@@ -1,0 +1,141 @@
+use super::{Record, State, rows::Tables};
+use crate::{
+    DataDir, GroupId, StoreError, database, forms,
+    limits::{CLEAN_BYTES_DEFAULT, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX, STATE_MEMTABLE_BYTES},
+};
+use fjall::{
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, config::CompressionPolicy,
+};
+use parking_lot::Mutex;
+use std::{collections::HashSet, sync::Arc};
+
+/// The states of all groups of a server, in one database.
+///
+/// A group has one keyspace, `state-<group>-<generation>`. A snapshot is installed into a keyspace of the next
+/// generation in one atomic step that includes the marker; the group's state is the highest generation that
+/// has one, and the others are removed when it is opened.
+#[derive(Clone)]
+pub struct StateStore(Arc<StoreInner>);
+
+pub(super) struct StoreInner {
+    pub(super) database: Database,
+    open: Mutex<HashSet<GroupId>>,
+    _dir: DataDir,
+}
+
+/// How to open a [`State`].
+#[derive(Clone, Debug)]
+pub struct StateOptions {
+    /// The clean cache, in bytes.
+    pub clean_bytes_max: usize,
+}
+
+impl Default for StateOptions {
+    fn default() -> Self {
+        StateOptions { clean_bytes_max: CLEAN_BYTES_DEFAULT }
+    }
+}
+
+impl StateStore {
+    /// Opens or creates the database in a data folder.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn open(dir: &DataDir) -> Result<Self, StoreError> {
+        let settings =
+            database::Settings { cache_bytes: STATE_CACHE_BYTES, journal_bytes_max: STATE_JOURNAL_BYTES_MAX };
+        let database = database::open(&dir.state(), &settings)?;
+        Ok(StateStore(Arc::new(StoreInner { database, open: Mutex::default(), _dir: dir.clone() })))
+    }
+
+    /// Opens the state of a group as the last flush or installation left it, or an empty one.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyOpen`] while another handle to the group's state exists; if it cannot be read.
+    pub fn group<R: Record>(&self, group: GroupId, options: &StateOptions) -> Result<State<R>, StoreError> {
+        let claim = Claim::new(self.0.clone(), group)?;
+        let mut generations = self.0.generations(group);
+        let mut last = 0;
+        while let Some(generation) = generations.pop() {
+            last = last.max(generation);
+            let disk = self.0.keyspace(group, generation)?;
+            let marker = disk.get(forms::MARKER_KEY).map_err(StoreError::database("read a state"))?;
+            let Some(marker) = marker else {
+                self.0.remove(disk)?;
+                continue;
+            };
+            for older in generations {
+                self.0.remove(self.0.keyspace(group, older)?)?;
+            }
+            let tables = Tables::new(disk, generation, forms::parse_marker(&marker)?);
+            return Ok(State::new(claim, tables, options));
+        }
+        let tables = Tables::new(self.0.keyspace(group, last + 1)?, last + 1, None);
+        Ok(State::new(claim, tables, options))
+    }
+}
+
+impl StoreInner {
+    /// Opens or creates a keyspace. The options count for a new one; fjall stores them with it.
+    pub(super) fn keyspace(&self, group: GroupId, generation: u64) -> Result<Keyspace, StoreError> {
+        let compression = CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]);
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(STATE_MEMTABLE_BYTES)
+                .data_block_compression_policy(compression)
+        };
+        let name = format!("{}{generation:016x}", prefix(group));
+        self.database.keyspace(&name, options).map_err(StoreError::database("open a state"))
+    }
+
+    pub(super) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreError> {
+        self.database.delete_keyspace(keyspace).map_err(StoreError::database("remove a state"))
+    }
+
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        self.database.persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))
+    }
+
+    /// The group's generations, ascending.
+    fn generations(&self, group: GroupId) -> Vec<u64> {
+        let prefix = prefix(group);
+        let names = self.database.list_keyspace_names();
+        let numbers = names.iter().filter_map(|name| name.strip_prefix(&prefix));
+        let mut all: Vec<u64> = numbers.filter_map(|number| u64::from_str_radix(number, 16).ok()).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+fn prefix(group: GroupId) -> String {
+    format!("state-{:016x}-", group.0)
+}
+
+/// The right to be the only state of a group, until dropped.
+pub(super) struct Claim {
+    store: Arc<StoreInner>,
+    group: GroupId,
+}
+
+impl Claim {
+    fn new(store: Arc<StoreInner>, group: GroupId) -> Result<Self, StoreError> {
+        if !store.open.lock().insert(group) {
+            return Err(StoreError::AlreadyOpen(group));
+        }
+        Ok(Claim { store, group })
+    }
+
+    pub(super) fn store(&self) -> Arc<StoreInner> {
+        self.store.clone()
+    }
+
+    pub(super) fn group(&self) -> GroupId {
+        self.group
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.store.open.lock().remove(&self.group);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a kill or a power cut leaves on disk.
+
+use crate::support::{GROUP, copy, durably, open_log, open_state, record, rows, text};
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::Path,
+};
+use switchward_store::{DataDir, FjallLog, GroupLog, LogOptions, StoreError};
+
+const PAGE: usize = 4096;
+
+fn find(journal: &Path, needle: &[u8]) -> usize {
+    let bytes = fs::read(journal).unwrap();
+    bytes.windows(needle.len()).position(|window| window == needle).unwrap()
+}
+
+/// A copy of a log of three batches, with a page of zeros inside the value of the given record.
+fn torn_log(root: &Path, index: u64) -> std::path::PathBuf {
+    let log = open_log(&root.join("whole"));
+    for (index, letter) in [(1, b'a'), (2, b'b'), (3, b'c')] {
+        durably(|done| log.append(GROUP, vec![record(index, vec![letter; 4 * PAGE])], done)).unwrap();
+    }
+    let torn = root.join("torn");
+    copy(&root.join("whole"), &torn);
+    let journal = torn.join("log/0.jnl");
+    let letter = [b'a' + u8::try_from(index).unwrap() - 1; 2 * PAGE];
+    let hole = find(&journal, &letter) + PAGE / 2;
+    File::options().write(true).open(&journal).unwrap().write_all_at(&[0; PAGE], hole as u64).unwrap();
+    torn
+}
+
+#[test]
+fn a_batch_that_was_torn_inside_a_value_is_cut_off() {
+    let root = tempfile::tempdir().unwrap();
+    let torn = torn_log(root.path(), 3);
+    let log = open_log(&torn);
+    assert_eq!(log.first_last(GROUP).unwrap(), Some((1, 2)));
+    durably(|done| log.append(GROUP, vec![record(3, "again")], done)).unwrap();
+    drop(log);
+    assert_eq!(open_log(&torn).last(GROUP).unwrap(), Some(record(3, "again")));
+}
+
+#[test]
+fn damage_before_the_last_batch_is_not_cut_off() {
+    let root = tempfile::tempdir().unwrap();
+    let torn = torn_log(root.path(), 2);
+    let options = LogOptions { on_fatal: Box::new(|_| {}), sync_fault: None };
+    let Err(error) = FjallLog::open(&DataDir::open(torn).unwrap(), options) else { panic!("it opened") };
+    assert!(matches!(error, StoreError::Database { .. }));
+}
+
+#[test]
+fn a_log_that_was_hardly_created_opens() {
+    for left in ["0.jnl", "version", "lock"] {
+        let root = tempfile::tempdir().unwrap();
+        drop(DataDir::open(root.path()).unwrap());
+        let file = File::create(root.path().join("log").join(left)).unwrap();
+        file.set_len(if left == "0.jnl" { 64 << 20 } else { 0 }).unwrap();
+        let log = open_log(root.path());
+        durably(|done| log.append(GROUP, vec![record(1, "first")], done)).unwrap();
+    }
+}
+
+/// Wherever the journal is cut, the rows are those of the entry that the applied blob names: never half of a
+/// flush.
+#[test]
+fn a_flush_is_on_disk_whole_or_not_at_all() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let state = open_state(&whole);
+    let mut expected = vec![(None, Vec::new())];
+    for entry in 0..4 {
+        for row in 0..5 {
+            state.put(format!("row {row}").as_bytes(), text(&format!("of entry {entry}")));
+        }
+        state.put(format!("row {entry}").as_bytes(), None);
+        state.set_applied(vec![entry]);
+        state.begin_flush().unwrap().run().unwrap();
+        expected.push((Some(vec![entry].into()), rows(&state)));
+    }
+    let journal = fs::read(whole.join("state/0.jnl")).unwrap();
+    let used = journal.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let mut seen = Vec::new();
+    for cut in (0..=used).step_by(used / 24).chain([used]) {
+        let torn = root.path().join(format!("torn at {cut}"));
+        copy(&whole, &torn);
+        let journal = File::options().write(true).open(torn.join("state/0.jnl")).unwrap();
+        journal.set_len(cut as u64).unwrap();
+        journal.set_len(64 << 20).unwrap();
+        let state = open_state(&torn);
+        let found = (state.applied(), rows(&state));
+        seen.push(expected.iter().position(|whole| *whole == found).expect("a whole flush"));
+    }
+    seen.dedup();
+    assert_eq!(seen, [0, 1, 2, 3, 4], "every prefix of the flushes was met");
+}

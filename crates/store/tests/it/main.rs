@@ -1,0 +1,11 @@
+//! The store as its users see it, on real files.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod crash;
+mod data_dir;
+mod log;
+mod model;
+mod snapshot;
+mod state;
+mod support;

@@ -1,0 +1,170 @@
+use crate::support::{GROUP, Text, open_state, rows, text};
+use std::{fs, os::unix::fs::FileExt};
+use switchward_store::{
+    DataDir, GroupId, SnapshotFile, Snapshots, State, StateOptions, StateStore, StoreError,
+};
+
+fn filled(root: &std::path::Path) -> (State<Text>, Snapshots) {
+    let dir = DataDir::open(root).unwrap();
+    let state: State<Text> = StateStore::open(&dir).unwrap().group(GROUP, &StateOptions::default()).unwrap();
+    for key in ["a", "b", "c"] {
+        state.put(key.as_bytes(), text(&format!("row {key}")));
+    }
+    state.put(b"b", None);
+    state.set_applied("entry 9");
+    (state, Snapshots::open(&dir).unwrap())
+}
+
+#[test]
+fn a_snapshot_travels_in_pieces_and_replaces_another_state() {
+    let root = tempfile::tempdir().unwrap();
+    let (state, snapshots) = filled(&root.path().join("leader"));
+    let sent = state.export(&snapshots).unwrap();
+    assert_eq!((sent.rows(), sent.applied().unwrap().as_ref()), (2, &b"entry 9"[..]));
+    state.put(b"d", text("written later"));
+
+    let path = root.path().join("follower");
+    let dir = DataDir::open(&path).unwrap();
+    let snapshots = Snapshots::open(&dir).unwrap();
+    let mut receiver = snapshots.receive(GROUP).unwrap();
+    for chunk in sent.chunks(7) {
+        receiver.write(&chunk.unwrap()).unwrap();
+    }
+    let received = receiver.finish().unwrap();
+    assert_eq!((received.digest(), received.bytes()), (sent.digest(), sent.bytes()));
+
+    let follower: State<Text> =
+        StateStore::open(&dir).unwrap().group(GROUP, &StateOptions::default()).unwrap();
+    follower.put(b"old", text("before"));
+    follower.set_applied("entry 2");
+    follower.begin_flush().unwrap().run().unwrap();
+    follower.put(b"dirty", text("before"));
+    follower.install(&received).unwrap();
+    let check = |follower: &State<Text>| {
+        assert_eq!(rows(follower), [("a".into(), "row a".into()), ("c".into(), "row c".into())]);
+        assert_eq!(follower.get(b"old").unwrap(), None);
+        assert_eq!(follower.applied().unwrap(), "entry 9");
+        assert_eq!(follower.digest().unwrap(), sent.digest());
+    };
+    check(&follower);
+    assert_eq!((follower.dirty_rows(), follower.clean_bytes()), (0, 0));
+    drop((follower, snapshots, received, dir));
+    let follower = open_state(&path);
+    check(&follower);
+    follower.put(b"a", text("and on"));
+    follower.set_applied("entry 10");
+    follower.begin_flush().unwrap().run().unwrap();
+    drop(follower);
+    assert_eq!(open_state(&path).get(b"a").unwrap(), text("and on"));
+}
+
+#[test]
+fn any_changed_byte_is_noticed() {
+    let root = tempfile::tempdir().unwrap();
+    let (state, snapshots) = filled(&root.path().join("data"));
+    let whole = fs::read(state.export(&snapshots).unwrap().path()).unwrap();
+    let path = root.path().join("copy.snap");
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert!(SnapshotFile::open(&path).is_err(), "byte {at} was changed");
+    }
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        assert!(SnapshotFile::open(&path).is_err(), "cut at {length}");
+    }
+    fs::write(&path, [&whole[..], &[0]].concat()).unwrap();
+    assert!(SnapshotFile::open(&path).is_err(), "one byte more");
+}
+
+#[test]
+fn a_damaged_or_foreign_snapshot_is_not_received() {
+    let root = tempfile::tempdir().unwrap();
+    let (state, snapshots) = filled(root.path());
+    let sent = state.export(&snapshots).unwrap();
+    let mut receiver = snapshots.receive(GROUP).unwrap();
+    receiver.write(b"SWSN and then noise, for longer than a header is").unwrap();
+    assert!(receiver.finish().is_err());
+    let mut receiver = snapshots.receive(GroupId(8)).unwrap();
+    sent.chunks(1 << 20).for_each(|chunk| receiver.write(&chunk.unwrap()).unwrap());
+    assert!(matches!(receiver.finish(), Err(StoreError::WrongGroup { .. })));
+    assert!(snapshots.newest(GroupId(8)).unwrap().is_none());
+    assert_eq!(fs::read_dir(root.path().join("snapshots")).unwrap().count(), 1, "only the one that was sent");
+}
+
+#[test]
+fn the_newest_snapshot_of_a_group_is_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let (state, snapshots) = filled(root.path());
+    let first = state.export(&snapshots).unwrap();
+    state.put(b"a", None);
+    state.set_applied("entry 10");
+    let second = state.export(&snapshots).unwrap();
+    assert!(!first.path().exists());
+    let pieces: Vec<u8> = first.chunks(9).flat_map(|chunk| chunk.unwrap()).collect();
+    assert_eq!(pieces.len() as u64, first.bytes(), "who reads the old one may go on");
+    fs::write(root.path().join("snapshots/unfinished.tmp"), "").unwrap();
+    drop((state, snapshots));
+
+    let snapshots = Snapshots::open(&DataDir::open(root.path()).unwrap()).unwrap();
+    let newest = snapshots.newest(GROUP).unwrap().unwrap();
+    assert_eq!((newest.digest(), newest.applied().unwrap().as_ref()), (second.digest(), &b"entry 10"[..]));
+    assert_eq!(fs::read_dir(root.path().join("snapshots")).unwrap().count(), 1);
+}
+
+#[test]
+fn an_installation_that_fails_changes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let (state, snapshots) = filled(root.path());
+    let exported = state.export(&snapshots).unwrap();
+    state.put(b"z", text("after"));
+    state.set_applied("entry 10");
+    let whole = fs::read(exported.path()).unwrap();
+    let end = whole.len() as u64 - 20;
+    let file = fs::File::options().write(true).open(exported.path()).unwrap();
+    file.write_all_at(b"noise", end).unwrap();
+    assert!(matches!(state.install(&exported), Err(StoreError::Damaged { .. })));
+    assert_eq!((rows(&state).len(), state.applied().unwrap().as_ref()), (3, &b"entry 10"[..]));
+    file.write_all_at(&whole, 0).unwrap();
+    state.install(&exported).unwrap();
+    assert_eq!((rows(&state).len(), state.applied().unwrap().as_ref()), (2, &b"entry 9"[..]));
+}
+
+#[test]
+fn an_installation_counts_from_the_moment_it_is_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let (state, _) = filled(root.path());
+    state.begin_flush().unwrap().run().unwrap();
+    drop(state);
+    let keyspace = |generation: &str, rows: &[(&[u8], &[u8])]| {
+        let database = fjall::Database::builder(root.path().join("state")).open().unwrap();
+        let name = format!("state-0000000000000007-{generation:0>16}");
+        let keyspace = database.keyspace(&name, Default::default).unwrap();
+        rows.iter().for_each(|(key, row)| keyspace.insert(*key, *row).unwrap());
+        database.keyspace_count()
+    };
+    assert_eq!(keyspace("2", &[(b"\x01new", b"\x01\0new")]), 2);
+    let state = open_state(root.path());
+    assert_eq!((rows(&state).len(), state.get(b"new").unwrap()), (2, None), "it has no marker");
+    drop(state);
+    assert_eq!(keyspace("2", &[(b"\0", b"\x01\x01entry 12"), (b"\x01new", b"\x01\0new")]), 2);
+    let state = open_state(root.path());
+    assert_eq!(rows(&state), [("new".into(), "new".into())]);
+    assert_eq!(state.applied().unwrap(), "entry 12");
+    drop(state);
+    assert_eq!(keyspace("2", &[]), 1, "the older state is removed");
+}
+
+#[test]
+fn a_snapshot_file_is_as_it_was() {
+    let root = tempfile::tempdir().unwrap();
+    let (state, snapshots) = filled(root.path());
+    let bytes = fs::read(state.export(&snapshots).unwrap().path()).unwrap();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(
+        hex,
+        include_str!("../golden/snapshot.v1.hex").trim(),
+        "the form of snapshot files has changed"
+    );
+}

@@ -1,0 +1,261 @@
+use crate::support::{GROUP, Text, open_state, range, rows, text};
+use std::{
+    ops::{Bound, ControlFlow},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+};
+use switchward_store::{DataDir, Record, State, StateOptions, StateStore, StoreError};
+
+fn flush(state: &State<Text>, applied: &str) {
+    state.set_applied(applied.to_owned());
+    state.begin_flush().unwrap().run().unwrap();
+}
+
+#[test]
+fn a_flush_takes_whole_entries_and_their_applied_blob() {
+    let root = tempfile::tempdir().unwrap();
+    let state = open_state(root.path());
+    assert_eq!(state.applied(), None);
+    assert!(state.begin_flush().is_none(), "there is nothing to flush");
+    state.put(b"a", text("1"));
+    state.set_applied("first");
+    state.put(b"a", text("2"));
+    state.put(b"b", text("2"));
+    assert_eq!(rows(&state), [("a".into(), "2".into()), ("b".into(), "2".into())]);
+    let frozen = state.begin_flush().unwrap();
+    assert_eq!((frozen.rows(), state.dirty_rows()), (1, 2));
+    assert!(state.begin_flush().is_none(), "one flush at a time");
+    frozen.run().unwrap();
+    assert_eq!(state.persist().unwrap().unwrap(), "first");
+    state.set_applied("second, and lost");
+    drop(state);
+
+    let state = open_state(root.path());
+    assert_eq!(rows(&state), [("a".into(), "1".into())], "of the second entry, nothing");
+    assert_eq!(state.applied().unwrap(), "first");
+}
+
+#[test]
+fn an_entry_without_rows_still_moves_the_applied_blob() {
+    let root = tempfile::tempdir().unwrap();
+    let state = open_state(root.path());
+    flush(&state, "no rows");
+    drop(state);
+    assert_eq!(open_state(root.path()).applied().unwrap(), "no rows");
+}
+
+#[test]
+fn a_flush_that_never_ran_gives_its_rows_back() {
+    let root = tempfile::tempdir().unwrap();
+    let state = open_state(root.path());
+    state.put(b"a", text("old"));
+    state.put(b"b", text("old"));
+    state.set_applied("one");
+    let frozen = state.begin_flush().unwrap();
+    state.put(b"a", text("new"));
+    state.set_applied("two");
+    let bytes = state.dirty_bytes();
+    drop(frozen);
+    assert_eq!((state.dirty_rows(), state.dirty_bytes()), (2, 2 * bytes));
+    state.begin_flush().unwrap().run().unwrap();
+    drop(state);
+    let state = open_state(root.path());
+    assert_eq!(rows(&state), [("a".into(), "new".into()), ("b".into(), "old".into())]);
+    assert_eq!(state.applied().unwrap(), "two");
+}
+
+#[test]
+fn scans_merge_memory_and_disk() {
+    let root = tempfile::tempdir().unwrap();
+    let state = open_state(root.path());
+    for key in 0..3000 {
+        state.put(format!("{key:04}").as_bytes(), text("disk"));
+    }
+    flush(&state, "disk");
+    for key in (0..3000).step_by(2) {
+        state.put(format!("{key:04}").as_bytes(), None);
+    }
+    state.set_applied("frozen");
+    let frozen = state.begin_flush().unwrap();
+    for key in (0..3000).step_by(3) {
+        state.put(format!("{key:04}").as_bytes(), text("dirty"));
+    }
+    state.set_applied("dirty");
+    state.put(b"0001", text("entry"));
+    state.put(b"0003", None);
+    let expected = |key: &u32| match key {
+        1 => Some("entry"),
+        3 => None,
+        key if key.is_multiple_of(3) => Some("dirty"),
+        key if key.is_multiple_of(2) => None,
+        _ => Some("disk"),
+    };
+    let all: Vec<(String, String)> =
+        (0..3000).filter_map(|key| Some((format!("{key:04}"), expected(&key)?.to_owned()))).collect();
+    let digest = state.digest().unwrap();
+    let check = || {
+        assert_eq!(rows(&state), all);
+        let some = range(&state, Bound::Excluded(b"0001"), Bound::Included(b"0009"), 3);
+        let keys: Vec<&str> = some.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["0005", "0006", "0007"]);
+        assert!(range(&state, Bound::Included(b"0005"), Bound::Excluded(b"0005"), 9).is_empty());
+        assert!(range(&state, Bound::Included(b"2"), Bound::Included(b"1"), 9).is_empty());
+        assert!(range(&state, Bound::Unbounded, Bound::Unbounded, 0).is_empty());
+        assert_eq!(state.digest().unwrap(), digest);
+    };
+    check();
+    frozen.run().unwrap();
+    check();
+    flush(&state, "all");
+    check();
+    let mut visited = 0;
+    let visit = |_: &[u8], _: &Arc<Text>| {
+        visited += 1;
+        if visited == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    state.scan(Bound::Unbounded, Bound::Unbounded, 9, visit).unwrap();
+    assert_eq!(visited, 5);
+}
+
+#[test]
+fn the_clean_cache_is_bounded_and_parked_rows_stay_out() {
+    let root = tempfile::tempdir().unwrap();
+    let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();
+    let options = StateOptions { clean_bytes_max: 100_000 };
+    let state: State<Text> = store.group(GROUP, &options).unwrap();
+    let fill = |parked, applied: &str| {
+        for key in 0..1000 {
+            state.put(format!("{key:04}").as_bytes(), Some(Arc::new(Text { text: "x".repeat(500), parked })));
+        }
+        assert_eq!(state.dirty_rows(), 1000);
+        flush(&state, applied);
+        assert_eq!((state.dirty_rows(), state.dirty_bytes()), (0, 0));
+    };
+    fill(false, "hot");
+    let after_flush = state.clean_bytes();
+    assert!((90_000..=100_000).contains(&after_flush), "{after_flush}");
+    for key in 0..1000 {
+        assert!(state.get(format!("{key:04}").as_bytes()).unwrap().is_some());
+        assert!(state.clean_bytes() <= 100_000);
+    }
+    fill(true, "parked");
+    assert_eq!(state.clean_bytes(), 0);
+    assert!(state.get(b"0500").unwrap().unwrap().parked);
+    assert_eq!(state.clean_bytes(), 0, "reading a parked row does not keep it");
+}
+
+#[test]
+fn a_group_has_one_state_at_a_time() {
+    let root = tempfile::tempdir().unwrap();
+    let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();
+    let state: State<Text> = store.group(GROUP, &StateOptions::default()).unwrap();
+    let again = store.group::<Text>(GROUP, &StateOptions::default());
+    assert!(matches!(again, Err(StoreError::AlreadyOpen(GROUP))));
+    drop(state);
+    store.group::<Text>(GROUP, &StateOptions::default()).unwrap();
+}
+
+/// Meets its test inside the first decoding: where a reader has read the disk and not yet filled the cache.
+struct Slow(Text);
+
+static MEETING: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>> = Mutex::new(None);
+
+impl Record for Slow {
+    fn encode(&self) -> Vec<u8> {
+        self.0.encode()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, String> {
+        if let Some((reached, go_on)) = MEETING.lock().unwrap().take() {
+            reached.send(()).unwrap();
+            go_on.recv().unwrap();
+        }
+        Text::decode(bytes).map(Slow)
+    }
+
+    fn weight(&self) -> usize {
+        self.0.weight()
+    }
+
+    fn cache(&self) -> bool {
+        self.0.cache()
+    }
+}
+
+#[test]
+fn a_slow_reader_does_not_bring_an_old_row_back() {
+    let root = tempfile::tempdir().unwrap();
+    let put = |state: &State<Slow>, text: &str| {
+        state.put(b"key", Some(Arc::new(Slow(Text { text: text.to_owned(), parked: false }))));
+        state.set_applied(text.to_owned());
+        state.begin_flush().unwrap().run().unwrap();
+    };
+    let open = || -> State<Slow> {
+        let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();
+        store.group(GROUP, &StateOptions::default()).unwrap()
+    };
+    put(&open(), "old");
+    let state = open();
+    let (reached, in_decode) = mpsc::channel();
+    let (release, go_on) = mpsc::channel();
+    *MEETING.lock().unwrap() = Some((reached, go_on));
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| state.get(b"key").unwrap().unwrap().0.text.clone());
+        in_decode.recv().unwrap();
+        put(&state, "new");
+        release.send(()).unwrap();
+        assert_eq!(reader.join().unwrap(), "old", "it had read before the write");
+    });
+    assert_eq!(state.get(b"key").unwrap().unwrap().0.text, "new");
+}
+
+/// A writer counts up, a flusher flushes without pause, and no reader may ever see a count go down. The cache
+/// is too small for all rows, so that readers go to disk as well.
+#[test]
+fn reads_never_go_back_in_time() {
+    const KEYS: usize = 8;
+    let root = tempfile::tempdir().unwrap();
+    let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();
+    let state: State<Text> = store.group(GROUP, &StateOptions { clean_bytes_max: 600 }).unwrap();
+    let stop = AtomicBool::new(false);
+    let count = |row: Option<Arc<Text>>| row.map_or(0, |row| row.text.parse::<u64>().unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                if let Some(flush) = state.begin_flush() {
+                    flush.run().unwrap();
+                }
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut last = [0; KEYS];
+                while !stop.load(Relaxed) {
+                    for (key, last) in last.iter_mut().enumerate() {
+                        let now = count(state.get(&[u8::try_from(key).unwrap()]).unwrap());
+                        assert!(now >= *last, "{now} after {last}");
+                        *last = now;
+                    }
+                    let visit = |key: &[u8], row: &Arc<Text>| {
+                        let (now, last) = (count(Some(row.clone())), &mut last[usize::from(key[0])]);
+                        assert!(now >= *last, "{now} after {last} in a scan");
+                        *last = now;
+                        ControlFlow::Continue(())
+                    };
+                    state.scan(Bound::Unbounded, Bound::Unbounded, usize::MAX, visit).unwrap();
+                }
+            });
+        }
+        for entry in 1..=4000_u64 {
+            let key = [u8::try_from(entry % KEYS as u64).unwrap()];
+            state.put(&key, text(&(count(state.get(&key).unwrap()) + 1).to_string()));
+            state.set_applied(entry.to_be_bytes().to_vec());
+        }
+        stop.store(true, Relaxed);
+    });
+    assert_eq!(rows(&state).iter().map(|(_, text)| text.parse::<u64>().unwrap()).sum::<u64>(), 4000);
+}

@@ -1,0 +1,104 @@
+use std::{
+    fs,
+    ops::Bound,
+    path::Path,
+    sync::{Arc, mpsc},
+};
+use switchward_store::{
+    DataDir, Done, FjallLog, GroupId, LogOptions, LogRecord, Record, State, StateOptions, StateStore,
+    StoreError,
+};
+
+pub(crate) const GROUP: GroupId = GroupId(7);
+
+/// A row of text; a parked one does not stay in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) parked: bool,
+}
+
+impl Record for Text {
+    fn encode(&self) -> Vec<u8> {
+        [&[u8::from(self.parked)], self.text.as_bytes()].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let (parked, text) = bytes.split_first().ok_or("it is empty")?;
+        let text = String::from_utf8(text.to_vec()).map_err(|error| error.to_string())?;
+        Ok(Text { text, parked: *parked == 1 })
+    }
+
+    fn weight(&self) -> usize {
+        self.text.len()
+    }
+
+    fn cache(&self) -> bool {
+        !self.parked
+    }
+}
+
+pub(crate) fn text(text: &str) -> Option<Arc<Text>> {
+    Some(Arc::new(Text { text: text.to_owned(), parked: false }))
+}
+
+pub(crate) fn open_state(path: &Path) -> State<Text> {
+    let dir = DataDir::open(path).unwrap();
+    StateStore::open(&dir).unwrap().group(GROUP, &StateOptions::default()).unwrap()
+}
+
+/// Keys and texts of all rows.
+pub(crate) fn rows(state: &State<Text>) -> Vec<(String, String)> {
+    range(state, Bound::Unbounded, Bound::Unbounded, usize::MAX)
+}
+
+pub(crate) fn range(
+    state: &State<Text>,
+    from: Bound<&[u8]>,
+    to: Bound<&[u8]>,
+    limit: usize,
+) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let visit = |key: &[u8], row: &Arc<Text>| {
+        found.push((String::from_utf8(key.to_vec()).unwrap(), row.text.clone()));
+        std::ops::ControlFlow::Continue(())
+    };
+    state.scan(from, to, limit, visit).unwrap();
+    found
+}
+
+pub(crate) fn open_log(path: &Path) -> FjallLog {
+    let on_fatal = Box::new(|error: &StoreError| panic!("{error}"));
+    FjallLog::open(&DataDir::open(path).unwrap(), LogOptions { on_fatal, sync_fault: None }).unwrap()
+}
+
+/// A callback and where its result arrives.
+pub(crate) fn receipt() -> (Done, mpsc::Receiver<Result<(), StoreError>>) {
+    let (sender, receiver) = mpsc::channel();
+    (Box::new(move |result| drop(sender.send(result))), receiver)
+}
+
+/// Makes a write and waits until it is durable.
+pub(crate) fn durably(write: impl FnOnce(Done)) -> Result<(), StoreError> {
+    let (done, durable) = receipt();
+    write(done);
+    durable.recv().unwrap()
+}
+
+pub(crate) fn record(index: u64, bytes: impl Into<Vec<u8>>) -> LogRecord {
+    LogRecord { index, bytes: bytes.into().into() }
+}
+
+/// Copies a folder, as it would be found if the process were killed now.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What can be typed. The doc comments here are what `--help` prints.
+
+mod client;
+pub(crate) mod files;
+mod values;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub(crate) use client::{
+    Activate, AdvanceClock, Answer, Authorize, Cancel, ClientCommand, ClockCommand, Connection, CreateKey,
+    Decide, Deploy, Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On,
+    Page, Raise, Report, RevokeKey, Start, Verdict, Watch, Who,
+};
+
+/// Processes that people and AI agents carry out together.
+///
+/// `switchward demo` shows it, `switchward dev` starts a server on this machine, and the other commands then talk to
+/// it. They end with 0 done, 1 an error, 2 called wrongly, 3 not found, 4 in conflict with what is, 5 findings,
+/// 6 denied, 7 still waiting for somebody, 69 no server.
+#[derive(Debug, Parser)]
+#[command(name = "switchward", version, max_term_width = 100)]
+pub(crate) struct Args {
+    /// How results are printed.
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people: tables and sentences, in colour on a terminal.
+    Text,
+    /// For programs: one JSON object a line, as the server answers over HTTP.
+    Json,
+    /// As json, and lists with one entry a line.
+    Jsonl,
+}
+
+impl Output {
+    /// Whether a program reads it.
+    pub(crate) fn json(self) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Json | Self::Jsonl => true,
+        }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say everything that is wrong with definitions; needs no server.
+    Check(CheckArgs),
+    /// Play scenarios against a virtual clock; needs no server.
+    Simulate(SimulateArgs),
+    /// Start a server for development on this machine.
+    Dev(DevArgs),
+    /// Start a server.
+    Server(ServerArgs),
+    /// Watch an agent being walked through a deploy gate.
+    Demo(DemoArgs),
+    /// What talks to a server.
+    #[command(flatten)]
+    Client(ClientCommand),
+}
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchward check deploy-gate.json
+  switchward check processes/ --strict
+  generate | switchward check - --format checkpoint -o json
+
+Ends with 5 where there are errors. With -o json, one object a line for each file:
+  {\"file\",\"format\",\"ok\",\"findings\":[{\"code\",\"severity\",\"line\",\"column\",\"message\",\"allowed\",\"nearest\",\"hint\"}]}")]
+pub(crate) struct CheckArgs {
+    /// Files, folders, or `-` for the standard input. In a folder, every *.json, *.yaml and *.yml that is a definition.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// End with 5 on warnings, too.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// The format, where it shall not be told from the file.
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    pub(crate) format: Option<String>,
+    /// Print findings alone, and nothing where there are none.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// The formats by their names, so that a wrong one is refused with the right ones.
+fn formats() -> clap::builder::PossibleValuesParser {
+    switchward_formats::Format::ALL.map(switchward_formats::Format::name).into()
+}
+
+/// Arguments of `simulate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchward simulate release.yaml
+  switchward simulate scenarios/*.yaml -o json
+
+Ends with 5 where an expectation does not hold, with 2 where a file is no scenario.")]
+pub(crate) struct SimulateArgs {
+    /// Scenario files; what they name is looked up beside them.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print what does not hold alone, and nothing where everything does.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Arguments of `dev`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchward dev
+  switchward dev --data-dir ./data
+  switchward dev --port 0 --clock manual -o json
+
+Prints the address, a key for the agent and one for the person, and writes both to a profile that the other commands
+read. With -o json, one line when it is ready.")]
+pub(crate) struct DevArgs {
+    /// Where to keep everything; without it, everything is gone when the server stops.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The port to listen on; 0 for any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 7400)]
+    pub(crate) port: u16,
+    /// The clock; a manual one stands still until `switchward clock advance` moves it.
+    #[arg(long, value_enum, default_value_t = ClockKind::System)]
+    pub(crate) clock: ClockKind,
+    /// Shards of a new data folder; without it, chosen by the number of cores.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) shards: Option<u32>,
+}
+
+/// Where a development server's time comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClockKind {
+    /// The machine's own.
+    System,
+    /// Moved by hand.
+    Manual,
+}
+
+/// Arguments of `server`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchward server --config /etc/switchward/switchward.toml
+  switchward server --data-dir /var/lib/switchward --listen 127.0.0.1:7400
+
+A flag beats SWITCHWARD_* in the environment, which beats the file. SIGTERM finishes what is open and stops.")]
+pub(crate) struct ServerArgs {
+    /// The configuration, TOML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen, like 0.0.0.0:7400.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Where to keep everything.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The certificate chain, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Allow listening on more than loopback without TLS, where something in front speaks it.
+    #[arg(long)]
+    pub(crate) insecure_listen: bool,
+    /// Shards of a new data folder.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) shards: Option<u32>,
+    /// What to log: a level like `info`, or a filter like `info,switchward_shard=debug`.
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Starts this program as a server of its own and plays an agent and a person against its public API. Needs no network,
+writes to a temporary folder only, and takes a few seconds.")]
+pub(crate) struct DemoArgs {
+    /// Keep the server's data here; a new or empty folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Write what was told as JSON, to be compared with what was recorded.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) steps_json: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,493 @@
+//! The commands that talk to a server.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::values::{duration, label};
+
+/// The commands that talk to a server.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Store definitions as their next versions, and let new sessions start with them.
+    #[command(after_help = "\
+Examples:
+  switchward deploy deploy-gate.json
+  switchward deploy *.json --no-activate
+
+The same bytes as a version that exists return that version.")]
+    Deploy(On<Deploy>),
+    /// Let new sessions start with a version; an older one too.
+    #[command(after_help = "Example:\n  switchward activate deploy-gate 3")]
+    Activate(On<Activate>),
+    /// Start a session.
+    #[command(after_help = "\
+Examples:
+  switchward start deploy-gate
+  switchward start deploy-gate --key release-42 --label team=web --input '{\"ticket\":\"T-1\"}'
+
+A session that was started with --key is found by that key in every other command.")]
+    Start(On<Start>),
+    /// Answer the question that a session is at.
+    #[command(after_help = "Example:\n  switchward answer release-42 yes --note 'checked twice'")]
+    Answer(On<Answer>),
+    /// Ask whether the agent may call a tool. Ends with 0 allowed, 6 denied, 7 a person is asked.
+    #[command(after_help = "\
+Examples:
+  switchward authorize release-42 bash
+  switchward authorize release-42 mcp:filesystem:write_file --args '{\"path\":\"a.txt\"}' && write-it
+
+An allowed call counts at once. After a person has approved it, repeat exactly the same call.")]
+    Authorize(On<Authorize>),
+    /// Report what a tool call, or the session itself, has cost.
+    #[command(after_help = "\
+Examples:
+  switchward report release-42 bash --cost-usd 0.02
+  switchward report release-42 --call-id call-7 --tokens 1200 --failed
+  switchward report release-42 --cost-usd 0.10        # of no call in particular")]
+    Report(On<Report>),
+    /// Decide what a person was asked.
+    #[command(after_help = "\
+Examples:
+  switchward list gates
+  switchward decide gat_... approve
+  switchward decide gat_... refuse --comment 'not on a Friday'")]
+    Decide(On<Decide>),
+    /// Raise what a session may cost.
+    #[command(after_help = "Example:\n  switchward raise release-42 --cost-usd 12.50")]
+    Raise(On<Raise>),
+    /// Let a session stand still until it is resumed.
+    Pause(On<Move>),
+    /// Let a paused session go on.
+    Resume(On<Move>),
+    /// End a session as cancelled; this cannot be undone.
+    Cancel(On<Cancel>),
+    /// Show one session, gate, definition or version.
+    #[command(after_help = "\
+Examples:
+  switchward get release-42
+  switchward get gat_...
+  switchward get deploy-gate
+  switchward get deploy-gate/versions/3 --source > deploy-gate.json")]
+    Get(On<Get>),
+    /// List sessions, gates, definitions and what belongs to them.
+    List(On<List>),
+    /// Follow a session: everything that happened, and what happens next, until it ends.
+    #[command(
+        after_help = "Examples:\n  switchward watch release-42\n  switchward watch release-42 --from 12 -o jsonl"
+    )]
+    Watch(On<Watch>),
+    /// Say what would be decided about a tool call, and why; counts nothing.
+    #[command(after_help = "Example:\n  switchward explain release-42 mcp:filesystem:write_file")]
+    Explain(On<Explain>),
+    /// Read or move the clock of `switchward dev --clock manual`.
+    #[command(after_help = "Examples:\n  switchward clock\n  switchward clock advance 1h30m")]
+    Clock(On<Clock>),
+    /// Make and revoke API keys; `switchward list keys` shows them.
+    Keys(On<Keys>),
+}
+
+/// A command together with the server that it talks to.
+#[derive(Debug, Args)]
+pub(crate) struct On<T: Args> {
+    /// The command's own arguments.
+    #[command(flatten)]
+    pub(crate) what: T,
+    /// The server.
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// The server that a command talks to, and as whom.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct Connection {
+    /// Where the server is; without it, where the profile of `switchward dev` says.
+    #[arg(long, global = true, value_name = "URL", env = "SWITCHWARD_ADDRESS")]
+    pub(crate) address: Option<String>,
+    /// The API key; without it, one of the profile's. Better said in the environment, where no list of processes shows
+    /// it.
+    #[arg(long, global = true, value_name = "KEY", env = "SWITCHWARD_API_KEY", hide_env_values = true)]
+    pub(crate) api_key: Option<String>,
+    /// Use the profile's key of this one, whatever else was said; without it, the agent's for what an agent does.
+    #[arg(long = "as", global = true, value_name = "WHO", value_enum)]
+    pub(crate) who: Option<Who>,
+    /// The certificate authority of the server, PEM; without it, those that this machine trusts.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// How long one call may take.
+    #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+    /// Makes repeating this command safe: the same id has the same result. Without it, one is drawn.
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) request_id: Option<String>,
+    /// Print results alone, no advice.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Never ask anything.
+    #[arg(long, global = true)]
+    pub(crate) no_input: bool,
+}
+
+/// One of the two keys of a development profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Who {
+    /// Starts and answers sessions and asks for tool calls.
+    Agent,
+    /// Does everything else.
+    Person,
+}
+
+/// Arguments of `deploy`.
+#[derive(Debug, Args)]
+pub(crate) struct Deploy {
+    /// One definition each.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Store the version, and let new sessions go on with the one before.
+    #[arg(long)]
+    pub(crate) no_activate: bool,
+}
+
+/// Arguments of `activate`.
+#[derive(Debug, Args)]
+pub(crate) struct Activate {
+    /// The definition's name.
+    pub(crate) definition: String,
+    /// The number of the version, or `latest`.
+    pub(crate) version: String,
+}
+
+/// Arguments of `start`.
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// The definition's name.
+    pub(crate) definition: String,
+    /// A key of your own to find the session by: 4 to 63 of a-z, 0-9 and -.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// The role that the agent plays, as the policy sees it; without it, `agent`.
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Option<String>,
+    /// The version; without it, the active one.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) version: Option<u32>,
+    /// Data to start with: a JSON object, or @FILE.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) input: Option<String>,
+    /// A label to find the session by; may be said again.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+}
+
+/// Arguments of `answer`.
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// One of the answers that the question takes.
+    pub(crate) answer: String,
+    /// The state that is answered; refused where the session is at another one.
+    #[arg(long, value_name = "STATE")]
+    pub(crate) state: Option<String>,
+    /// Kept in the history beside the answer.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+}
+
+/// A tool call.
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// What is called: `bash`, `mcp:filesystem:write_file`.
+    pub(crate) capability: String,
+    /// The call's arguments: a JSON object, or @FILE.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// What the call will cost.
+    #[arg(long, value_name = "USD")]
+    pub(crate) est_cost_usd: Option<String>,
+}
+
+/// Arguments of `authorize`.
+#[derive(Debug, Args)]
+pub(crate) struct Authorize {
+    /// The call.
+    #[command(flatten)]
+    pub(crate) call: Call,
+    /// Your own id of the call, unique in the session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) call_id: Option<String>,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// What was called: its oldest call that was not reported. Without it and --call-id, the session itself.
+    pub(crate) capability: Option<String>,
+    /// The call, as it was authorized.
+    #[arg(long, value_name = "ID")]
+    pub(crate) call_id: Option<String>,
+    /// What it cost.
+    #[arg(long, value_name = "USD")]
+    pub(crate) cost_usd: Option<String>,
+    /// Tokens that it used.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) tokens: u64,
+    /// The tool failed; it counts all the same.
+    #[arg(long)]
+    pub(crate) failed: bool,
+}
+
+/// Arguments of `decide`.
+#[derive(Debug, Args)]
+pub(crate) struct Decide {
+    /// The gate, as `switchward list gates` names it.
+    pub(crate) gate: String,
+    /// The decision; `resume` is `approve`, `reject` is `refuse`.
+    #[arg(value_enum)]
+    pub(crate) decision: Verdict,
+    /// Kept beside the decision.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) comment: Option<String>,
+    /// Digest of the arguments that you were shown; refused where the gate is about others.
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) args_digest: Option<String>,
+}
+
+/// What a person can decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verdict {
+    /// It may go on.
+    #[value(alias = "resume")]
+    Approve,
+    /// It may not.
+    #[value(alias = "reject")]
+    Refuse,
+}
+
+/// Arguments of `raise`.
+#[derive(Debug, Args)]
+pub(crate) struct Raise {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// The new cap.
+    #[command(flatten)]
+    pub(crate) cap: Cap,
+}
+
+/// A cap: one of the two.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Cap {
+    /// The new cap in USD.
+    #[arg(long, value_name = "USD")]
+    pub(crate) cost_usd: Option<String>,
+    /// The new cap in tokens.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) tokens: Option<u64>,
+}
+
+/// Arguments of `pause` and `resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Move {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// Why; kept in the history.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+}
+
+/// Arguments of `cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// The session and why.
+    #[command(flatten)]
+    pub(crate) what: Move,
+    /// Do not ask whether you mean it.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// Arguments of `get`.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// A session's id or key, a gate, a definition, or DEFINITION/versions/NUMBER.
+    pub(crate) name: String,
+    /// Print the source of a version, byte for byte.
+    #[arg(long)]
+    pub(crate) source: bool,
+}
+
+/// Arguments of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Of what.
+    #[command(subcommand)]
+    pub(crate) what: ListCommand,
+}
+
+/// What can be listed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ListCommand {
+    /// Sessions, newest first.
+    #[command(after_help = "\
+Examples:
+  switchward list sessions
+  switchward list sessions --filter 'status=\"waiting\" AND labels.team=\"web\"'")]
+    Sessions(ListFilter),
+    /// What people are asked, oldest first.
+    #[command(after_help = "Example:\n  switchward list gates --filter 'kind=\"tool_ask\"'")]
+    Gates(ListFilter),
+    /// Definitions by name.
+    Definitions(Page),
+    /// The versions of a definition, newest first.
+    Versions(ListOf),
+    /// Everything that happened in a session, oldest first.
+    Events(ListOf),
+    /// What was decided about a session's tool calls.
+    #[command(after_help = "Example:\n  switchward list decisions release-42 --filter 'decision=\"deny\"'")]
+    Decisions(ListOf),
+    /// API keys, newest first.
+    Keys(Page),
+}
+
+/// A list that can be narrowed.
+#[derive(Debug, Args)]
+pub(crate) struct ListFilter {
+    /// Which: word="value", joined by AND.
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// How many.
+    #[command(flatten)]
+    pub(crate) page: Page,
+}
+
+/// A list of what belongs to something.
+#[derive(Debug, Args)]
+pub(crate) struct ListOf {
+    /// The definition's name, or the session's id or key.
+    #[arg(value_name = "NAME")]
+    pub(crate) of: String,
+    /// Which decisions: word="value", joined by AND.
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// How many.
+    #[command(flatten)]
+    pub(crate) page: Page,
+}
+
+/// How much of a list.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Page {
+    /// Most entries, 0 for all of them; without it 100, and all of what a session holds.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) limit: Option<usize>,
+    /// Go on where a list ended.
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) page_token: Option<String>,
+}
+
+/// Arguments of `watch`.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// The first event to show.
+    #[arg(long, value_name = "SEQUENCE", default_value_t = 1)]
+    pub(crate) from: u64,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The call.
+    #[command(flatten)]
+    pub(crate) call: Call,
+}
+
+/// Arguments of `clock`.
+#[derive(Debug, Args)]
+pub(crate) struct Clock {
+    /// What to do with it; without it, it is read.
+    #[command(subcommand)]
+    pub(crate) what: Option<ClockCommand>,
+}
+
+/// What can be done with a manual clock.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClockCommand {
+    /// Move it forward; every timer that is due on the way fires.
+    Advance(AdvanceClock),
+}
+
+/// Arguments of `clock advance`.
+#[derive(Debug, Args)]
+pub(crate) struct AdvanceClock {
+    /// How far: 90s, 5m, 1h30m, 3d.
+    #[arg(value_parser = duration)]
+    pub(crate) by: Duration,
+}
+
+/// Arguments of `keys`.
+#[derive(Debug, Args)]
+pub(crate) struct Keys {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) what: KeysCommand,
+}
+
+/// What can be done with keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key; its secret is shown once.
+    #[command(after_help = "Example:\n  switchward keys create approver --subject dana --expires-in 90d")]
+    Create(CreateKey),
+    /// Revoke a key at once; this cannot be undone.
+    Revoke(RevokeKey),
+}
+
+/// Arguments of `keys create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateKey {
+    /// What its holder may do.
+    #[arg(value_enum)]
+    pub(crate) role: KeyRole,
+    /// The person or program that will hold it; without it, the key's own id.
+    #[arg(long, value_name = "WHO")]
+    pub(crate) subject: Option<String>,
+    /// A name for people.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) display_name: Option<String>,
+    /// When it expires: 12h, 90d; without it, never.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) expires_in: Option<Duration>,
+}
+
+/// What a key's holder may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyRole {
+    /// Starts and answers sessions and asks for tool calls.
+    Agent,
+    /// Deploys and activates definitions.
+    Author,
+    /// Decides gates.
+    Approver,
+    /// Runs sessions, and decides gates.
+    Operator,
+    /// Everything, keys too.
+    Admin,
+}
+
+/// Arguments of `keys revoke`.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeKey {
+    /// The key's id.
+    pub(crate) key: String,
+    /// Do not ask whether you mean it.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}

@@ -1,0 +1,81 @@
+use super::*;
+use clap::CommandFactory;
+use std::time::Duration;
+
+fn parsed(words: &[&str]) -> Args {
+    Args::try_parse_from(std::iter::once(&"switchward").chain(words))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refused(words: &[&str]) -> clap::error::ErrorKind {
+    Args::try_parse_from(std::iter::once(&"switchward").chain(words)).unwrap_err().kind()
+}
+
+#[test]
+fn the_commands_are_sound() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn the_output_may_be_said_anywhere() {
+    for words in [
+        ["-o", "json", "list", "sessions"],
+        ["list", "-o", "json", "sessions"],
+        ["list", "sessions", "-o", "json"],
+    ] {
+        assert_eq!(parsed(&words).output, Output::Json, "{words:?}");
+    }
+}
+
+#[test]
+fn the_server_may_be_said_before_and_after_what_is_listed() {
+    for words in [["list", "--address", "http://x", "gates"], ["list", "gates", "--address", "http://x"]] {
+        let Command::Client(ClientCommand::List(on)) = parsed(&words).command else { panic!("{words:?}") };
+        assert_eq!(on.connection.address.as_deref(), Some("http://x"));
+    }
+}
+
+#[test]
+fn both_words_for_a_decision_are_taken() {
+    for (word, verdict) in [
+        ("approve", Verdict::Approve),
+        ("resume", Verdict::Approve),
+        ("refuse", Verdict::Refuse),
+        ("reject", Verdict::Refuse),
+    ] {
+        let Command::Client(ClientCommand::Decide(on)) = parsed(&["decide", "gat_1", word]).command else {
+            panic!()
+        };
+        assert_eq!(on.what.decision, verdict);
+    }
+}
+
+#[test]
+fn a_cap_is_money_or_tokens() {
+    use clap::error::ErrorKind;
+    assert_eq!(refused(&["raise", "s"]), ErrorKind::MissingRequiredArgument);
+    assert_eq!(refused(&["raise", "s", "--cost-usd", "1", "--tokens", "2"]), ErrorKind::ArgumentConflict);
+    parsed(&["raise", "s", "--cost-usd", "1"]);
+}
+
+#[test]
+fn durations() {
+    for (text, seconds) in [("90s", 90), ("5m", 300), ("1h30m", 5_400), ("3d", 259_200)] {
+        assert_eq!(values::duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+    }
+    for text in [
+        "",
+        "h",
+        "90",
+        "0s",
+        "1h30",
+        "1x",
+        "-1h",
+        "1.5h",
+        "99999999999999999999s",
+        "999999999999999999d",
+        "1é",
+    ] {
+        assert!(values::duration(text).is_err(), "{text}");
+    }
+}

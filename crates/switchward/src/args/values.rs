@@ -1,0 +1,28 @@
+//! Values that are more than a word.
+
+use std::time::Duration;
+
+/// A label like `team=web`.
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Seconds of each unit.
+const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+
+/// A duration like `90s` or `1h30m`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let shape = || "write a number and s, m, h or d, like 90s or 1h30m".to_owned();
+    let (mut seconds, mut rest) = (0_u64, text);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(shape)?;
+        let (number, tail) = rest.split_at(digits);
+        let unit = tail.chars().next().ok_or_else(shape)?;
+        let (_, of_unit) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(shape)?;
+        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*of_unit));
+        seconds = part.and_then(|part| part.checked_add(seconds)).ok_or_else(shape)?;
+        rest = &tail[unit.len_utf8()..];
+    }
+    if seconds == 0 { Err(shape()) } else { Ok(Duration::from_secs(seconds)) }
+}

@@ -1,0 +1,233 @@
+//! A client of the public API: one connection, one credential, and the retries that `proto/service_config.json` ships.
+
+mod retry;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
+use switchward_api::v1::clock_service_client::ClockServiceClient;
+use switchward_api::v1::definition_service_client::DefinitionServiceClient;
+use switchward_api::v1::gate_service_client::GateServiceClient;
+use switchward_api::v1::policy_service_client::PolicyServiceClient;
+use switchward_api::v1::session_service_client::SessionServiceClient;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::{Code, Request, Response, Status};
+
+use crate::args::{Connection, Who, files};
+use crate::exit::Exit;
+use crate::profile::Profile;
+use crate::tls;
+use retry::Retries;
+
+/// How long a connection may take to come about.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How often a quiet connection is asked for a sign of life, so that a watch notices a server that is gone.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+type Wire = InterceptedService<Channel, Credential>;
+
+/// Adds the credential to every call.
+#[derive(Debug, Clone)]
+pub(crate) struct Credential(MetadataValue<Ascii>);
+
+impl Interceptor for Credential {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        request.metadata_mut().insert("authorization", self.0.clone());
+        Ok(request)
+    }
+}
+
+/// The services of a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Services {
+    pub(crate) definitions: DefinitionServiceClient<Wire>,
+    pub(crate) sessions: SessionServiceClient<Wire>,
+    pub(crate) policy: PolicyServiceClient<Wire>,
+    pub(crate) gates: GateServiceClient<Wire>,
+    pub(crate) clock: ClockServiceClient<Wire>,
+    pub(crate) keys: ApiKeyServiceClient<Wire>,
+}
+
+/// A connected client.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    services: Services,
+    timeout: Duration,
+    retries: Retries,
+}
+
+/// Where a server is, and with which key it is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// `http://127.0.0.1:7400`.
+    pub(crate) address: String,
+    /// The API key.
+    pub(crate) key: String,
+}
+
+impl Target {
+    /// What the command line, the environment and the profile say together. `usually` is whose key of the profile is
+    /// used where nobody says.
+    ///
+    /// # Errors
+    /// No server is known, or no key for it.
+    pub(crate) fn of(connection: &Connection, usually: Who) -> Result<Self, Exit> {
+        Self::chosen(connection, usually, Profile::load()?)
+    }
+
+    fn chosen(connection: &Connection, usually: Who, profile: Option<Profile>) -> Result<Self, Exit> {
+        let said = connection.address.as_deref().map(|address| address.trim_end_matches('/'));
+        // The profile's keys are for the profile's server, and are told to no other.
+        let profile =
+            profile.filter(|profile| said.is_none_or(|said| said == profile.address.trim_end_matches('/')));
+        let Some(address) = said.or(profile.as_ref().map(|profile| profile.address.as_str())) else {
+            return Err(Exit::unreachable("no server is known")
+                .next("switchward dev           starts one on this machine")
+                .next("--address URL, or SWITCHWARD_ADDRESS, says where another one is"));
+        };
+        let of_profile = |who| {
+            profile.as_ref().map(|profile| match who {
+                Who::Agent => profile.agent_key.clone(),
+                Who::Person => profile.person_key.clone(),
+            })
+        };
+        let key = match (connection.who, &connection.api_key) {
+            (Some(who), _) => of_profile(who),
+            (None, Some(key)) => Some(key.trim().to_owned()),
+            (None, None) => of_profile(usually),
+        };
+        let Some(key) = key else {
+            let message = format!("there is no API key for {address}");
+            return Err(Exit::usage(message).next("set SWITCHWARD_API_KEY, or say --api-key KEY"));
+        };
+        Ok(Self { address: address.to_owned(), key })
+    }
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The address or the key is malformed, or nobody answers there.
+    pub(crate) async fn connect(target: &Target, ca: Option<&Path>, timeout: Duration) -> Result<Self, Exit> {
+        let credential = MetadataValue::try_from(format!("Bearer {}", target.key));
+        let credential =
+            credential.map_err(|_| Exit::usage("the API key holds characters that no key has"))?;
+        let endpoint = endpoint(&target.address, ca)?;
+        let channel = endpoint.connect().await.map_err(|error| silent(&target.address, &error))?;
+        let wire = InterceptedService::new(channel, Credential(credential));
+        let services = Services {
+            definitions: DefinitionServiceClient::new(wire.clone()),
+            sessions: SessionServiceClient::new(wire.clone()),
+            policy: PolicyServiceClient::new(wire.clone()),
+            gates: GateServiceClient::new(wire.clone()),
+            clock: ClockServiceClient::new(wire.clone()),
+            keys: ApiKeyServiceClient::new(wire),
+        };
+        Ok(Self { services, timeout, retries: Retries::shipped() })
+    }
+
+    /// The services, for calls that are not to be repeated, such as streams.
+    pub(crate) fn services(&self) -> Services {
+        self.services.clone()
+    }
+
+    /// How streams are begun anew.
+    pub(crate) fn retries(&self) -> &Retries {
+        &self.retries
+    }
+
+    /// Makes a unary call, and repeats it while the server cannot answer: every request that changes something carries
+    /// a request id here, so that a repetition is the same one.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, says in the end.
+    pub(crate) async fn call<Q, R, F>(
+        &self,
+        request: Q,
+        method: impl Fn(Services, Request<Q>) -> F,
+    ) -> Result<R, Status>
+    where
+        Q: Clone,
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        let mut attempt = 1;
+        loop {
+            let mut request = Request::new(request.clone());
+            request.set_timeout(self.timeout);
+            match method(self.services.clone(), request).await {
+                Err(status) if status.code() == Code::Unavailable && attempt < self.retries.attempts_max => {
+                    tokio::time::sleep(self.retries.pause(attempt, &status)).await;
+                    attempt += 1;
+                }
+                done => return done.map(Response::into_inner),
+            }
+        }
+    }
+}
+
+fn endpoint(address: &str, ca: Option<&Path>) -> Result<Endpoint, Exit> {
+    let shape = || {
+        Exit::usage(format!(
+            "{address:?} is no address of a server; write http://HOST:PORT or https://HOST:PORT"
+        ))
+    };
+    let secure = address.starts_with("https://");
+    if !secure && !address.starts_with("http://") {
+        return Err(shape());
+    }
+    let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|_| shape())?;
+    let endpoint = endpoint
+        .connect_timeout(CONNECT_MAX)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .user_agent(concat!("switchward/", env!("CARGO_PKG_VERSION")))
+        .map_err(anyhow::Error::from)?;
+    if !secure {
+        return Ok(endpoint);
+    }
+    tls::install_provider();
+    let config = match ca {
+        Some(file) => ClientTlsConfig::new().ca_certificate(authority(file)?),
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
+    Ok(endpoint.tls_config(config).map_err(anyhow::Error::from)?)
+}
+
+/// The certificates of a file.
+fn authority(file: &Path) -> Result<Certificate, Exit> {
+    let pem = files::read(file)?;
+    let mut certificates = CertificateDer::pem_slice_iter(&pem);
+    if certificates.next().is_none_or(|first| first.is_err()) {
+        return Err(Exit::usage(format!("{} holds no certificate in PEM", file.display())));
+    }
+    Ok(Certificate::from_pem(pem))
+}
+
+/// Nobody answers at an address; the innermost cause says why.
+fn silent(address: &str, error: &tonic::transport::Error) -> Exit {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let exit = Exit::unreachable(format!("no server answers at {address}: {cause}"));
+    if address.starts_with("https://") {
+        return exit
+            .next("--ca FILE names the authority of its certificate, where this machine trusts it not");
+    }
+    exit.next("switchward dev           starts one on this machine")
+        .next("--address URL, or SWITCHWARD_ADDRESS, says where another one is")
+}
+
+/// A request id that nobody has used.
+pub(crate) fn drawn_request_id() -> String {
+    format!("cli-{:032x}", rand::random::<u128>())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! The commands that talk to a server: what was typed becomes a call, its reply a table, a card or JSON.
+
+mod admin;
+mod definitions;
+mod drive;
+mod explain;
+mod get;
+mod list;
+mod person;
+mod show;
+mod talk;
+mod watch;
+
+use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, Who};
+use crate::exit::Exit;
+use talk::Talk;
+
+/// Does what was typed.
+pub(crate) fn run(command: ClientCommand, output: Output) -> Result<(), Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(act(command, output)).map_err(|exit| exit.told_as(output))
+}
+
+async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
+    match command {
+        ClientCommand::Deploy(on) => definitions::deploy(&person(&on, output).await?, on.what).await,
+        ClientCommand::Activate(on) => definitions::activate(&person(&on, output).await?, on.what).await,
+        ClientCommand::Start(on) => drive::start(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Answer(on) => drive::answer(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Authorize(on) => drive::authorize(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Report(on) => drive::report(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Decide(on) => person::decide(&person(&on, output).await?, on.what).await,
+        ClientCommand::Raise(on) => person::raise(&person(&on, output).await?, on.what).await,
+        ClientCommand::Pause(on) => person::pause(&person(&on, output).await?, on.what).await,
+        ClientCommand::Resume(on) => person::resume(&person(&on, output).await?, on.what).await,
+        ClientCommand::Cancel(on) => person::cancel(&person(&on, output).await?, on.what).await,
+        ClientCommand::Get(on) => get::run(&person(&on, output).await?, on.what).await,
+        ClientCommand::List(on) => list::run(&person(&on, output).await?, on.what).await,
+        ClientCommand::Watch(on) => watch::run(&person(&on, output).await?, on.what).await,
+        ClientCommand::Explain(on) => explain::run(&person(&on, output).await?, on.what).await,
+        ClientCommand::Clock(on) => {
+            let talk = person(&on, output).await?;
+            match on.what.what {
+                None => admin::clock(&talk).await,
+                Some(ClockCommand::Advance(by)) => admin::advance(&talk, by).await,
+            }
+        }
+        ClientCommand::Keys(on) => {
+            let talk = person(&on, output).await?;
+            match on.what.what {
+                KeysCommand::Create(create) => admin::create_key(&talk, create).await,
+                KeysCommand::Revoke(revoke) => admin::revoke_key(&talk, revoke).await,
+            }
+        }
+    }
+}
+
+/// A talk about what an agent usually does.
+async fn agent<T: clap::Args>(on: &On<T>, output: Output) -> Result<Talk, Exit> {
+    Talk::open(&on.connection, Who::Agent, output).await
+}
+
+/// A talk about what a person usually does.
+async fn person<T: clap::Args>(on: &On<T>, output: Output) -> Result<Talk, Exit> {
+    Talk::open(&on.connection, Who::Person, output).await
+}

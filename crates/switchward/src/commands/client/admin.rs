@@ -1,0 +1,93 @@
+//! A development server's clock, and API keys.
+
+use switchward_api::v1;
+use tonic::Status;
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{AdvanceClock, CreateKey, KeyRole, RevokeKey};
+use crate::exit::Exit;
+use crate::output::{CARE, STRONG, card, clean};
+
+pub(super) async fn clock(talk: &Talk) -> Result<(), Exit> {
+    let request = v1::GetClockRequest {};
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.clock.get_clock(request).await }).await?;
+    talk.printer.message("GetClockResponse", &reply, || card(&[("clock", show::time(reply.time.as_ref()))]))
+}
+
+pub(super) async fn advance(talk: &Talk, advance: AdvanceClock) -> Result<(), Exit> {
+    let by = prost_types::Duration::try_from(advance.by);
+    let duration = by.map_err(|_| Exit::usage("that is farther than any clock goes"))?;
+    let request = v1::AdvanceClockRequest { duration: Some(duration), request_id: talk.request_id() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.clock.advance_clock(request).await });
+    let reply = reply.await?;
+    talk.printer
+        .message("AdvanceClockResponse", &reply, || card(&[("clock", show::time(reply.time.as_ref()))]))
+}
+
+pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exit> {
+    let role = match create.role {
+        KeyRole::Agent => v1::KeyRole::Agent,
+        KeyRole::Author => v1::KeyRole::Author,
+        KeyRole::Approver => v1::KeyRole::Approver,
+        KeyRole::Operator => v1::KeyRole::Operator,
+        KeyRole::Admin => v1::KeyRole::Admin,
+    };
+    let request = v1::CreateApiKeyRequest {
+        parent: String::new(),
+        role: role.into(),
+        display_name: create.display_name.unwrap_or_default(),
+        expire_time: match create.expires_in {
+            Some(after) => Some(expiry(after)?),
+            None => None,
+        },
+        subject: create.subject.unwrap_or_default(),
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.keys.create_api_key(request).await });
+    let reply = reply.await?;
+    talk.printer.message("CreateApiKeyResponse", &reply, || {
+        let key = reply.api_key.clone().unwrap_or_default();
+        let secret = if reply.secret.is_empty() {
+            format!("{CARE}was shown when the key was made, and is kept nowhere{CARE:#}")
+        } else {
+            format!("{STRONG}{}{STRONG:#}\n{CARE}shown this once: keep it{CARE:#}", clean(&reply.secret))
+        };
+        format!("{}{}", shown(&key), card(&[("secret ", secret)]))
+    })
+}
+
+/// The time that is so far ahead of now.
+fn expiry(after: std::time::Duration) -> Result<prost_types::Timestamp, Exit> {
+    let at = std::time::SystemTime::now().checked_add(after);
+    let at = at.ok_or_else(|| Exit::usage("that is later than any calendar goes"))?;
+    let timestamp =
+        jiff::Timestamp::try_from(at).map_err(|_| Exit::usage("that is later than any calendar goes"))?;
+    Ok(prost_types::Timestamp { seconds: timestamp.as_second(), nanos: 0 })
+}
+
+pub(super) async fn revoke_key(talk: &Talk, revoke: RevokeKey) -> Result<(), Exit> {
+    talk.sure(&format!("revoking {}", revoke.key), revoke.yes)?;
+    let request = v1::RevokeApiKeyRequest { name: revoke.key, request_id: talk.request_id() };
+    let reply: Result<_, Status> = talk
+        .client
+        .call(request, |mut it, request| async move { it.keys.revoke_api_key(request).await })
+        .await;
+    let reply = reply?;
+    let key = reply.api_key.clone().unwrap_or_default();
+    talk.printer.message("RevokeApiKeyResponse", &reply, || shown(&key))
+}
+
+fn shown(key: &v1::ApiKey) -> String {
+    card(&[
+        ("key", clean(show::id(&key.name))),
+        ("role", show::word(key.role().as_str_name(), "KEY_ROLE_")),
+        ("subject", clean(&key.subject)),
+        ("name", clean(&key.display_name)),
+        ("expires", show::time(key.expire_time.as_ref())),
+        ("revoked", show::time(key.revoke_time.as_ref())),
+    ])
+}

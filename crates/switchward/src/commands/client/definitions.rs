@@ -1,0 +1,78 @@
+//! Deploying and activating definitions.
+
+use std::path::Path;
+use switchward_api::v1;
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{Activate, Deploy, files};
+use crate::exit::Exit;
+use crate::output::{CARE, card, clean, put};
+
+pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
+    if deploy.files.len() > 1 && talk.request_id_is_given() {
+        return Err(Exit::usage("one --request-id is good for one file; deploy them one by one"));
+    }
+    // All files are read before the first one is sent, so that a misspelt name leaves nothing half done.
+    let read = |path| files::read(path).map(|bytes| (path, bytes));
+    let sources = deploy.files.iter().map(|path| read(path.as_path())).collect::<Result<Vec<_>, _>>()?;
+    for (path, bytes) in sources {
+        one(talk, path, bytes, !deploy.no_activate).await?;
+    }
+    Ok(())
+}
+
+async fn one(talk: &Talk, path: &Path, bytes: Vec<u8>, activate: bool) -> Result<(), Exit> {
+    let name = path.file_name().map_or_else(|| "definition".into(), |name| name.to_string_lossy());
+    let request = v1::DeployDefinitionRequest {
+        parent: String::new(),
+        files: vec![v1::DefinitionFile { path: clean(&name).replace('\n', "_"), content: bytes.into() }],
+        format: v1::Format::Unspecified.into(),
+        activate: Some(activate),
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.definitions.deploy_definition(request).await });
+    let reply = reply.await?;
+    let version = reply.version.clone().unwrap_or_default();
+    talk.printer.message("DeployDefinitionResponse", &reply, || deployed(&reply, &version))?;
+    let definition = show::definition_of(&version.name);
+    if version.active {
+        talk.printer.advice(&format!("switchward start {definition}"));
+    } else {
+        talk.printer.advice(&format!("switchward activate {definition} {}", version.number));
+    }
+    Ok(())
+}
+
+fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> String {
+    let mut text = String::new();
+    for finding in &reply.findings {
+        let place = format!("{}:{}:{}", clean(&finding.file), finding.line, finding.column);
+        let (code, message) = (clean(&finding.code), clean(&finding.message));
+        put(&mut text, format_args!("{CARE}warning[{code}]{CARE:#}: {message}\n --> {place}\n"));
+    }
+    let known = if reply.created { "new" } else { "the same bytes as before" };
+    let active = if version.active { "active: new sessions start with it" } else { "not active" };
+    text.push_str(&card(&[
+        ("definition", show::definition_of(&version.name).to_owned()),
+        ("version", format!("{}, {known}", version.number)),
+        ("status", active.to_owned()),
+        ("digest", version.digest.clone()),
+    ]));
+    text
+}
+
+pub(super) async fn activate(talk: &Talk, activate: Activate) -> Result<(), Exit> {
+    let request = v1::ActivateVersionRequest {
+        name: format!("{}/versions/{}", activate.definition, activate.version),
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.definitions.activate_version(request).await });
+    let reply = reply.await?;
+    let definition = reply.definition.clone().unwrap_or_default();
+    talk.printer.message("ActivateVersionResponse", &reply, || show::definition(&definition))
+}

@@ -1,0 +1,206 @@
+//! What an agent does: start, answer, authorize, report.
+
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
+use switchward_api::v1;
+use switchward_gateway::Reason;
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{Answer, Authorize, Report, Start, files};
+use crate::exit::{DENIED, Exit, WAITING};
+use crate::output::{CARE, GOOD, PROBLEM, card, clean, period, put, shell};
+
+pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
+    let request = v1::StartSessionRequest {
+        definition: start.definition,
+        version: start.version,
+        session_id: start.key.unwrap_or_default(),
+        input: start.input.as_deref().map(input).transpose()?,
+        role: start.role.unwrap_or_default(),
+        labels: start.labels.into_iter().collect(),
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.sessions.start_session(request).await });
+    let reply = reply.await?;
+    let session = reply.session.clone().unwrap_or_default();
+    talk.printer.message("StartSessionResponse", &reply, || show::session(&session))?;
+    advise(talk, &session);
+    Ok(())
+}
+
+pub(super) async fn answer(talk: &Talk, answer: Answer) -> Result<(), Exit> {
+    let request = v1::AnswerCheckpointRequest {
+        name: answer.session.clone(),
+        state: answer.state.unwrap_or_default(),
+        answer: answer.answer.clone(),
+        note: answer.note.unwrap_or_default(),
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.sessions.answer_checkpoint(request).await });
+    let reply = match reply.await {
+        Ok(reply) => reply,
+        Err(status) => {
+            return Err(unanswered(talk, Exit::from(status), &answer.session, &answer.answer).await);
+        }
+    };
+    let session = reply.session.clone().unwrap_or_default();
+    talk.printer.message("AnswerCheckpointResponse", &reply, || show::session(&session))?;
+    advise(talk, &session);
+    Ok(())
+}
+
+/// A refused answer, with what helps: the nearest of the answers, or the gates that somebody has to decide first.
+async fn unanswered(talk: &Talk, exit: Exit, session: &str, answer: &str) -> Exit {
+    let exit = exit.typed(answer);
+    if exit.reason() != Some(Reason::ApprovalPending.word()) {
+        return exit;
+    }
+    let request = v1::GetSessionRequest { name: session.to_owned() };
+    let found =
+        talk.client.call(request, |mut it, request| async move { it.sessions.get_session(request).await });
+    let gates = found.await.ok().and_then(|reply| reply.session).unwrap_or_default().waiting_on;
+    let lines = gates.iter().map(|gate| show::to_decide(&gate.name));
+    lines.fold(exit, Exit::next)
+}
+
+/// What can be typed next about a session.
+pub(super) fn advise(talk: &Talk, session: &v1::Session) {
+    if session.end_time.is_some() {
+        return talk.printer.advice(&format!("switchward list events {}", show::handle(session)));
+    }
+    for gate in &session.waiting_on {
+        talk.printer.advice(&show::to_decide(&gate.name));
+    }
+    if session.resumable {
+        return talk.printer.advice(&format!("switchward resume {}", show::handle(session)));
+    }
+    let held = session.waiting_on.iter().any(|gate| gate.kind() == v1::GateKind::Notify);
+    let answers: Vec<String> =
+        session.checkpoint.iter().flat_map(|it| &it.answers).map(|answer| shell(&answer.key)).collect();
+    if let Some((first, others)) = answers.split_first().filter(|_| !held) {
+        let or = if others.is_empty() { String::new() } else { format!("   (or {})", others.join(", ")) };
+        talk.printer.advice(&format!("switchward answer {} {first}{or}", show::handle(session)));
+    }
+}
+
+pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), Exit> {
+    let call = authorize.call;
+    let request = v1::AuthorizeToolCallRequest {
+        session: call.session,
+        capability: call.capability.clone(),
+        args: call.args.as_deref().map(files::value).transpose()?.unwrap_or_default().into(),
+        args_digest: None,
+        est_cost_usd: call.est_cost_usd,
+        call_id: authorize.call_id.unwrap_or_default(),
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await });
+    let reply = reply.await?;
+    talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply))?;
+    match reply.decision() {
+        v1::ToolDecision::Allow | v1::ToolDecision::Bypass => Ok(()),
+        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => Err(Exit::told(DENIED)),
+        v1::ToolDecision::Ask => {
+            talk.printer.advice(&show::to_decide(&reply.gate));
+            talk.printer.advice("when it is approved, the same call again");
+            Err(Exit::told(WAITING))
+        }
+    }
+}
+
+fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String {
+    let (style, word) = match reply.decision() {
+        v1::ToolDecision::Allow | v1::ToolDecision::Bypass => (GOOD, "allowed"),
+        v1::ToolDecision::Ask => (CARE, "a person is asked"),
+        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => (PROBLEM, "denied"),
+    };
+    let mut text = format!("{style}{word}{style:#}  {}", clean(capability));
+    if !reply.reason.is_empty() {
+        put(&mut text, format_args!("  {}", clean(&reply.reason)));
+    }
+    text.push('\n');
+    let retry = reply.retry_after.map(|delay| format!("in {}", period(show::length(delay))));
+    text.push_str(&card(&[
+        ("why", clean(&reply.message)),
+        ("rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
+        ("left", reply.remaining.as_ref().map(show::remaining).unwrap_or_default()),
+        ("retry", retry.unwrap_or_default()),
+        ("gate", show::id(&reply.gate).to_owned()),
+        ("call", clean(&reply.call_id)),
+    ]));
+    text
+}
+
+pub(super) async fn report(talk: &Talk, report: Report) -> Result<(), Exit> {
+    if report.capability.is_none() && report.call_id.is_none() {
+        if report.failed {
+            return Err(Exit::usage("--failed is about a call: name its capability, or say --call-id"));
+        }
+        let request = v1::ReportUsageRequest {
+            session: report.session,
+            cost_usd: report.cost_usd,
+            tokens: report.tokens,
+            request_id: talk.request_id(),
+        };
+        let reply =
+            talk.client.call(request, |mut it, request| async move { it.policy.report_usage(request).await });
+        let reply = reply.await?;
+        return talk.printer.message("ReportUsageResponse", &reply, || spent(reply.budget.as_ref()));
+    }
+    let outcome = if report.failed { v1::ToolOutcome::Failure } else { v1::ToolOutcome::Success };
+    let request = v1::ReportToolUsageRequest {
+        session: report.session,
+        call_id: report.call_id.unwrap_or_default(),
+        capability: report.capability.unwrap_or_default(),
+        outcome: outcome.into(),
+        cost_usd: report.cost_usd,
+        tokens: report.tokens,
+        duration: None,
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.policy.report_tool_usage(request).await });
+    let reply = reply.await?;
+    talk.printer.message("ReportToolUsageResponse", &reply, || spent(reply.budget.as_ref()))
+}
+
+fn spent(budget: Option<&v1::Budget>) -> String {
+    let told = budget.map(show::budget).filter(|told| !told.is_empty());
+    card(&[("reported", told.unwrap_or_else(|| "nothing was used so far".into()))])
+}
+
+/// The input of a start: a JSON object, or the file that holds one.
+fn input(text: &str) -> Result<Struct, Exit> {
+    let bytes = files::value(text)?;
+    let value = serde_json::from_slice(&bytes);
+    let value = value.map_err(|error| Exit::usage(format!("--input is not JSON: {error}")))?;
+    match value_of(value).kind {
+        Some(Kind::StructValue(object)) => Ok(object),
+        Some(_) | None => Err(Exit::usage("--input must be a JSON object, like '{\"ticket\":\"T-1\"}'")),
+    }
+}
+
+fn value_of(value: serde_json::Value) -> Value {
+    let kind = match value {
+        serde_json::Value::Null => Kind::NullValue(0),
+        serde_json::Value::Bool(truth) => Kind::BoolValue(truth),
+        // A number that no double holds is none for the server either, which then says so.
+        serde_json::Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
+        serde_json::Value::String(text) => Kind::StringValue(text),
+        serde_json::Value::Array(values) => {
+            Kind::ListValue(ListValue { values: values.into_iter().map(value_of).collect() })
+        }
+        serde_json::Value::Object(members) => Kind::StructValue(Struct {
+            fields: members.into_iter().map(|(key, it)| (key, value_of(it))).collect(),
+        }),
+    };
+    Value { kind: Some(kind) }
+}

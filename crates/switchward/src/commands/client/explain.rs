@@ -1,0 +1,76 @@
+//! `switchward explain`: what would be decided about a call, rule by rule.
+
+use switchward_api::v1;
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{Explain, files};
+use crate::exit::Exit;
+use crate::output::{STRONG, Table, card, clean, period};
+
+pub(super) async fn run(talk: &Talk, explain: Explain) -> Result<(), Exit> {
+    let call = explain.call;
+    let request = v1::ExplainDecisionRequest {
+        session: call.session,
+        capability: call.capability.clone(),
+        args: call.args.as_deref().map(files::value).transpose()?.unwrap_or_default().into(),
+        est_cost_usd: call.est_cost_usd,
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.policy.explain_decision(request).await });
+    let reply = reply.await?;
+    talk.printer.message("ExplainDecisionResponse", &reply, || text(&call.capability, &reply))
+}
+
+fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
+    let would = match reply.decision() {
+        v1::ToolDecision::Allow | v1::ToolDecision::Bypass => "would be allowed",
+        v1::ToolDecision::Ask => "would be asked about",
+        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => "would be denied",
+    };
+    let grant = if reply.grant_available { "of exactly this call, not used yet" } else { "" };
+    let mut text = card(&[
+        ("call", clean(capability)),
+        ("decision", format!("{STRONG}{would}{STRONG:#}")),
+        ("reason", clean(&reply.reason)),
+        ("why", clean(&reply.message)),
+        ("rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
+        ("approval", grant.to_owned()),
+        ("session", limits(&reply.session_limits)),
+    ]);
+    if !reply.rules.is_empty() {
+        let mut table = Table::new(&["LIST", "CAPABILITY", "LAYER", "MATCHES", "DECIDES", "LIMITS"]);
+        let yes = |truth| if truth { "yes".to_owned() } else { "no".to_owned() };
+        for told in &reply.rules {
+            let rule = told.rule.clone().unwrap_or_default();
+            let list = show::word(rule.list().as_str_name(), "RULE_LIST_");
+            let (matches, decides) = (yes(told.matches), yes(told.decides));
+            table.row([list, rule.capability, rule.layer, matches, decides, limits(&told.limits)]);
+        }
+        text.push('\n');
+        text.push_str(&table.text(""));
+    }
+    text
+}
+
+fn limits(limits: &[v1::LimitUse]) -> String {
+    let told = limits.iter().map(|limit| {
+        let (used, max) = (clean(&limit.used), clean(&limit.max));
+        let window =
+            limit.window.map(|window| format!(" in {}", period(show::length(window)))).unwrap_or_default();
+        let unit = match limit.kind() {
+            v1::LimitKind::Rate => "calls",
+            v1::LimitKind::Budget | v1::LimitKind::SessionBudget => "USD",
+            v1::LimitKind::Emails => "mails",
+            v1::LimitKind::Unspecified => "",
+        };
+        let room = if limit.has_room { "" } else { ", no room" };
+        let reset = limit
+            .reset_time
+            .as_ref()
+            .map(|at| format!(" until {}", show::time(Some(at))))
+            .unwrap_or_default();
+        format!("{used} of {max} {unit}{window}{room}{reset}")
+    });
+    told.collect::<Vec<_>>().join("; ")
+}

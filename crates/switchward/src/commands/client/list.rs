@@ -1,0 +1,262 @@
+//! `switchward list`: pages followed to their end, or to what was asked for.
+
+use std::future::Future;
+use switchward_api::v1;
+use tonic::Status;
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{ListCommand, ListFilter, ListOf, Page};
+use crate::exit::Exit;
+use crate::output::Table;
+
+/// Entries where nobody says how many.
+const LIMIT_DEFAULT: usize = 100;
+/// Most entries that a server gives at once.
+const PAGE_MAX: usize = 1_000;
+
+pub(super) async fn run(talk: &Talk, what: crate::args::List) -> Result<(), Exit> {
+    match what.what {
+        ListCommand::Sessions(list) => sessions(talk, list).await,
+        ListCommand::Gates(list) => gates(talk, list).await,
+        ListCommand::Definitions(page) => definitions(talk, page).await,
+        ListCommand::Versions(list) => versions(talk, list).await,
+        ListCommand::Events(list) => events(talk, list).await,
+        ListCommand::Decisions(list) => decisions(talk, list).await,
+        ListCommand::Keys(page) => keys(talk, page).await,
+    }
+}
+
+/// Entries, and the token of what is left.
+type Part<T> = (Vec<T>, String);
+
+/// Follows pages. `most` is the number of entries where nobody says how many; 0 for all.
+async fn follow<T, F>(page: &Page, most: usize, fetch: impl Fn(u32, String) -> F) -> Result<Part<T>, Status>
+where
+    F: Future<Output = Result<Part<T>, Status>>,
+{
+    let limit = match page.limit.unwrap_or(most) {
+        0 => usize::MAX,
+        limit => limit,
+    };
+    let mut entries: Vec<T> = Vec::new();
+    let mut token = page.page_token.clone().unwrap_or_default();
+    loop {
+        let size = u32::try_from((limit - entries.len()).min(PAGE_MAX)).unwrap_or(0);
+        let (part, next) = fetch(size, token).await?;
+        entries.extend(part);
+        token = next;
+        if token.is_empty() || entries.len() >= limit {
+            return Ok((entries, token));
+        }
+    }
+}
+
+/// Says that there is more.
+fn more(talk: &Talk, token: &str) {
+    if !token.is_empty() {
+        talk.printer.advice("there is more: --limit 0 shows all of it");
+    }
+}
+
+async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
+    let filter = list.filter.unwrap_or_default();
+    let fetch = async |page_size, page_token| {
+        let request =
+            v1::ListSessionsRequest { parent: String::new(), page_size, page_token, filter: filter.clone() };
+        let reply = talk
+            .client
+            .call(request, |mut it, request| async move { it.sessions.list_sessions(request).await });
+        reply.await.map(|reply| (reply.sessions, reply.next_page_token))
+    };
+    let (sessions, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
+    let reply = v1::ListSessionsResponse { sessions, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["SESSION", "KEY", "PROCESS", "STATUS", "AT", "WAITS FOR", "CHANGED"]);
+        for session in &reply.sessions {
+            let gates: Vec<&str> = session.waiting_on.iter().map(show::asked).collect();
+            let process = format!("{} v{}", show::definition_of(&session.definition), session.version);
+            table.row([
+                show::id(&session.name).to_owned(),
+                session.session_id.clone(),
+                process,
+                show::status_word(session),
+                session.at.join(", "),
+                gates.join(", "),
+                show::time(session.update_time.as_ref()),
+            ]);
+        }
+        table.text("no sessions")
+    };
+    talk.printer.list(("ListSessionsResponse", &reply), ("Session", &reply.sessions), text)?;
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
+    let filter = list.filter.unwrap_or_default();
+    let fetch = async |page_size, page_token| {
+        let request =
+            v1::ListGatesRequest { parent: String::new(), page_size, page_token, filter: filter.clone() };
+        let reply =
+            talk.client.call(request, |mut it, request| async move { it.gates.list_gates(request).await });
+        reply.await.map(|reply| (reply.gates, reply.next_page_token))
+    };
+    let (gates, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
+    let reply = v1::ListGatesResponse { gates, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["GATE", "CALL", "ARGUMENTS", "ASKED BY", "OPENED", "SESSION"]);
+        for gate in &reply.gates {
+            let review = || format!("review of {:?} at {}", gate.answer, gate.state);
+            table.row([
+                show::id(&gate.name).to_owned(),
+                if gate.capability.is_empty() { review() } else { gate.capability.clone() },
+                String::from_utf8_lossy(&gate.args).into_owned(),
+                gate.requested_by.clone(),
+                show::time(gate.create_time.as_ref()),
+                show::id(&gate.session).to_owned(),
+            ]);
+        }
+        table.text("nobody is asked anything")
+    };
+    talk.printer.list(("ListGatesResponse", &reply), ("Gate", &reply.gates), text)?;
+    if let Some(gate) = reply.gates.first() {
+        talk.printer.advice(&show::to_decide(&gate.name));
+    }
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn definitions(talk: &Talk, page: Page) -> Result<(), Exit> {
+    let fetch = async |page_size, page_token| {
+        let request = v1::ListDefinitionsRequest { parent: String::new(), page_size, page_token };
+        let reply = talk
+            .client
+            .call(request, |mut it, request| async move { it.definitions.list_definitions(request).await });
+        reply.await.map(|reply| (reply.definitions, reply.next_page_token))
+    };
+    let (definitions, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
+    let reply = v1::ListDefinitionsResponse { definitions, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["DEFINITION", "FORMAT", "ACTIVE", "LATEST", "CHANGED"]);
+        for definition in &reply.definitions {
+            table.row([
+                show::definition_of(&definition.name).to_owned(),
+                show::word(definition.format().as_str_name(), "FORMAT_"),
+                show::number(definition.active_version),
+                show::number(definition.latest_version),
+                show::time(definition.update_time.as_ref()),
+            ]);
+        }
+        table.text("no definitions")
+    };
+    talk.printer.list(("ListDefinitionsResponse", &reply), ("Definition", &reply.definitions), text)?;
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn versions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
+    let fetch = async |page_size, page_token| {
+        let request = v1::ListVersionsRequest { parent: list.of.clone(), page_size, page_token };
+        let reply = talk
+            .client
+            .call(request, |mut it, request| async move { it.definitions.list_versions(request).await });
+        reply.await.map(|reply| (reply.versions, reply.next_page_token))
+    };
+    let (versions, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
+    let reply = v1::ListVersionsResponse { versions, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["VERSION", "ACTIVE", "DIGEST", "BY", "CREATED"]);
+        for version in &reply.versions {
+            table.row([
+                version.number.to_string(),
+                if version.active { "yes".to_owned() } else { String::new() },
+                version.digest.chars().take(12).collect(),
+                version.created_by.clone(),
+                show::time(version.create_time.as_ref()),
+            ]);
+        }
+        table.text("no versions")
+    };
+    talk.printer.list(("ListVersionsResponse", &reply), ("Version", &reply.versions), text)?;
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn events(talk: &Talk, list: ListOf) -> Result<(), Exit> {
+    let fetch = async |page_size, page_token| {
+        let request =
+            v1::ListSessionEventsRequest { name: list.of.clone(), from_sequence: 0, page_size, page_token };
+        let reply = talk
+            .client
+            .call(request, |mut it, request| async move { it.sessions.list_session_events(request).await });
+        reply.await.map(|reply| (reply.events, reply.next_page_token))
+    };
+    let (events, next_page_token) = follow(&list.page, 0, fetch).await?;
+    let reply = v1::ListSessionEventsResponse { events, next_page_token };
+    let text = || reply.events.iter().map(show::event).collect();
+    talk.printer.list(("ListSessionEventsResponse", &reply), ("SessionEvent", &reply.events), text)?;
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn decisions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
+    let filter = list.filter.unwrap_or_default();
+    let fetch = async |page_size, page_token| {
+        let (session, filter) = (list.of.clone(), filter.clone());
+        let request = v1::ListDecisionsRequest { session, page_size, page_token, filter };
+        let reply = talk
+            .client
+            .call(request, |mut it, request| async move { it.policy.list_decisions(request).await });
+        reply.await.map(|reply| (reply.decisions, reply.next_page_token))
+    };
+    let (decisions, next_page_token) = follow(&list.page, 0, fetch).await?;
+    let reply = v1::ListDecisionsResponse { decisions, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["SEQUENCE", "TIME", "CALL", "DECISION", "REASON", "RULE", "GATE"]);
+        for decision in &reply.decisions {
+            table.row([
+                decision.sequence.to_string(),
+                show::time(decision.time.as_ref()),
+                decision.capability.clone(),
+                show::word(decision.decision().as_str_name(), "TOOL_DECISION_"),
+                decision.reason.clone(),
+                decision.matched_rule.as_ref().map(show::rule).unwrap_or_default(),
+                show::id(&decision.gate).to_owned(),
+            ]);
+        }
+        table.text("no decisions")
+    };
+    talk.printer.list(("ListDecisionsResponse", &reply), ("DecisionRecord", &reply.decisions), text)?;
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn keys(talk: &Talk, page: Page) -> Result<(), Exit> {
+    let fetch = async |page_size, page_token| {
+        let request = v1::ListApiKeysRequest { parent: String::new(), page_size, page_token };
+        let reply =
+            talk.client.call(request, |mut it, request| async move { it.keys.list_api_keys(request).await });
+        reply.await.map(|reply| (reply.api_keys, reply.next_page_token))
+    };
+    let (api_keys, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
+    let reply = v1::ListApiKeysResponse { api_keys, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["KEY", "ROLE", "SUBJECT", "NAME", "CREATED", "EXPIRES", "REVOKED"]);
+        for key in &reply.api_keys {
+            table.row([
+                show::id(&key.name).to_owned(),
+                show::word(key.role().as_str_name(), "KEY_ROLE_"),
+                key.subject.clone(),
+                key.display_name.clone(),
+                show::time(key.create_time.as_ref()),
+                show::time(key.expire_time.as_ref()),
+                show::time(key.revoke_time.as_ref()),
+            ]);
+        }
+        table.text("no keys")
+    };
+    talk.printer.list(("ListApiKeysResponse", &reply), ("ApiKey", &reply.api_keys), text)?;
+    more(talk, &reply.next_page_token);
+    Ok(())
+}

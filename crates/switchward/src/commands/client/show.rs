@@ -1,0 +1,273 @@
+//! What a message of the API looks like to a person.
+
+use jiff::Timestamp;
+use std::time::Duration;
+use switchward_api::v1;
+
+use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean};
+
+/// The last part of a resource name: the id alone is good enough for every command.
+pub(super) fn id(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
+/// The definition of a resource name, of a version's too.
+pub(super) fn definition_of(name: &str) -> &str {
+    let rest = name.split_once("definitions/").map_or(name, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default()
+}
+
+/// How a person calls a session: by its own key, or else its id.
+pub(super) fn handle(session: &v1::Session) -> &str {
+    if session.session_id.is_empty() { id(&session.name) } else { &session.session_id }
+}
+
+/// The word of an enum's value: `GATE_STATUS_OPEN` without its prefix, small.
+pub(super) fn word(name: &str, prefix: &str) -> String {
+    let word = name.strip_prefix(prefix).unwrap_or(name).to_ascii_lowercase();
+    if word == "unspecified" { String::new() } else { word }
+}
+
+/// A time to the second, in UTC.
+pub(super) fn time(time: Option<&prost_types::Timestamp>) -> String {
+    let Some(time) = time else { return String::new() };
+    // What no calendar has is shown as it was sent.
+    Timestamp::from_second(time.seconds).map_or_else(|_| time.seconds.to_string(), |time| time.to_string())
+}
+
+/// A duration; nothing of one that is negative.
+pub(super) fn length(length: prost_types::Duration) -> Duration {
+    Duration::try_from(length).unwrap_or_default()
+}
+
+/// A rule by its place: `allow bash (policy)`.
+pub(super) fn rule(rule: &v1::MatchedRule) -> String {
+    let list = word(rule.list().as_str_name(), "RULE_LIST_");
+    let capability = if rule.capability.is_empty() { "no rule matches" } else { &rule.capability };
+    clean(&format!("{list}: {capability} ({})", rule.layer))
+}
+
+/// What is left of limits: `49 calls, 3.50 USD`.
+pub(super) fn remaining(left: &v1::Remaining) -> String {
+    let calls = left.calls.map(|calls| format!("{calls} calls"));
+    let money = left.usd.as_ref().map(|usd| format!("{} USD", clean(usd)));
+    calls.into_iter().chain(money).collect::<Vec<_>>().join(", ")
+}
+
+/// Caps and use; nothing where there is neither.
+pub(super) fn budget(budget: &v1::Budget) -> String {
+    let is_zero = |text: &str| text.chars().all(|c| matches!(c, '0' | '.'));
+    let mut parts = Vec::new();
+    match &budget.cap_usd {
+        Some(cap) => parts.push(format!("{} of {} USD used", budget.used_usd, cap)),
+        None if !is_zero(&budget.used_usd) => parts.push(format!("{} USD used", budget.used_usd)),
+        None => {}
+    }
+    if !is_zero(&budget.reserved_usd) {
+        parts.push(format!("{} USD held", budget.reserved_usd));
+    }
+    match budget.cap_tokens {
+        Some(cap) => parts.push(format!("{} of {cap} tokens used", budget.used_tokens)),
+        None if budget.used_tokens > 0 => parts.push(format!("{} tokens used", budget.used_tokens)),
+        None => {}
+    }
+    if let Some(cap) = budget.cap_mails {
+        parts.push(format!("{} of {cap} mails sent", budget.used_mails));
+    }
+    clean(&parts.join(", "))
+}
+
+/// A session's status with its colour.
+pub(super) fn status(session: &v1::Session) -> String {
+    let style = match session.status() {
+        v1::SessionStatus::Completed => GOOD,
+        v1::SessionStatus::Blocked | v1::SessionStatus::Failed => PROBLEM,
+        v1::SessionStatus::Suspended => CARE,
+        v1::SessionStatus::Cancelled | v1::SessionStatus::Abandoned => FAINT,
+        v1::SessionStatus::Unspecified
+        | v1::SessionStatus::Queued
+        | v1::SessionStatus::Running
+        | v1::SessionStatus::Waiting => STRONG,
+    };
+    let mut text = format!("{style}{}{style:#}", status_word(session));
+    if !session.reason.is_empty() {
+        text.push_str(&format!(": {}", clean(&session.reason)));
+    }
+    if session.without_policy {
+        text.push_str(&format!(" {CARE}(without its policy: the role is another){CARE:#}"));
+    }
+    text
+}
+
+/// A session's status as a word.
+pub(super) fn status_word(session: &v1::Session) -> String {
+    word(session.status().as_str_name(), "SESSION_STATUS_")
+}
+
+/// A session, everything about it.
+pub(super) fn session(session: &v1::Session) -> String {
+    let none = v1::Checkpoint::default();
+    let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
+    let open = session.end_time.is_none();
+    let answers: Vec<String> = checkpoint.answers.iter().filter(|_| open).map(option).collect();
+    let gates: Vec<String> = session.waiting_on.iter().map(open_gate).collect();
+    let labels: Vec<String> = session.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    card(&[
+        ("session", format!("{STRONG}{}{STRONG:#}", clean(id(&session.name)))),
+        ("key", clean(&session.session_id)),
+        ("process", format!("{}, version {}", clean(definition_of(&session.definition)), session.version)),
+        ("status", status(session)),
+        ("at", clean(&session.at.join(", "))),
+        ("prompt", clean(&checkpoint.prompt)),
+        ("question", clean(&checkpoint.question)),
+        ("answers", answers.join("\n")),
+        ("waits for", gates.join("\n")),
+        ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
+        ("labels", clean(&labels.join(", "))),
+        ("changed", time(session.update_time.as_ref())),
+    ])
+}
+
+fn option(answer: &v1::AnswerOption) -> String {
+    let effect = match answer.effect() {
+        v1::AnswerEffect::Unspecified | v1::AnswerEffect::Continue => "",
+        v1::AnswerEffect::Complete => "completes the session",
+        v1::AnswerEffect::Block => "ends it blocked",
+        v1::AnswerEffect::Warn => "goes on with a warning",
+        v1::AnswerEffect::NotifyHuman => "waits for a person",
+    };
+    let key = clean(&answer.key);
+    if effect.is_empty() { key } else { format!("{key}  {FAINT}{effect}{FAINT:#}") }
+}
+
+fn open_gate(gate: &v1::OpenGate) -> String {
+    let what = match gate.kind() {
+        v1::GateKind::ToolAsk => format!("may the agent call {}?", gate.capability),
+        v1::GateKind::Notify | v1::GateKind::Unspecified => format!("may it go on from {}?", gate.state),
+    };
+    format!("{CARE}{}{CARE:#}  {}", clean(id(&gate.name)), clean(&what))
+}
+
+/// How a gate stands: `open`, or what was decided.
+fn gate_status(gate: &v1::Gate) -> String {
+    let Some(resolution) = &gate.resolution else { return word(gate.status().as_str_name(), "GATE_STATUS_") };
+    let decided = match resolution.decision() {
+        v1::GateDecision::Approve => "approved",
+        v1::GateDecision::Refuse => "refused",
+        v1::GateDecision::Unspecified => "decided",
+    };
+    clean(&format!("{decided} by {}", resolution.by))
+}
+
+/// A gate, with the arguments as they must be seen by who decides.
+pub(super) fn gate(gate: &v1::Gate) -> String {
+    let comment = gate.resolution.as_ref().map(|resolution| clean(&resolution.comment)).unwrap_or_default();
+    card(&[
+        ("gate", format!("{STRONG}{}{STRONG:#}", clean(id(&gate.name)))),
+        ("status", gate_status(gate)),
+        ("comment", comment),
+        ("asks", clean(&gate.message)),
+        ("call", clean(&gate.capability)),
+        ("arguments", clean(&String::from_utf8_lossy(&gate.args))),
+        ("digest", clean(&gate.args_digest)),
+        ("answer", clean(&gate.answer)),
+        ("session", clean(id(&gate.session))),
+        ("process", format!("{}, version {}", clean(definition_of(&gate.definition)), gate.version)),
+        ("at", clean(&gate.state)),
+        ("asked by", clean(&gate.requested_by)),
+        ("opened", time(gate.create_time.as_ref())),
+        ("closed", time(gate.end_time.as_ref())),
+    ])
+}
+
+/// What a person is asked about, in a word.
+pub(super) fn asked(gate: &v1::OpenGate) -> &str {
+    match gate.kind() {
+        v1::GateKind::ToolAsk => &gate.capability,
+        v1::GateKind::Notify | v1::GateKind::Unspecified => "review",
+    }
+}
+
+/// What decides a gate.
+pub(super) fn to_decide(name: &str) -> String {
+    format!("switchward decide {} approve   (or refuse)", id(name))
+}
+
+/// A number of a version, where 0 stands for none.
+pub(super) fn number(number: u32) -> String {
+    if number == 0 { "none".to_owned() } else { number.to_string() }
+}
+
+/// A definition.
+pub(super) fn definition(definition: &v1::Definition) -> String {
+    card(&[
+        ("definition", format!("{STRONG}{}{STRONG:#}", clean(definition_of(&definition.name)))),
+        ("format", word(definition.format().as_str_name(), "FORMAT_")),
+        ("active", number(definition.active_version)),
+        ("latest", number(definition.latest_version)),
+        ("created", time(definition.create_time.as_ref())),
+        ("changed", time(definition.update_time.as_ref())),
+    ])
+}
+
+/// A version.
+pub(super) fn version(version: &v1::Version) -> String {
+    card(&[
+        ("definition", format!("{STRONG}{}{STRONG:#}", clean(definition_of(&version.name)))),
+        ("version", format!("{}{}", version.number, if version.active { ", active" } else { "" })),
+        ("format", word(version.format().as_str_name(), "FORMAT_")),
+        ("digest", clean(&version.digest)),
+        ("machine", clean(&version.machine_digest)),
+        ("by", clean(&version.created_by)),
+        ("created", time(version.create_time.as_ref())),
+    ])
+}
+
+/// An event of a session's history, on one line.
+pub(super) fn event(event: &v1::SessionEvent) -> String {
+    let (kind, by, message) = (clean(&event.r#type), clean(&event.by), one_line(&event.message));
+    let style = match kind.as_str() {
+        "session.completed" => GOOD,
+        "session.blocked" | "session.failed" | "policy.denied" | "budget.exhausted" => PROBLEM,
+        "policy.asked" | "approval.requested" | "session.warned" | "session.paused" => CARE,
+        _ => anstyle::Style::new(),
+    };
+    let when = time(event.time.as_ref());
+    format!("{:>5}  {FAINT}{when}{FAINT:#}  {style}{kind:<22}{style:#}  {by:<8}  {message}\n", event.sequence)
+}
+
+/// A text on one line.
+fn one_line(text: &str) -> String {
+    clean(text).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_are_those_that_commands_take() {
+        assert_eq!(id("tenants/dev/sessions/ses_1"), "ses_1");
+        assert_eq!(definition_of("tenants/dev/definitions/deploy-gate/versions/3"), "deploy-gate");
+        assert_eq!(definition_of("deploy-gate"), "deploy-gate");
+        assert_eq!(word("GATE_STATUS_OPEN", "GATE_STATUS_"), "open");
+    }
+
+    #[test]
+    fn a_budget_tells_what_there_is() {
+        let mut of =
+            v1::Budget { used_usd: "0".into(), reserved_usd: "0.00".into(), ..v1::Budget::default() };
+        assert_eq!(budget(&of), "");
+        of.used_tokens = 7;
+        of.cap_usd = Some("5".into());
+        of.reserved_usd = "0.25".into();
+        assert_eq!(budget(&of), "0 of 5 USD used, 0.25 USD held, 7 tokens used");
+    }
+
+    #[test]
+    fn an_agent_cannot_dress_up_what_a_person_decides_on() {
+        let args = "{\"path\":\"a\u{1b}[2K\u{202e}txt\"}".as_bytes().to_vec();
+        let shown = gate(&v1::Gate { args: args.into(), ..v1::Gate::default() });
+        assert!(shown.contains("{\"path\":\"a\u{fffd}[2K\u{fffd}txt\"}"), "{shown:?}");
+    }
+}

@@ -1,0 +1,63 @@
+//! One command's talk with a server: the calls, and how their replies are told.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use crate::args::{Connection, Output, Who};
+use crate::client::{Client, Target, drawn_request_id};
+use crate::exit::Exit;
+use crate::output::{CARE, Printer, clean};
+
+/// A connected command.
+pub(super) struct Talk {
+    pub(super) client: Client,
+    pub(super) printer: Printer,
+    request_id: Option<String>,
+    may_ask: bool,
+}
+
+impl Talk {
+    /// Connects as the command line, the environment and the profile say.
+    ///
+    /// # Errors
+    /// No server is known, or it does not answer.
+    pub(super) async fn open(connection: &Connection, usually: Who, output: Output) -> Result<Self, Exit> {
+        let target = Target::of(connection, usually)?;
+        let client = Client::connect(&target, connection.ca.as_deref(), connection.timeout).await?;
+        let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        Ok(Self {
+            client,
+            printer: Printer::new(output, connection.quiet),
+            request_id: connection.request_id.clone(),
+            may_ask: terminal && !connection.no_input && !output.json(),
+        })
+    }
+
+    /// The request id of a change: the given one, or a new one.
+    pub(super) fn request_id(&self) -> String {
+        self.request_id.clone().unwrap_or_else(drawn_request_id)
+    }
+
+    /// Whether the caller has chosen the request id.
+    pub(super) fn request_id_is_given(&self) -> bool {
+        self.request_id.is_some()
+    }
+
+    /// Makes sure that something which cannot be undone is meant.
+    ///
+    /// # Errors
+    /// It is not, or nobody can be asked.
+    pub(super) fn sure(&self, what: &str, yes: bool) -> Result<(), Exit> {
+        if yes {
+            return Ok(());
+        }
+        if !self.may_ask {
+            return Err(Exit::usage(format!("{what} cannot be undone")).next("say --yes where you mean it"));
+        }
+        let mut err = anstream::stderr().lock();
+        write!(err, "{CARE}{} cannot be undone.{CARE:#} Go on? [y/N] ", clean(what))?;
+        err.flush()?;
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line)?;
+        if matches!(line.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(Exit::usage("nothing was done")) }
+    }
+}

@@ -1,0 +1,68 @@
+//! `switchward demo`: an agent and a person at a deploy gate, played against this very program as a server of its own,
+//! over the public API alone.
+//!
+//! What the server must answer is checked on the way: a demo that ends well has shown what it tells.
+
+mod history;
+mod server;
+mod steps;
+mod story;
+mod teller;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::args::DemoArgs;
+use crate::exit::Exit;
+use steps::Steps;
+use story::Story;
+
+/// The deploy gate of the source document, byte for byte.
+const DEPLOY_GATE: &[u8] =
+    include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/gallery/deploy-gate/deploy-gate.json"));
+
+/// Plays the demo.
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Exit> {
+    let scratch = tempfile::Builder::new().prefix("switchward-demo-").tempdir()?;
+    let data = match &args.data_dir {
+        Some(folder) => empty(folder)?,
+        None => scratch.path().join("data"),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let steps = runtime.block_on(async {
+        // Interrupted, the story is dropped, and its server with it.
+        tokio::select! {
+            played = play(scratch.path(), &data) => played,
+            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted").into()),
+        }
+    })?;
+    match &args.steps_json {
+        Some(file) => Ok(fs::write(file, steps.json())?),
+        None => Ok(()),
+    }
+}
+
+async fn play(scratch: &Path, data: &Path) -> Result<Steps, Exit> {
+    let mut story = Story::open(scratch, data).await?;
+    story.deploy().await?;
+    story.start().await?;
+    story.limit().await?;
+    story.ask().await?;
+    story.kill().await?;
+    story.approve().await?;
+    story.answer().await?;
+    story.history().await?;
+    story.end().await
+}
+
+/// A folder that holds nothing yet.
+fn empty(folder: &Path) -> Result<PathBuf, Exit> {
+    let holds_something = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    if holds_something {
+        return Err(Exit::usage(format!(
+            "{} is not empty; the demo wants a folder of its own",
+            folder.display()
+        )));
+    }
+    Ok(folder.to_owned())
+}

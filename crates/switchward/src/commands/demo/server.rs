@@ -1,0 +1,103 @@
+//! The demo's server: this program, as a process of its own.
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::client::{Client, Target};
+use crate::exit::Exit;
+
+/// How long a server may take to be ready.
+const READY_MAX: Duration = Duration::from_secs(60);
+/// How long one call may take.
+const CALL_MAX: Duration = Duration::from_secs(30);
+
+/// A running server. Dropping it kills it.
+pub(super) struct Server {
+    child: Child,
+    ready: Ready,
+    /// Held open, so that the server is never told that nobody listens.
+    _stdout: Lines<BufReader<ChildStdout>>,
+}
+
+/// What a development server prints when it is ready.
+#[derive(Deserialize)]
+struct Ready {
+    address: String,
+    agent_key: String,
+    person_key: String,
+}
+
+/// The files of a server: its data, and what it writes beside it.
+#[derive(Clone)]
+pub(super) struct Files {
+    data: PathBuf,
+    profile: PathBuf,
+    log: PathBuf,
+}
+
+impl Files {
+    /// The data where it is said, everything else in the scratch folder.
+    pub(super) fn of(scratch: &Path, data: &Path) -> Self {
+        let in_scratch = |name| scratch.join(name);
+        Self { data: data.to_owned(), profile: in_scratch("profile.json"), log: in_scratch("server.log") }
+    }
+}
+
+impl Server {
+    /// Starts a server on a data folder, and waits until it is ready.
+    pub(super) async fn start(files: &Files) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("failed to find this program")?;
+        let log = fs::File::options().create(true).append(true).open(&files.log);
+        let mut child = Command::new(program)
+            .args(["dev", "--port", "0", "--clock", "manual", "--output", "json", "--data-dir"])
+            .arg(&files.data)
+            // The profile of whoever watches the demo is left alone.
+            .env("SWITCHWARD_PROFILE", &files.profile)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log.with_context(|| format!("failed to write {}", files.log.display()))?)
+            .kill_on_drop(true)
+            .spawn()
+            .context("failed to start the server")?;
+        let mut lines = BufReader::new(child.stdout.take().context("the server has no output")?).lines();
+        let line = tokio::time::timeout(READY_MAX, lines.next_line()).await;
+        let line = line.context("the server was not ready in time")??.with_context(|| files.why_not())?;
+        let ready = serde_json::from_str(&line)
+            .context("the server's first line is not the one that it should be")?;
+        Ok(Self { child, ready, _stdout: lines })
+    }
+
+    /// A client that calls it as the agent.
+    pub(super) async fn agent(&self) -> Result<Client, Exit> {
+        self.client(&self.ready.agent_key).await
+    }
+
+    /// A client that calls it as the person.
+    pub(super) async fn person(&self) -> Result<Client, Exit> {
+        self.client(&self.ready.person_key).await
+    }
+
+    async fn client(&self, key: &str) -> Result<Client, Exit> {
+        let target = Target { address: self.ready.address.clone(), key: key.to_owned() };
+        Client::connect(&target, None, CALL_MAX).await
+    }
+
+    /// Ends it as a power cut would end its process: with SIGKILL, in the middle of whatever it does.
+    pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("failed to kill the server")
+    }
+}
+
+impl Files {
+    /// What a server wrote that ended before it was ready.
+    fn why_not(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        format!("the server did not start: {}", log.trim())
+    }
+}

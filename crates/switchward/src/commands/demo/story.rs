@@ -1,0 +1,393 @@
+//! The acts of the demo.
+
+use anyhow::Context as _;
+use std::path::Path;
+use std::time::Instant;
+use switchward_api::v1;
+use switchward_gateway::Reason;
+use tonic::Status;
+
+use super::DEPLOY_GATE;
+use super::history;
+use super::server::{Files, Server};
+use super::steps::Steps;
+use super::teller::Teller;
+use crate::client::{Client, drawn_request_id};
+use crate::exit::Exit;
+use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, count, period};
+
+const AGENT: &str = "agent";
+const PERSON: &str = "person";
+const SERVER: &str = "server";
+const BASH: &str = "bash";
+const DELETE_FILE: &str = "mcp:filesystem:delete_file";
+const DELETE_ARGS: &str = r#"{"path":"/srv/releases/41"}"#;
+/// What the policy of the deploy gate allows in an hour.
+const CALLS_MAX: u64 = 50;
+const HOUR_SECONDS: i64 = 3_600;
+/// Turns that a call gets to be sent in before the server is killed.
+const SENDING_TURNS: usize = 16;
+
+/// The story so far.
+pub(super) struct Story {
+    teller: Teller,
+    steps: Steps,
+    files: Files,
+    server: Server,
+    agent: Client,
+    person: Client,
+    session: String,
+    /// The gate that waits for a person.
+    gate: String,
+}
+
+impl Story {
+    /// Starts the server.
+    pub(super) async fn open(scratch: &Path, data: &Path) -> Result<Self, Exit> {
+        let teller = Teller::default();
+        teller.title(
+            "Switchward: an agent is walked through a deploy gate",
+            &[
+                "The server is this same program, started as a process of its own on an empty folder, with a",
+                "clock that stands still until it is moved. An agent and a person call it with a key each.",
+            ],
+        )?;
+        let files = Files::of(scratch, data);
+        let server = Server::start(&files).await?;
+        let (agent, person) = (server.agent().await?, server.person().await?);
+        let (session, gate) = (String::new(), String::new());
+        Ok(Self { teller, steps: Steps::default(), files, server, agent, person, session, gate })
+    }
+
+    /// A process is deployed, byte for byte.
+    pub(super) async fn deploy(&mut self) -> Result<(), Exit> {
+        self.teller.act("A person deploys the process")?;
+        let file = v1::DefinitionFile { path: "deploy-gate.json".into(), content: DEPLOY_GATE.into() };
+        let request = v1::DeployDefinitionRequest {
+            files: vec![file],
+            request_id: drawn_request_id(),
+            ..v1::DeployDefinitionRequest::default()
+        };
+        let reply = self
+            .person
+            .call(request, |mut it, request| async move { it.definitions.deploy_definition(request).await });
+        let version = reply.await?.version.context("no version came back")?;
+        let request =
+            v1::GetVersionRequest { name: version.name.clone(), view: v1::VersionView::Source.into() };
+        let reply = self
+            .person
+            .call(request, |mut it, request| async move { it.definitions.get_version(request).await });
+        let kept = reply.await?.version.unwrap_or_default().files;
+        ensure(kept.len() == 1 && kept[0].content == DEPLOY_GATE, "the server gave other bytes back")?;
+        let bytes = count(DEPLOY_GATE.len(), "byte");
+        let outcome = format!("version {} is active; {bytes}, kept as they are", version.number);
+        self.teller.line(PERSON, "deploys deploy-gate.json", GOOD, &outcome)?;
+        self.teller
+            .why(&["A process is one short file. A session stays with the version that it started with."])
+    }
+
+    /// A session starts and asks its first question.
+    pub(super) async fn start(&mut self) -> Result<(), Exit> {
+        self.teller.act("The agent starts, and is asked the first question")?;
+        let request = v1::StartSessionRequest {
+            definition: "deploy-gate".into(),
+            session_id: "release-42".into(),
+            request_id: drawn_request_id(),
+            ..v1::StartSessionRequest::default()
+        };
+        let reply = self
+            .agent
+            .call(request, |mut it, request| async move { it.sessions.start_session(request).await });
+        let session = reply.await?.session.context("no session came back")?;
+        let id = session.name.rsplit('/').next().unwrap_or_default().to_owned();
+        self.steps.of(&id);
+        self.steps.recorded("session.started", AGENT, &[("definition", "deploy-gate")]);
+        self.session = id;
+        self.teller.line(AGENT, "starts deploy-gate as release-42", STRONG, &place(&session))?;
+        self.question(&session)
+    }
+
+    /// Tool calls are counted, and denied beyond the limit.
+    pub(super) async fn limit(&mut self) -> Result<(), Exit> {
+        self.teller.act("Each tool call is decided before it is made: bash, 50 times an hour")?;
+        self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
+        for left in (1..CALLS_MAX - 1).rev() {
+            self.bash(left).await?;
+        }
+        self.bash_allowed("calls bash 49 times more", 0).await?;
+        let denied = self.authorize(BASH, "", &drawn_request_id()).await?;
+        ensure(denied.decision() == v1::ToolDecision::Deny, "the 51st call was not denied")?;
+        ensure(denied.reason == Reason::RateLimited.word(), "the 51st call was denied for another reason")?;
+        self.steps.recorded("policy.denied", AGENT, &[("capability", BASH), ("reason", &denied.reason)]);
+        let room = denied.retry_after.and_then(|after| after.try_into().ok()).map(period).unwrap_or_default();
+        let outcome = format!("denied: {}, room again in {room}", denied.reason);
+        self.teller.line(AGENT, "calls bash for the 51st time", PROBLEM, &outcome)?;
+        self.advance_an_hour().await?;
+        self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
+        self.teller.why(&[
+            "A denial is an answer, not an error: the agent reads the reason, and the history keeps it.",
+        ])
+    }
+
+    /// What the policy asks about opens a gate.
+    pub(super) async fn ask(&mut self) -> Result<(), Exit> {
+        self.teller.act("What the policy asks about waits for a person")?;
+        self.gate = self.asked("wants to delete a file").await?;
+        self.teller.detail(&format!("{DELETE_FILE} {DELETE_ARGS}"))?;
+        let mine = self.decide(&self.agent, None).await;
+        let Err(refused) = mine else {
+            return Err(anyhow::anyhow!("the agent approved its own call").into());
+        };
+        let exit = Exit::from(refused);
+        ensure(
+            exit.reason() == Some(Reason::RoleNotAllowed.word()),
+            "the agent was refused for another reason",
+        )?;
+        self.steps.refused(AGENT, &[("reason", Reason::RoleNotAllowed.word())]);
+        let outcome = format!("refused: {}", Reason::RoleNotAllowed.word());
+        self.teller.line(AGENT, "approves it itself", PROBLEM, &outcome)?;
+        self.teller.why(&["An agent's key can ask; it can never approve, whatever the agent was told to do."])
+    }
+
+    /// The server is killed in the middle of a call, and started again; nothing that was answered is lost.
+    pub(super) async fn kill(&mut self) -> Result<(), Exit> {
+        self.teller.act("The server is killed in the middle of a call")?;
+        let request_id = drawn_request_id();
+        let answered = self.call_while_killed(&request_id).await?;
+        let outcome = if answered { "gone, right after its answer" } else { "gone, and no answer came" };
+        self.teller.line(SERVER, "SIGKILL, as the agent calls bash", PROBLEM, outcome)?;
+        let begun = Instant::now();
+        self.server = Server::start(&self.files).await?;
+        (self.agent, self.person) = (self.server.agent().await?, self.server.person().await?);
+        let took = format!("ready after {:.1} s", begun.elapsed().as_secs_f64());
+        self.teller.line(SERVER, "starts again on the same folder", GOOD, &took)?;
+        self.bash_as(&request_id).await?;
+        self.teller.line(AGENT, "repeats that call", GOOD, "allowed")?;
+        self.bash_allowed("calls bash", CALLS_MAX - 3).await?;
+        let gate = self.look().await?;
+        ensure(gate.status() == v1::GateStatus::Open, "the gate is not open any more")?;
+        self.teller.line(PERSON, "looks at the gate", CARE, "still open")?;
+        self.teller.why(&[
+            "Whatever is answered is on disk before. The repeated call carries the id of the first one,",
+            "so that it counts once, however far that one came.",
+        ])
+    }
+
+    /// Kills the server while a call is on its way. Says whether the call was answered all the same.
+    async fn call_while_killed(&mut self, request_id: &str) -> Result<bool, Exit> {
+        let mut policy = self.agent.services().policy;
+        let request = self.call(BASH, "", request_id);
+        let killed = async {
+            // The call gets its chances to leave this process first.
+            for _ in 0..SENDING_TURNS {
+                tokio::task::yield_now().await;
+            }
+            self.server.kill().await
+        };
+        let (answer, killed) = tokio::join!(policy.authorize_tool_call(request), killed);
+        killed?;
+        Ok(answer.is_ok())
+    }
+
+    /// A person approves: this call, with these arguments, once.
+    pub(super) async fn approve(&mut self) -> Result<(), Exit> {
+        self.teller.act("A person decides, about this very call, for once")?;
+        let gate = self.look().await?;
+        ensure(gate.args == DELETE_ARGS.as_bytes(), "the gate shows other arguments")?;
+        self.decide(&self.person, Some(gate.args_digest)).await?;
+        self.steps.recorded("approval.decided", PERSON, &[("decision", "approve"), ("by", PERSON)]);
+        self.teller.line(PERSON, "reads the arguments and approves", GOOD, "the gate is decided")?;
+        let granted = self.authorize(DELETE_FILE, DELETE_ARGS, &drawn_request_id()).await?;
+        ensure(
+            granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
+            "the approval was not used",
+        )?;
+        self.steps.recorded("policy.allowed", AGENT, &[("capability", DELETE_FILE)]);
+        self.teller.line(AGENT, "makes the same call", GOOD, "allowed; the approval is used up")?;
+        let first = self.gate.clone();
+        self.gate = self.asked("makes it once more").await?;
+        ensure(self.gate != first, "an approval was good for two calls")?;
+        self.teller.why(&[
+            "Had the agent changed one byte of the arguments, the approval would not have been for it.",
+        ])
+    }
+
+    /// A question takes its answers and nothing else.
+    pub(super) async fn answer(&mut self) -> Result<(), Exit> {
+        self.teller.act("A question takes its answers, and nothing else")?;
+        let Err(refused) = self.say("maybe").await else {
+            return Err(anyhow::anyhow!("a wrong answer was taken").into());
+        };
+        let exit = Exit::from(refused);
+        ensure(
+            exit.reason() == Some(Reason::AnswerNotAllowed.word()),
+            "a wrong answer was refused otherwise",
+        )?;
+        let allowed = exit.allowed();
+        ensure(allowed == ["yes", "no"], "the wrong answers were listed as allowed")?;
+        self.steps.refused(AGENT, &[("answer", "maybe"), ("reason", Reason::AnswerNotAllowed.word())]);
+        let outcome =
+            format!("refused: {}; allowed: {}", Reason::AnswerNotAllowed.word(), allowed.join(", "));
+        self.teller.line(AGENT, "answers \"maybe\"", PROBLEM, &outcome)?;
+        for (state, answer) in [("env-check", "yes"), ("migration-check", "n/a"), ("traffic-check", "yes")] {
+            let session = self.say(answer).await?;
+            self.steps.recorded("session.answered", AGENT, &[("state", state), ("answer", answer)]);
+            let ended = session.end_time.is_some();
+            let style = if ended { GOOD } else { STRONG };
+            self.teller.line(AGENT, &format!("answers \"{answer}\""), style, &place(&session))?;
+            if ended {
+                ensure(session.status() == v1::SessionStatus::Completed, "the session ended otherwise")?;
+                self.steps.recorded("session.completed", AGENT, &[]);
+            } else {
+                self.question(&session)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The history, as it was recorded.
+    pub(super) async fn history(&mut self) -> Result<(), Exit> {
+        self.teller.act("The history, as the server recorded it")?;
+        let (mut events, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let (name, token) = (self.session.clone(), std::mem::take(&mut page_token));
+            let request = v1::ListSessionEventsRequest { name, page_token: token, ..Default::default() };
+            let page = self.person.call(request, |mut it, request| async move {
+                it.sessions.list_session_events(request).await
+            });
+            let page = page.await?;
+            events.extend(page.events);
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                break;
+            }
+        }
+        history::lines(&events).iter().try_for_each(|line| self.teller.plain(line))
+    }
+
+    /// The end: the server is stopped.
+    pub(super) async fn end(mut self) -> Result<Steps, Exit> {
+        self.server.kill().await?;
+        self.teller
+            .plain(&format!("\n{GOOD}Done.{GOOD:#} To try it yourself: {STRONG}switchward dev{STRONG:#}"))?;
+        Ok(self.steps)
+    }
+}
+
+/// What the acts are made of.
+impl Story {
+    fn call(&self, capability: &str, args: &str, request_id: &str) -> v1::AuthorizeToolCallRequest {
+        v1::AuthorizeToolCallRequest {
+            session: self.session.clone(),
+            capability: capability.to_owned(),
+            args: args.as_bytes().to_vec().into(),
+            request_id: request_id.to_owned(),
+            ..v1::AuthorizeToolCallRequest::default()
+        }
+    }
+
+    async fn authorize(
+        &self,
+        capability: &str,
+        args: &str,
+        request_id: &str,
+    ) -> Result<v1::AuthorizeToolCallResponse, Status> {
+        let request = self.call(capability, args, request_id);
+        self.agent
+            .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await })
+            .await
+    }
+
+    /// A call of bash that must be allowed, and how many it leaves.
+    async fn bash_as(&mut self, request_id: &str) -> Result<Option<u64>, Exit> {
+        let reply = self.authorize(BASH, "", request_id).await?;
+        ensure(reply.decision() == v1::ToolDecision::Allow, "a call of bash was not allowed")?;
+        self.steps.recorded("policy.allowed", AGENT, &[("capability", BASH)]);
+        Ok(reply.remaining.and_then(|left| left.calls))
+    }
+
+    /// A call of bash that must be allowed and leave so many.
+    async fn bash(&mut self, left: u64) -> Result<(), Exit> {
+        let seen = self.bash_as(&drawn_request_id()).await?;
+        ensure(seen == Some(left), format!("a call of bash left {seen:?} calls and not {left}"))
+    }
+
+    async fn bash_allowed(&mut self, did: &str, left: u64) -> Result<(), Exit> {
+        self.bash(left).await?;
+        self.teller.line(AGENT, did, GOOD, &allowed(left))
+    }
+
+    /// A call that a person must be asked about, and its gate.
+    async fn asked(&mut self, did: &str) -> Result<String, Exit> {
+        let reply = self.authorize(DELETE_FILE, DELETE_ARGS, &drawn_request_id()).await?;
+        ensure(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "nobody was asked")?;
+        self.steps.recorded("policy.asked", AGENT, &[("capability", DELETE_FILE)]);
+        self.teller.line(AGENT, did, CARE, "a person is asked, and the agent must wait")?;
+        Ok(reply.gate)
+    }
+
+    async fn look(&self) -> Result<v1::Gate, Exit> {
+        let request = v1::GetGateRequest { name: self.gate.clone() };
+        let reply =
+            self.person.call(request, |mut it, request| async move { it.gates.get_gate(request).await });
+        Ok(reply.await?.gate.context("no gate came back")?)
+    }
+
+    async fn decide(&self, by: &Client, args_digest: Option<String>) -> Result<(), Status> {
+        let request = v1::DecideGateRequest {
+            name: self.gate.clone(),
+            decision: v1::GateDecision::Approve.into(),
+            args_digest,
+            request_id: drawn_request_id(),
+            ..v1::DecideGateRequest::default()
+        };
+        by.call(request, |mut it, request| async move { it.gates.decide_gate(request).await }).await.map(drop)
+    }
+
+    async fn say(&self, answer: &str) -> Result<v1::Session, Status> {
+        let request = v1::AnswerCheckpointRequest {
+            name: self.session.clone(),
+            answer: answer.to_owned(),
+            request_id: drawn_request_id(),
+            ..v1::AnswerCheckpointRequest::default()
+        };
+        let reply = self
+            .agent
+            .call(request, |mut it, request| async move { it.sessions.answer_checkpoint(request).await });
+        reply.await.map(|reply| reply.session.unwrap_or_default())
+    }
+
+    async fn advance_an_hour(&self) -> Result<(), Exit> {
+        let duration = Some(prost_types::Duration { seconds: HOUR_SECONDS, nanos: 0 });
+        let request = v1::AdvanceClockRequest { duration, request_id: drawn_request_id() };
+        self.person
+            .call(request, |mut it, request| async move { it.clock.advance_clock(request).await })
+            .await?;
+        self.teller.line(PERSON, "moves the clock", STRONG, "one hour later")
+    }
+
+    fn question(&self, session: &v1::Session) -> Result<(), Exit> {
+        let checkpoint = session.checkpoint.clone().unwrap_or_default();
+        let answers: Vec<&str> = checkpoint.answers.iter().map(|answer| answer.key.as_str()).collect();
+        self.teller.detail(&clean(&checkpoint.question))?;
+        self.teller.detail(&clean(&answers.join(" | ")))
+    }
+}
+
+/// Where a session is.
+fn place(session: &v1::Session) -> String {
+    if session.end_time.is_some() {
+        session.status_word.clone()
+    } else {
+        format!("at {}", session.at.join(", "))
+    }
+}
+
+fn allowed(left: u64) -> String {
+    format!("allowed, {left} left")
+}
+
+/// Ends the demo where the server did not do what is told of it.
+fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<(), Exit> {
+    if holds { Ok(()) } else { Err(anyhow::Error::msg(otherwise.into()).into()) }
+}

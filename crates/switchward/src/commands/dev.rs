@@ -1,0 +1,166 @@
+//! `switchward dev`: everything embedded on one port, with one key for the agent and one for the person.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use switchward_engine::Role;
+use switchward_gateway::auth::NewKey;
+use switchward_machine::Time;
+use switchward_shard::{Clock, ManualClock, SystemClock};
+use tokio::net::TcpListener;
+
+use crate::args::{ClockKind, DevArgs, Output};
+use crate::exit::Exit;
+use crate::node::{CACHE_BYTES_DEFAULT, Node, shards_default, stopped};
+use crate::profile::Profile;
+use crate::{telemetry, tls};
+
+/// The tenant of a development server.
+const TENANT: &str = "dev";
+/// What is logged where nothing else is said: a lone voter has nothing to say of its elections.
+const LEVEL: &str = "warn,openraft=error";
+/// Where a data folder keeps the development keys.
+const KEYS_FILE: &str = "dev-keys.json";
+
+/// The secrets of a development server.
+#[derive(Serialize, Deserialize)]
+struct Keys {
+    agent: String,
+    person: String,
+}
+
+/// What is printed when the server is ready.
+#[derive(Serialize)]
+struct Ready {
+    address: String,
+    agent_key: String,
+    person_key: String,
+    data_dir: PathBuf,
+    durable: bool,
+    clock: &'static str,
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
+    tls::install_provider();
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| Exit::failed(error.into()))?;
+    runtime.block_on(serve(args, output)).map_err(|error| Exit::failed(error).told_as(output))
+}
+
+async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
+    let level = std::env::var("SWITCHWARD_LOG__LEVEL").unwrap_or_else(|_| LEVEL.into());
+    let _telemetry = telemetry::start(&level)?;
+    let address = SocketAddr::from(([127, 0, 0, 1], args.port));
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| {
+        format!("failed to listen on {address}; say --port 0 for any free port, or --port N for another")
+    })?;
+    let scratch = match &args.data_dir {
+        None => Some(tempfile::Builder::new().prefix("switchward-dev-").tempdir()?),
+        Some(_) => None,
+    };
+    let folder = args.data_dir.clone().or_else(|| scratch.as_ref().map(|dir| dir.path().to_owned()));
+    let folder = folder.context("there is no data folder")?;
+    let manual = match args.clock {
+        ClockKind::Manual => Some(ManualClock::new(Time(0))),
+        ClockKind::System => None,
+    };
+    let clock: Arc<dyn Clock> = match &manual {
+        Some(clock) => Arc::new(clock.clone()),
+        None => Arc::new(SystemClock),
+    };
+    let shards = args.shards.unwrap_or_else(shards_default);
+    let node = Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual).await;
+    let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
+    let keys = keys(&folder)?;
+    for (secret, role, subject) in
+        [(&keys.agent, Role::Agent, "agent"), (&keys.person, Role::Admin, "person")]
+    {
+        let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
+        node.ensure(TENANT, &key, role, subject).await?;
+    }
+    let ready = Ready {
+        address: format!("http://{}", listener.local_addr()?),
+        agent_key: keys.agent,
+        person_key: keys.person,
+        data_dir: folder,
+        durable: args.data_dir.is_some(),
+        clock: match args.clock {
+            ClockKind::Manual => "manual",
+            ClockKind::System => "system",
+        },
+    };
+    let profile = Profile {
+        address: ready.address.clone(),
+        agent_key: ready.agent_key.clone(),
+        person_key: ready.person_key.clone(),
+    };
+    let saved = profile.save()?;
+    announce(&ready, &saved, output)?;
+    node.serve(listener, None, stopped()).await
+}
+
+/// The keys of a data folder: those that it has, or new ones.
+fn keys(folder: &Path) -> anyhow::Result<Keys> {
+    let file = folder.join(KEYS_FILE);
+    if let Ok(bytes) = fs::read(&file) {
+        return serde_json::from_slice(&bytes).with_context(|| format!("{} holds no keys", file.display()));
+    }
+    let keys = Keys { agent: NewKey::draw().secret, person: NewKey::draw().secret };
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&file).and_then(|mut file| {
+        file.write_all(&serde_json::to_vec(&keys)?)?;
+        file.sync_all()
+    });
+    written.with_context(|| format!("failed to write {}", file.display()))?;
+    Ok(keys)
+}
+
+fn announce(ready: &Ready, profile: &Path, output: Output) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    if output.json() {
+        writeln!(out, "{}", serde_json::to_string(ready)?)?;
+    } else {
+        let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
+        let survival = if ready.durable {
+            format!("data survives a restart, in {}", ready.data_dir.display())
+        } else {
+            "data is gone when this stops; say --data-dir DIR to keep it".to_owned()
+        };
+        writeln!(out, "{bold}Switchward{reset} for development: gRPC, JSON and gRPC-Web on one port")?;
+        writeln!(out)?;
+        writeln!(out, "  address     {bold}{}{reset}", ready.address)?;
+        writeln!(out, "  agent key   {}", ready.agent_key)?;
+        writeln!(out, "  person key  {}", ready.person_key)?;
+        writeln!(out, "  clock       {}", ready.clock)?;
+        writeln!(out, "  data        {survival}")?;
+        writeln!(out, "  profile     {}", profile.display())?;
+        writeln!(out)?;
+        writeln!(out, "{bold}Next{reset}, in another terminal:")?;
+        writeln!(out)?;
+        for line in [
+            "switchward check deploy-gate.json",
+            "switchward deploy deploy-gate.json",
+            "switchward start deploy-gate --key release-42",
+            "switchward authorize release-42 bash",
+            "switchward authorize release-42 mcp:filesystem:write_file",
+            "switchward list gates",
+            "switchward decide GATE approve",
+            "switchward answer release-42 yes",
+            "switchward watch release-42",
+        ] {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)?;
+        writeln!(out, "ctrl-c stops it.")?;
+    }
+    out.flush()?;
+    Ok(())
+}

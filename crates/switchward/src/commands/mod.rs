@@ -1,0 +1,8 @@
+//! What the command line does: one file for each command, and one for those that talk to a server.
+
+pub(crate) mod check;
+pub(crate) mod client;
+pub(crate) mod demo;
+pub(crate) mod dev;
+pub(crate) mod server;
+pub(crate) mod simulate;

@@ -1,0 +1,73 @@
+//! `switchward server`: one node, configured by a file, the environment and flags.
+
+use anyhow::Context as _;
+use std::fs;
+use std::sync::Arc;
+use switchward_engine::Role;
+use switchward_gateway::auth::NewKey;
+use switchward_shard::SystemClock;
+use tokio::net::TcpListener;
+
+use crate::args::ServerArgs;
+use crate::config::{self, Config};
+use crate::exit::Exit;
+use crate::node::{CACHE_BYTES_DEFAULT, Node, shards_default, stopped};
+use crate::{telemetry, tls};
+
+/// Serves until it is told to stop.
+pub(crate) fn run(args: ServerArgs) -> Result<(), Exit> {
+    tls::install_provider();
+    let config = config::read(args.config.as_ref(), &flags(&args)).map_err(Exit::failed)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| Exit::failed(error.into()))?;
+    runtime
+        .block_on(async {
+            let _telemetry = telemetry::start(&config.log.level)?;
+            serve(config).await
+        })
+        .map_err(Exit::failed)
+}
+
+fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)> {
+    let path = |path: &std::path::PathBuf| serde_json::Value::from(path.to_string_lossy().into_owned());
+    let mut flags = Vec::new();
+    flags.extend(args.listen.map(|listen| ("listen", listen.to_string().into())));
+    flags.extend(args.data_dir.as_ref().map(|dir| ("data_dir", path(dir))));
+    flags.extend(args.tls_cert.as_ref().map(|file| ("tls.cert_file", path(file))));
+    flags.extend(args.tls_key.as_ref().map(|file| ("tls.key_file", path(file))));
+    flags.extend(args.insecure_listen.then_some(("insecure_listen", true.into())));
+    flags.extend(args.shards.map(|shards| ("shards", shards.into())));
+    flags.extend(args.log.as_ref().map(|level| ("log.level", level.clone().into())));
+    flags
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let acceptor = config.tls.as_ref().map(|tls| tls::acceptor(&tls.cert_file, &tls.key_file)).transpose()?;
+    let keys = keys(&config)?;
+    let listener = TcpListener::bind(config.listen).await;
+    let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
+    let shards = config.shards.unwrap_or_else(shards_default);
+    let cache_bytes = config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024));
+    let node = Node::open(&config.data_dir, shards, cache_bytes, Arc::new(SystemClock), None).await;
+    let node = node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))?;
+    for (tenant, key) in &keys {
+        node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
+    }
+    let scheme = if acceptor.is_some() { "https" } else { "http" };
+    tracing::info!(address = %format!("{scheme}://{}", listener.local_addr()?), "ready");
+    node.serve(listener, acceptor, stopped()).await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The first keys of the configured tenants, from their files.
+fn keys(config: &Config) -> anyhow::Result<Vec<(String, NewKey)>> {
+    let key = |tenant: &config::Tenant| {
+        let file = &tenant.admin_key_file;
+        let text = fs::read_to_string(file)
+            .with_context(|| format!("tenants: failed to read {}", file.display()))?;
+        let key = NewKey::given(text.trim());
+        let shape = "is no key; write swk_, 16 hex digits, _, 64 hex digits";
+        Ok((tenant.name.clone(), key.with_context(|| format!("tenants: {} {shape}", file.display()))?))
+    };
+    config.tenants.iter().map(key).collect()
+}

@@ -1,0 +1,113 @@
+//! `switchward simulate`: scenarios played on the engine alone, against a virtual clock.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use switchward_formats::{Finding, render_json};
+use switchward_scenario::{Report, Unplayed, simulate};
+
+use crate::args::{Output, SimulateArgs, files};
+use crate::exit::{Exit, FINDINGS, USAGE};
+use crate::output::{GOOD, PROBLEM, clean, count, findings, print};
+
+/// What became of all files.
+#[derive(Default)]
+struct Tally {
+    played: usize,
+    failed: usize,
+    unreadable: usize,
+}
+
+/// Plays every file.
+pub(crate) fn run(args: &SimulateArgs, output: Output) -> Result<(), Exit> {
+    let mut tally = Tally::default();
+    for path in &args.files {
+        one(path, args, output, &mut tally).map_err(|exit| exit.told_as(output))?;
+    }
+    tally.end(args, output)
+}
+
+impl Tally {
+    fn end(self, args: &SimulateArgs, output: Output) -> Result<(), Exit> {
+        let Self { played, failed, unreadable } = self;
+        if !output.json() && !args.quiet && args.files.len() > 1 {
+            let mut parts = vec![format!("{} played", count(played, "scenario"))];
+            if failed > 0 {
+                parts.push(format!("{PROBLEM}{failed} failed{PROBLEM:#}"));
+            }
+            if unreadable > 0 {
+                parts.push(format!("{PROBLEM}{unreadable} not readable{PROBLEM:#}"));
+            }
+            print(&format!("{}\n", parts.join(", ")))?;
+        }
+        match (unreadable, failed) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(Exit::told(FINDINGS)),
+            (_, _) => Err(Exit::told(USAGE)),
+        }
+    }
+}
+
+fn one(path: &Path, args: &SimulateArgs, output: Output, tally: &mut Tally) -> Result<(), Exit> {
+    let name = path.to_string_lossy();
+    // A scenario that cannot be read ends with the same code, whatever the cause; the others are played all the same.
+    let bytes = match files::read(path) {
+        Ok(bytes) => bytes,
+        Err(exit) => {
+            tally.unreadable += 1;
+            return unread(&name, &exit, output);
+        }
+    };
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let loader = |named: &str| {
+        let path = beside.join(named);
+        files::read(&path).map_err(|exit| exit.message().to_owned())
+    };
+    match simulate(&name, &bytes, &loader) {
+        Ok(report) => {
+            tally.played += 1;
+            tally.failed += usize::from(!report.ok());
+            played(&report, args, output)
+        }
+        Err(Unplayed::Unreadable(found)) => {
+            tally.unreadable += 1;
+            unreadable(&name, &found, &bytes, output)
+        }
+        Err(Unplayed::Broken(broken)) => Err(Exit::failed(broken.into())),
+    }
+}
+
+fn played(report: &Report, args: &SimulateArgs, output: Output) -> Result<(), Exit> {
+    if output.json() {
+        return print(&format!("{}\n", report.json()));
+    }
+    if report.ok() {
+        if args.quiet {
+            return Ok(());
+        }
+        let text = clean(&report.text());
+        return print(&text.replacen(": ok,", &format!(": {GOOD}ok{GOOD:#},"), 1));
+    }
+    print(&clean(&report.text()))
+}
+
+/// A file that is there and is no scenario.
+fn unreadable(name: &str, found: &[Finding], bytes: &[u8], output: Output) -> Result<(), Exit> {
+    if !output.json() {
+        return print(&findings(found, bytes));
+    }
+    let told: Value = serde_json::from_str(&render_json(name, None, found)).map_err(anyhow::Error::from)?;
+    let found = told.get("findings").cloned().unwrap_or_default();
+    print(&format!(
+        "{}\n",
+        json!({ "file": name, "ok": false, "steps": [], "session": {}, "findings": found })
+    ))
+}
+
+/// A file that cannot be read at all.
+fn unread(name: &str, exit: &Exit, output: Output) -> Result<(), Exit> {
+    if output.json() {
+        let told = json!({ "file": name, "ok": false, "steps": [], "session": {}, "error": exit.message() });
+        return print(&format!("{told}\n"));
+    }
+    print(&format!("{PROBLEM}error:{PROBLEM:#} {}\n", clean(exit.message())))
+}

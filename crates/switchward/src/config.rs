@@ -1,0 +1,155 @@
+//! Configuration of `server`: a file, over it `SWITCHWARD_*` from the environment, over that the flags.
+
+use anyhow::Context as _;
+use figment::Figment;
+use figment::providers::{Env, Format as _, Serialized, Toml};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What a server is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Everything that must survive.
+    pub(crate) data_dir: PathBuf,
+    /// Where to listen.
+    #[serde(default = "listen_default")]
+    pub(crate) listen: SocketAddr,
+    /// Whether anything but loopback may be listened on without TLS.
+    #[serde(default)]
+    pub(crate) insecure_listen: bool,
+    /// Shards of a new data folder.
+    #[serde(default)]
+    pub(crate) shards: Option<u32>,
+    /// Clean rows in memory, MiB.
+    #[serde(default)]
+    pub(crate) cache_mib: Option<usize>,
+    /// TLS of the port.
+    #[serde(default)]
+    pub(crate) tls: Option<Tls>,
+    /// What is logged.
+    #[serde(default)]
+    pub(crate) log: Log,
+    /// Tenants that exist from the first start.
+    #[serde(default)]
+    pub(crate) tenants: Vec<Tenant>,
+}
+
+/// TLS of the port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tls {
+    /// The certificate chain, PEM.
+    pub(crate) cert_file: PathBuf,
+    /// The private key, PEM.
+    pub(crate) key_file: PathBuf,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Log {
+    /// A level, or a filter.
+    pub(crate) level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".into() }
+    }
+}
+
+/// A tenant that exists from the first start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tenant {
+    /// Its name.
+    pub(crate) name: String,
+    /// A file that holds its first key.
+    pub(crate) admin_key_file: PathBuf,
+}
+
+fn listen_default() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 7400))
+}
+
+/// The environment's names that are configuration; the others are the command line's.
+const FROM_ENVIRONMENT: [&str; 8] = [
+    "data_dir",
+    "listen",
+    "insecure_listen",
+    "shards",
+    "cache_mib",
+    "tls.cert_file",
+    "tls.key_file",
+    "log.level",
+];
+
+/// Reads the configuration. `flags` holds what the command line said, by dotted key.
+///
+/// # Errors
+/// An unknown or malformed key, named with where it was said.
+pub(crate) fn read(file: Option<&PathBuf>, flags: &[(&str, serde_json::Value)]) -> anyhow::Result<Config> {
+    let mut figment = Figment::new();
+    if let Some(file) = file {
+        anyhow::ensure!(file.is_file(), "there is no configuration file {}", file.display());
+        figment = figment.merge(Toml::file_exact(file));
+    }
+    let environment = Env::prefixed("SWITCHWARD_").map(|name| name.as_str().replace("__", ".").into());
+    figment = figment.merge(environment.only(&FROM_ENVIRONMENT));
+    for (name, value) in flags {
+        figment = figment.merge(Serialized::default(name, value));
+    }
+    let config: Config = figment.extract().context("the configuration is not usable")?;
+    check(&config)?;
+    Ok(config)
+}
+
+fn check(config: &Config) -> anyhow::Result<()> {
+    if config.tls.is_none() && !config.listen.ip().is_loopback() && !config.insecure_listen {
+        anyhow::bail!(
+            "listen: {} can be reached from outside and has no TLS; set tls.cert_file and tls.key_file, or say \
+             --insecure-listen where something in front of it speaks TLS",
+            config.listen
+        );
+    }
+    if config.shards.is_some_and(|shards| !(1..=64).contains(&shards)) {
+        anyhow::bail!("shards: must be from 1 to 64");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("switchward.toml");
+        std::fs::write(&file, text).unwrap();
+        (folder, file)
+    }
+
+    #[test]
+    fn a_flag_beats_the_file() {
+        let (_folder, file) =
+            written("data_dir = \"/tmp/a\"\nlisten = \"127.0.0.1:1\"\n[log]\nlevel = \"warn\"\n");
+        let config = read(Some(&file), &[("listen", "127.0.0.1:2".into())]).unwrap();
+        assert_eq!((config.listen.port(), config.log.level.as_str()), (2, "warn"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_named() {
+        let (_folder, file) = written("data_dir = \"/tmp/a\"\nlitsen = \"127.0.0.1:1\"\n");
+        let error = format!("{:#}", read(Some(&file), &[]).unwrap_err());
+        assert!(error.contains("litsen"), "{error}");
+    }
+
+    #[test]
+    fn what_can_be_reached_from_outside_needs_tls_or_a_word() {
+        let (_folder, file) = written("data_dir = \"/tmp/a\"\nlisten = \"0.0.0.0:7400\"\n");
+        assert!(read(Some(&file), &[]).unwrap_err().to_string().contains("TLS"));
+        assert!(read(Some(&file), &[("insecure_listen", true.into())]).is_ok());
+    }
+}

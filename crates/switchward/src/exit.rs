@@ -1,0 +1,221 @@
+//! How a command ends: its exit code, and what is said on the standard error where it did not do what was asked.
+
+mod refused;
+
+use serde_json::{Value, json};
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+use switchward_gateway::Reason;
+use tonic::{Code, Status};
+
+use crate::args::Output;
+use crate::output::{HELP, PROBLEM, clean};
+use refused::Refused;
+
+/// An error that has no better code.
+const FAILED: u8 = 1;
+/// Called wrongly.
+pub(crate) const USAGE: u8 = 2;
+/// Not found.
+const NOT_FOUND: u8 = 3;
+/// In conflict with what is, or a precondition does not hold.
+const CONFLICT: u8 = 4;
+/// Something was found: errors of a definition, an expectation that does not hold.
+pub(crate) const FINDINGS: u8 = 5;
+/// Denied.
+pub(crate) const DENIED: u8 = 6;
+/// Still waiting for somebody.
+pub(crate) const WAITING: u8 = 7;
+/// The server cannot be reached, or cannot answer now.
+const UNAVAILABLE: u8 = 69;
+
+/// The end of a command that did not simply do what was asked.
+#[must_use = "an end does nothing until it is reported"]
+#[derive(Debug)]
+pub(crate) struct Exit(Box<Content>);
+
+#[derive(Debug)]
+struct Content {
+    code: u8,
+    cause: Cause,
+    /// What to do, or to type, next.
+    next: Vec<String>,
+    output: Output,
+}
+
+#[derive(Debug)]
+enum Cause {
+    /// All there is to say was said.
+    Told,
+    /// This command's own words.
+    Ours(String),
+    /// The server's words.
+    Server(Refused),
+}
+
+impl Exit {
+    /// Ends with this code; what there is to say was said.
+    pub(crate) fn told(code: u8) -> Self {
+        Self::new(code, Cause::Told)
+    }
+
+    /// Ends because something of this machine's failed. A reader that went away is no failure.
+    pub(crate) fn failed(error: anyhow::Error) -> Self {
+        let gone = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
+        if error.chain().filter_map(|cause| cause.downcast_ref()).any(gone) {
+            return Self::told(0);
+        }
+        Self::new(FAILED, Cause::Ours(format!("{error:#}")))
+    }
+
+    /// Ends because it was called wrongly.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(USAGE, Cause::Ours(message.into()))
+    }
+
+    /// Ends because what it is about does not exist.
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self::new(NOT_FOUND, Cause::Ours(message.into()))
+    }
+
+    /// Ends because nobody answers.
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self::new(UNAVAILABLE, Cause::Ours(message.into()))
+    }
+
+    /// Ends because the server refused.
+    pub(crate) fn refused(status: &Status) -> Self {
+        let refused = Refused::of(status);
+        let (code, next) = (refused.exit_code(), refused.next());
+        let exit = Self::new(code, Cause::Server(refused));
+        next.into_iter().fold(exit, Self::next)
+    }
+
+    fn new(code: u8, cause: Cause) -> Self {
+        Self(Box::new(Content { code, cause, next: Vec::new(), output: Output::Text }))
+    }
+
+    /// With what to do, or to type, next.
+    pub(crate) fn next(mut self, line: impl Into<String>) -> Self {
+        self.0.next.push(line.into());
+        self
+    }
+
+    /// With the one of what is allowed that is nearest to what was typed.
+    pub(crate) fn typed(mut self, word: &str) -> Self {
+        if let Cause::Server(refused) = &mut self.0.cause {
+            refused.find_nearest(word);
+        }
+        self
+    }
+
+    /// Told in the form that was asked for.
+    pub(crate) fn told_as(mut self, output: Output) -> Self {
+        self.0.output = output;
+        self
+    }
+
+    /// Whether there is nothing to say.
+    pub(crate) fn is_quiet(&self) -> bool {
+        match &self.0.cause {
+            Cause::Told => true,
+            Cause::Ours(_) | Cause::Server(_) => false,
+        }
+    }
+
+    /// What there is to say, without advice.
+    pub(crate) fn message(&self) -> &str {
+        match &self.0.cause {
+            Cause::Told => "",
+            Cause::Ours(message) => message,
+            Cause::Server(refused) => refused.message(),
+        }
+    }
+
+    /// The server's reason, where it is the server that refused.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        match &self.0.cause {
+            Cause::Server(refused) => Some(refused.reason()),
+            Cause::Told | Cause::Ours(_) => None,
+        }
+    }
+
+    /// What the server would have accepted, where that is a closed list.
+    pub(crate) fn allowed(&self) -> Vec<String> {
+        match &self.0.cause {
+            Cause::Server(refused) => refused.allowed(),
+            Cause::Told | Cause::Ours(_) => Vec::new(),
+        }
+    }
+
+    /// Says on the standard error what there is to say, and gives the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        let text = match (&self.0.cause, self.0.output) {
+            (Cause::Told, _) => String::new(),
+            (Cause::Ours(_) | Cause::Server(_), Output::Json | Output::Jsonl) => format!("{}\n", self.json()),
+            (Cause::Ours(message), Output::Text) => self.text(message, &[]),
+            (Cause::Server(refused), Output::Text) => self.text(refused.message(), &refused.facts()),
+        };
+        // With the standard error gone, there is nobody left to tell.
+        let _nobody = anstream::stderr().lock().write_all(text.as_bytes());
+        ExitCode::from(self.0.code)
+    }
+
+    fn text(&self, message: &str, facts: &[(&str, String)]) -> String {
+        let mut text = format!("{PROBLEM}error:{PROBLEM:#} {}\n", clean(message));
+        let next = self.0.next.iter().map(|line| ("next", line.clone()));
+        for (label, fact) in facts.iter().cloned().chain(next) {
+            text.push_str(&format!("  {HELP}{label:<8}{HELP:#} {}\n", clean(&fact)));
+        }
+        text
+    }
+
+    /// `{"error":{...}}`, with the server's code, reason, message and details where it is the server that refused.
+    fn json(&self) -> Value {
+        let mut error = match &self.0.cause {
+            Cause::Told => json!({}),
+            Cause::Ours(message) => self.own_words(message),
+            Cause::Server(refused) => refused.json(),
+        };
+        if !self.0.next.is_empty() {
+            error["next"] = self.0.next.clone().into();
+        }
+        json!({ "error": error })
+    }
+
+    /// What a server would call it, where it is no server's word.
+    fn own_words(&self, message: &str) -> Value {
+        let (code, reason) = match self.0.code {
+            USAGE => (Code::InvalidArgument, Some(Reason::FieldInvalid)),
+            NOT_FOUND => (Code::NotFound, Some(Reason::NotFound)),
+            UNAVAILABLE => (Code::Unavailable, None),
+            _ => (Code::Unknown, None),
+        };
+        let mut error = json!({ "code": refused::word(code), "message": message });
+        if let Some(reason) = reason {
+            error["reason"] = reason.word().into();
+        }
+        error
+    }
+}
+
+impl From<anyhow::Error> for Exit {
+    fn from(error: anyhow::Error) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<std::io::Error> for Exit {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(error.into())
+    }
+}
+
+impl From<Status> for Exit {
+    fn from(status: Status) -> Self {
+        Self::refused(&status)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+use super::*;
+use std::time::Duration;
+use switchward_gateway::Refusal;
+
+fn of(refusal: Refusal) -> Exit {
+    Exit::refused(&Status::from(refusal))
+}
+
+fn wrong_answer() -> Exit {
+    let refusal = Refusal::new(Reason::AnswerNotAllowed, "\"ye\" is not an answer of \"env-check\"");
+    of(refusal.allowed(["yes", "no"]).meta("state", "env-check"))
+}
+
+#[test]
+fn a_reason_has_its_code() {
+    for (reason, code) in [
+        (Reason::DefinitionInvalid, 5),
+        (Reason::FieldInvalid, 2),
+        (Reason::NotFound, 3),
+        (Reason::AnswerNotAllowed, 4),
+        (Reason::SequenceConflict, 4),
+        (Reason::RoleNotAllowed, 6),
+        (Reason::SelfApproval, 6),
+        (Reason::CredentialInvalid, 6),
+        (Reason::ApprovalPending, 7),
+        (Reason::Draining, 69),
+        (Reason::InternalError, 1),
+    ] {
+        assert_eq!(of(Refusal::new(reason, "no")).0.code, code, "{reason:?}");
+    }
+}
+
+#[test]
+fn a_status_without_a_reason_has_one_too() {
+    assert_eq!(Exit::refused(&Status::unavailable("gone")).0.code, 69);
+    assert_eq!(Exit::refused(&Status::cancelled("Timeout expired")).0.code, 69);
+    assert_eq!(Exit::refused(&Status::unknown("h2 protocol error")).0.code, 69);
+    assert_eq!(Exit::refused(&Status::unimplemented("no such method")).0.code, 1);
+}
+
+#[test]
+fn what_is_allowed_and_near_is_told() {
+    let exit = wrong_answer().typed("ye");
+    let Cause::Server(refused) = &exit.0.cause else { panic!("{exit:?}") };
+    let text = anstream::adapter::strip_str(&exit.text(refused.message(), &refused.facts())).to_string();
+    assert_eq!(
+        text,
+        "error: \"ye\" is not an answer of \"env-check\"\n  reason   ANSWER_NOT_ALLOWED\n  allowed  yes, no\n  \
+         nearest  yes\n  fact     state = env-check\n"
+    );
+}
+
+#[test]
+fn json_says_what_the_server_says() {
+    let error = &wrong_answer().typed("ye").json()["error"];
+    assert_eq!(error["code"], "failed_precondition");
+    assert_eq!(error["reason"], "ANSWER_NOT_ALLOWED");
+    assert_eq!(error["metadata"]["allowed"], r#"["yes","no"]"#);
+    assert_eq!(error["details"][0]["type"], "google.rpc.ErrorInfo");
+    assert_eq!(error["details"][0]["debug"]["metadata"]["state"], "env-check");
+    assert_eq!(error["nearest"], "yes");
+}
+
+#[test]
+fn the_time_to_wait_is_told() {
+    let exit = of(Refusal::new(Reason::RateLimited, "full").retry_after(Duration::from_secs(3_661)));
+    let Cause::Server(refused) = &exit.0.cause else { panic!("{exit:?}") };
+    assert!(refused.facts().contains(&("retry", "in 1h 1m 1s".to_owned())), "{:?}", refused.facts());
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let gone = anyhow::Error::from(std::io::Error::from(ErrorKind::BrokenPipe)).context("failed to write");
+    assert_eq!(Exit::failed(gone).0.code, 0);
+    assert_eq!(Exit::failed(anyhow::anyhow!("odd")).0.code, 1);
+}

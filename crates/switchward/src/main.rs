@@ -1,0 +1,43 @@
+//! The `switchward` binary: command line, configuration, roles, telemetry. The only crate that sees all others.
+
+mod args;
+mod client;
+mod commands;
+mod config;
+mod exit;
+mod metrics;
+mod node;
+mod output;
+mod profile;
+mod telemetry;
+mod tls;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use exit::Exit;
+
+/// Requests are made on one thread and die on another, many times a step.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => exit.report(),
+    }
+}
+
+fn run(args: Args) -> Result<(), Exit> {
+    let output = args.output;
+    match args.command {
+        Command::Check(check) => commands::check::run(&check, output),
+        Command::Simulate(simulate) => commands::simulate::run(&simulate, output),
+        Command::Dev(dev) => commands::dev::run(dev, output),
+        Command::Server(server) => commands::server::run(server),
+        Command::Demo(demo) => commands::demo::run(&demo),
+        Command::Client(command) => commands::client::run(command, output),
+    }
+}

@@ -1,0 +1,155 @@
+//! A server of one node: its shards, its services, its port.
+
+use anyhow::Context as _;
+use axum::Router;
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use switchward_engine::{
+    Actor, Body, Command, CreateKey, CreateTenant, Key, Reason, RequestId, Role, Row, Scope, Settings, View,
+};
+use switchward_gateway::auth::NewKey;
+use switchward_gateway::routes::{Health, Services, one_port};
+use switchward_gateway::{Door, serve, services};
+use switchward_machine::{TenantId, Time};
+use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
+use switchward_store::DataDir;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::metrics;
+
+/// Clean rows in memory where nothing else is said, bytes.
+pub(crate) const CACHE_BYTES_DEFAULT: usize = 256 * 1024 * 1024;
+
+/// An opened node.
+pub(crate) struct Node {
+    cluster: Cluster,
+    health: Health,
+    app: Router,
+}
+
+/// How many shards a new data folder gets: one a core, four at most; a shard costs batch size and nothing else.
+pub(crate) fn shards_default() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(cores.min(4)).unwrap_or(1)
+}
+
+impl Node {
+    /// Opens the data folder and everything behind the port.
+    pub(crate) async fn open(
+        data: &Path,
+        shards: u32,
+        cache_bytes: usize,
+        clock: Arc<dyn Clock>,
+        manual: Option<ManualClock>,
+    ) -> anyhow::Result<Self> {
+        let data = DataDir::open(data)?;
+        let on_fatal = Box::new(|why: &str| {
+            // Whatever is acknowledged is on disk; going on could acknowledge what is not.
+            eprintln!("switchward: stopped: {why}");
+            std::process::exit(1);
+        });
+        let cluster = Cluster::open(ClusterOptions { data, shards, cache_bytes, clock, on_fatal }).await?;
+        if let Some(clock) = &manual {
+            catch_up(&cluster, clock).await?;
+        }
+        let (all, health) = Services::new().await;
+        let door = Door::new(cluster.clone(), manual);
+        let routes = services::all(all, &door).into_router();
+        let app = one_port(routes, health.pages().merge(metrics::page(cluster.clone())));
+        Ok(Self { cluster, health, app })
+    }
+
+    /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
+    pub(crate) async fn serve(
+        self,
+        listener: TcpListener,
+        tls: Option<TlsAcceptor>,
+        stop: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
+        self.health.set_ready(true).await;
+        let health = self.health.clone();
+        let stop = async move {
+            stop.await;
+            health.set_ready(false).await;
+        };
+        serve::serve(listener, tls, self.app, stop).await;
+        self.cluster.shutdown().await.context("failed to write down the state")
+    }
+
+    /// Makes sure that a tenant and a key of it exist. What exists already is left as it is.
+    pub(crate) async fn ensure(
+        &self,
+        tenant: &str,
+        key: &NewKey,
+        role: Role,
+        subject: &str,
+    ) -> anyhow::Result<()> {
+        let create =
+            CreateTenant { name: tenant.into(), display_name: tenant.into(), settings: Settings::default() };
+        self.inner(TenantId(0), Body::CreateTenant(create)).await?;
+        let row =
+            self.cluster.catalogue().read().await?.row(&Key::tenant(tenant)).context("failed to read")?;
+        let Some(Row::Tenant(row)) = row.as_deref() else { anyhow::bail!("tenant {tenant} was not made") };
+        let create = CreateKey {
+            id: key.id.clone(),
+            tenant_name: tenant.into(),
+            hash: key.hash,
+            role,
+            subject: subject.into(),
+            display_name: subject.into(),
+            expires: None,
+        };
+        self.inner(row.id, Body::CreateKey(create)).await
+    }
+
+    async fn inner(&self, tenant: TenantId, body: Body) -> anyhow::Result<()> {
+        let command = Command {
+            tenant,
+            scope: Scope::Catalogue,
+            request: None::<RequestId>,
+            expected_sequence: None,
+            actor: Actor::server(),
+            settings: Settings::default(),
+            trace: None,
+            body,
+        };
+        match self.cluster.execute(command).await {
+            Ok(_) => Ok(()),
+            Err(Failure::Rejected(no)) if no.reason == Reason::AlreadyExists => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// Sets a manual clock to where the data folder's time stands, or to the system's where it is new.
+async fn catch_up(cluster: &Cluster, clock: &ManualClock) -> anyhow::Result<()> {
+    let mut last = Time(0);
+    for shard in cluster.all() {
+        let row = shard.read().await?.row(&Key::clock()).context("failed to read the clock")?;
+        if let Some(Row::Clock(at)) = row.as_deref() {
+            last = last.max(*at);
+        }
+    }
+    let target = if last == Time(0) { switchward_shard::SystemClock.now() } else { last };
+    clock.advance(target.since_ms(clock.now()));
+    Ok(())
+}
+
+/// Done when the process is told to stop: SIGTERM, or ctrl-c.
+pub(crate) async fn stopped() {
+    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => {
+            tracing::error!(%error, "failed to listen for SIGTERM; only ctrl-c stops the server in order");
+            let _interrupted = tokio::signal::ctrl_c().await;
+            return;
+        }
+    };
+    // Either signal may come first; the other one is then of no interest any more.
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}

@@ -1,0 +1,239 @@
+//! What is printed: results on the standard output, for people or for programs, and advice on the standard error.
+//!
+//! Colours are dropped where nobody sees them; `NO_COLOR` is heeded.
+
+mod table;
+
+use anstyle::{AnsiColor, Style};
+use prost::Message;
+use prost_reflect::DynamicMessage;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+use switchward_api::{PACKAGE, descriptor_pool};
+use switchward_formats::Finding;
+
+use crate::args::Output;
+use crate::exit::Exit;
+
+pub(crate) use table::Table;
+
+/// What went wrong.
+pub(crate) const PROBLEM: Style = AnsiColor::Red.on_default().bold();
+/// What went well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// What waits, or should be looked at.
+pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
+/// What helps to read the rest.
+pub(crate) const HELP: Style = AnsiColor::Cyan.on_default();
+/// What matters most.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// What matters least.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// Writes to the standard output, without colours where it is no terminal.
+///
+/// # Errors
+/// It cannot be written to; where its reader went away, the end is a quiet one.
+pub(crate) fn print(text: &str) -> Result<(), Exit> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes bytes to the standard output as they are.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Exit> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// How the answers of one command are told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Printer {
+    output: Output,
+    quiet: bool,
+}
+
+impl Printer {
+    pub(crate) fn new(output: Output, quiet: bool) -> Self {
+        Self { output, quiet }
+    }
+
+    /// Whether a program reads it.
+    pub(crate) fn is_json(self) -> bool {
+        self.output.json()
+    }
+
+    /// Prints a message of the API: its JSON for a program, the given text for a person.
+    pub(crate) fn message<M: Message>(
+        self,
+        name: &str,
+        message: &M,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Exit> {
+        if self.output.json() { print(&format!("{}\n", json(name, message)?)) } else { print(&text()) }
+    }
+
+    /// Prints a list: one message, one message for each entry, or a text.
+    pub(crate) fn list<M: Message, E: Message>(
+        self,
+        whole: (&str, &M),
+        entries: (&str, &[E]),
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Exit> {
+        match self.output {
+            Output::Text => print(&text()),
+            Output::Json => print(&format!("{}\n", json(whole.0, whole.1)?)),
+            Output::Jsonl => {
+                let (name, entries) = entries;
+                entries.iter().try_for_each(|entry| print(&format!("{}\n", json(name, entry)?)))
+            }
+        }
+    }
+
+    /// Tells a person what to type next, on the standard error.
+    pub(crate) fn advice(self, line: &str) {
+        if !self.quiet && !self.output.json() {
+            // Advice that nobody can read is no loss.
+            let _lost = writeln!(anstream::stderr().lock(), "{HELP}next{HELP:#}  {}", clean(line));
+        }
+    }
+}
+
+/// A message of the API as the JSON door would answer it. `name` is the message's name inside the package.
+///
+/// # Errors
+/// The message is none of this API, or cannot be said in JSON; both are this program's own fault.
+pub(crate) fn json<M: Message>(name: &str, message: &M) -> Result<String, Exit> {
+    let descriptor = descriptor_pool().get_message_by_name(&format!("{PACKAGE}.{name}"));
+    let descriptor = descriptor.ok_or_else(|| anyhow::anyhow!("the API has no message {name}"))?;
+    let message = DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice())
+        .map_err(anyhow::Error::from)?;
+    Ok(serde_json::to_string(&message).map_err(anyhow::Error::from)?)
+}
+
+/// Labels and what they stand for, one a line; what is empty is left out.
+pub(crate) fn card(rows: &[(&str, String)]) -> String {
+    let told = || rows.iter().filter(|(_, value)| !value.is_empty());
+    let width = told().map(|(label, _)| label.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (label, value) in told() {
+        let indent = format!("\n{}", " ".repeat(width + 2));
+        let value = value.trim_end().replace('\n', &indent);
+        put(&mut text, format_args!("{HELP}{label:<width$}{HELP:#}  {value}\n"));
+    }
+    text
+}
+
+/// Findings of one file, each with its line.
+pub(crate) fn findings(findings: &[Finding], source: &[u8]) -> String {
+    use switchward_formats::Style as Part;
+    let mut text = String::new();
+    for segment in switchward_formats::render_segments(findings, source) {
+        let style = match segment.style {
+            Part::Plain | Part::Source => Style::new(),
+            Part::Error | Part::Mark => PROBLEM,
+            Part::Warning => CARE,
+            Part::Frame => FAINT,
+            Part::Help => HELP,
+        };
+        put(&mut text, format_args!("{style}{}{style:#}", segment.text));
+    }
+    text
+}
+
+/// Appends to a text.
+pub(crate) fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
+    text.write_fmt(more).expect("writing into a string cannot fail");
+}
+
+/// The text without anything that moves a terminal's cursor, recolours it or turns the reading direction: what comes
+/// from an agent must not be able to dress up as something else.
+pub(crate) fn clean(text: &str) -> String {
+    let hides = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    text.chars().map(|c| if (c.is_control() && c != '\n') || hides(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// A word as a shell takes it.
+pub(crate) fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@=,+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// A time in words of a clock: `1h 1m 1s`; what is shorter than a second is one.
+pub(crate) fn period(length: Duration) -> String {
+    let mut seconds = length.as_secs() + u64::from(length.subsec_nanos() > 0);
+    let mut parts = Vec::new();
+    for (unit, name) in [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")] {
+        if seconds >= unit {
+            parts.push(format!("{}{name}", seconds / unit));
+            seconds %= unit;
+        }
+    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
+/// A count with its noun: `1 step`, `2 steps`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_api::v1;
+
+    #[test]
+    fn json_is_that_of_the_door() {
+        let reply = v1::DecideGateResponse {
+            gate: Some(v1::Gate { name: "tenants/t/gates/g".into(), status: 2, ..v1::Gate::default() }),
+            sequence: 7,
+        };
+        let expected =
+            r#"{"gate":{"name":"tenants/t/gates/g","status":"GATE_STATUS_DECIDED"},"sequence":"7"}"#;
+        assert_eq!(json("DecideGateResponse", &reply).unwrap(), expected);
+    }
+
+    #[test]
+    fn nothing_from_outside_moves_the_cursor() {
+        assert_eq!(clean("a\u{1b}[2Jb\u{202e}c\nd"), "a\u{fffd}[2Jb\u{fffd}c\nd");
+    }
+
+    #[test]
+    fn periods_and_counts() {
+        let period = |ms| super::period(Duration::from_millis(ms));
+        assert_eq!(
+            (period(0).as_str(), period(1).as_str(), period(3_661_000).as_str()),
+            ("0s", "1s", "1h 1m 1s")
+        );
+        assert_eq!(period(3_600_000), "1h");
+        assert_eq!((count(1, "step"), count(2, "step")), ("1 step".to_owned(), "2 steps".to_owned()));
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_where_they_must_be() {
+        assert_eq!(
+            (shell("n/a"), shell("not yet"), shell("it's")),
+            ("n/a".into(), "'not yet'".into(), "'it'\\''s'".into())
+        );
+    }
+
+    #[test]
+    fn a_card_leaves_out_what_is_empty() {
+        let text = card(&[("session", "ses_1".into()), ("key", String::new()), ("at", "a\nb".into())]);
+        assert_eq!(
+            anstream::adapter::strip_str(&text).to_string(),
+            "session  ses_1\nat       a\n         b\n"
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! `switchward check`.
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, deploy_gate, folder, program, repository, run, run_with_input};
+
+const GOOD: &str = r#"{"name": "good", "initial": "a", "states": {"a": {"question": "Done?", "answers": {"yes": {"next": null}}}}}"#;
+/// `intial` is no key, and then there is no initial state.
+const BAD: &str = "{\n  \"name\": \"bad\",\n  \"initial\": \"a\",\n  \"states\": {\n    \"a\": {\"question\": \"Done?\", \"answers\": {\"yes\": {\"next\": \"b\"}}}\n  }\n}\n";
+
+fn warned() -> String {
+    repository("tests/corpus/checkpoint/definitions/tools.yaml").to_str().expect("a plain path").to_owned()
+}
+
+#[test]
+fn a_clean_file_is_ok() {
+    let ended = run(["check", &deploy_gate()]).with_code(0);
+    assert_eq!(
+        (ended.out, ended.err),
+        (format!("{}: ok, checkpoint deploy-gate\n", deploy_gate()), String::new())
+    );
+    let ended = run(["check", "-q", &deploy_gate()]).with_code(0);
+    assert_eq!((ended.out, ended.err), (String::new(), String::new()));
+}
+
+#[test]
+fn errors_end_with_5_and_are_shown_where_they_are() {
+    let folder = folder(&[("bad.json", BAD)]);
+    let path = folder.path().join("bad.json");
+    let ended = run(["check".as_ref(), path.as_os_str()]).with_code(5);
+    let place = format!("--> {}:5:", path.display());
+    assert!(ended.out.contains("error[SW"), "{ended:?}");
+    assert!(ended.out.contains(&place), "{ended:?}");
+    assert!(ended.out.ends_with(&format!("{}: 1 error\n", path.display())), "{ended:?}");
+    assert_eq!(ended.err, "", "findings are the result, and no failure of the command");
+}
+
+#[test]
+fn json_is_one_object_a_line_for_each_file() {
+    let folder = folder(&[("a.json", GOOD), ("b.json", BAD)]);
+    let path = |name| folder.path().join(name).to_str().unwrap().to_owned();
+    let lines = run(["check", "-o", "json", &path("a.json"), &path("b.json")]).with_code(5).lines();
+    assert_eq!(
+        lines[0],
+        json!({ "file": path("a.json"), "format": "checkpoint", "ok": true, "findings": [] })
+    );
+    assert_eq!((&lines[1]["ok"], &lines[1]["file"]), (&json!(false), &json!(path("b.json"))));
+    let finding = lines[1]["findings"][0].as_object().unwrap();
+    let mut keys: Vec<&str> = finding.keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["allowed", "code", "column", "hint", "line", "message", "nearest", "severity"]);
+    assert_eq!((&finding["line"], &finding["severity"]), (&json!(5), &json!("error")));
+    assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn warnings_fail_only_where_they_shall() {
+    let ended = run(["check", &warned()]).with_code(0);
+    assert!(
+        ended.out.contains("warning[SW") && ended.out.contains(": ok, 2 warnings, checkpoint tools"),
+        "{ended:?}"
+    );
+    run(["check", "--strict", &warned()]).with_code(5);
+    run(["check", "--strict", &deploy_gate()]).with_code(0);
+}
+
+#[test]
+fn a_folder_is_walked_for_definitions() {
+    let folder = folder(&[
+        ("a.json", GOOD),
+        (
+            "deep/er/b.yaml",
+            "name: b\ninitial: a\nstates:\n  a: {question: Done?, answers: {yes: {next: null}}}\n",
+        ),
+        ("package.json", r#"{"name": "a-package", "version": "1.0.0"}"#),
+        ("readme.md", "no definition"),
+        (".hidden/c.json", BAD),
+    ]);
+    let ended = run(["check".as_ref(), folder.path().as_os_str()]).with_code(0);
+    assert!(ended.out.contains("a.json: ok") && ended.out.contains("b.yaml: ok"), "{ended:?}");
+    assert!(ended.out.ends_with("2 files: ok; 1 other file left out as no definition\n"), "{ended:?}");
+    // A file that is named is checked, whatever it is.
+    run(["check".as_ref(), folder.path().join("package.json").as_os_str()]).with_code(5);
+}
+
+#[test]
+fn a_folder_without_a_definition_is_not_found() {
+    let folder = folder(&[("package.json", r#"{"name": "a-package"}"#)]);
+    let ended = run(["check".as_ref(), folder.path().as_os_str()]).with_code(3);
+    assert!(ended.err.starts_with("error: there is no definition in what was named\n"), "{ended:?}");
+}
+
+#[test]
+fn a_missing_file_does_not_hide_the_others() {
+    let ended = run(["check", "/nowhere/x.json", &deploy_gate()]).with_code(3);
+    assert!(ended.out.contains("deploy-gate.json: ok"), "{ended:?}");
+    assert_eq!(ended.err, "error: /nowhere/x.json does not exist\n");
+    let ended = run(["check", "-o", "json", "/nowhere/x.json"]).with_code(3);
+    let expected =
+        json!({ "code": "not_found", "reason": "NOT_FOUND", "message": "/nowhere/x.json does not exist" });
+    assert_eq!(ended.error(), expected);
+}
+
+#[test]
+fn the_standard_input_is_a_file_too() {
+    let ended = run_with_input(&["check", "-", "-o", "json"], GOOD).with_code(0);
+    assert_eq!(ended.json()["file"], "-");
+    run_with_input(&["check", "-"], "").with_code(5);
+}
+
+#[test]
+fn a_format_can_be_named() {
+    let nothing = run_with_input(&["check", "-", "--format", "checkpoint", "-o", "json"], "{}").with_code(5);
+    assert_eq!(nothing.json()["format"], "checkpoint");
+    let ended = run(["check", "--format", "bpmn", &deploy_gate()]).with_code(2);
+    assert!(ended.err.contains("checkpoint") && ended.err.contains("kno"), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_no_text_is_a_name() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder(&[]);
+    let path = folder.path().join(std::ffi::OsStr::from_bytes(b"gate-\xff.json"));
+    std::fs::write(&path, GOOD).unwrap();
+    let ended = run(["check".as_ref(), path.as_os_str(), "-o".as_ref(), "json".as_ref()]).with_code(0);
+    assert!(ended.json()["file"].as_str().unwrap().ends_with("gate-\u{fffd}.json"));
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = Ended::of(program().args(["check", &deploy_gate()]).stdout(writer)).with_code(0);
+    assert_eq!(ended.err, "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_one() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = Ended::of(program().args(["check", &deploy_gate()]).stdout(full)).with_code(1);
+    assert!(ended.err.starts_with("error: No space left on device"), "{ended:?}");
+}
+
+#[test]
+fn nothing_in_a_file_moves_the_cursor() {
+    let ended =
+        run_with_input(&["check", "-"], "{\"name\": \"a\u{1b}[2J\", \"initial\": \"x\", \"states\": {}}")
+            .with_code(5);
+    assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
+}
+
+#[test]
+fn every_definition_of_the_gallery_is_clean() {
+    let gallery = repository("tests/gallery");
+    let lines =
+        run(["check".as_ref(), gallery.as_os_str(), "--strict".as_ref(), "-o".as_ref(), "json".as_ref()]);
+    let lines = lines.with_code(0).lines();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line["ok"] == Value::Bool(true)), "{lines:?}");
+}

@@ -1,0 +1,7 @@
+//! The command line from outside: the built program, its exit codes, its two outputs.
+
+mod check;
+mod journey;
+mod simulate;
+mod support;
+mod usage;

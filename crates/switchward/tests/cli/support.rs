@@ -1,0 +1,183 @@
+//! The program, and a development server of it.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// A program with nothing in its environment that is meant for another one.
+pub(crate) fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_switchward"));
+    for name in ["SWITCHWARD_ADDRESS", "SWITCHWARD_API_KEY", "CLICOLOR_FORCE", "XDG_CONFIG_HOME"] {
+        command.env_remove(name);
+    }
+    command.env("SWITCHWARD_PROFILE", "/nowhere/profile.json").stdin(Stdio::null());
+    command
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the program starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("what is printed is UTF-8");
+        Self {
+            code: output.status.code().expect("the program is not killed"),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// The one line of JSON on the standard output.
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.out.lines().count(), 1, "{self:?}");
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The lines of JSON on the standard output.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let line = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        self.out.lines().map(line).collect()
+    }
+
+    /// What stands under `error` in the JSON on the standard error.
+    pub(crate) fn error(&self) -> Value {
+        let told: Value = serde_json::from_str(&self.err).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        told["error"].clone()
+    }
+
+    /// The same, after making sure of the exit code.
+    #[track_caller]
+    pub(crate) fn with_code(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+}
+
+/// Runs the program, without a server.
+pub(crate) fn run<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Ended {
+    Ended::of(program().args(words))
+}
+
+/// Runs the program with this on its standard input.
+pub(crate) fn run_with_input(words: &[&str], input: &str) -> Ended {
+    let mut child = program()
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("it has an input");
+    stdin.write_all(input.as_bytes()).expect("it reads its input");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("what is printed is UTF-8");
+    Ended {
+        code: output.status.code().expect("it ends by itself"),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
+}
+
+/// A path below the repository's root.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).canonicalize().expect("the file is there")
+}
+
+/// The deploy gate of the gallery.
+pub(crate) fn deploy_gate() -> String {
+    repository("tests/gallery/deploy-gate/deploy-gate.json").to_str().expect("a plain path").to_owned()
+}
+
+/// A folder with these files.
+pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it is below the folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    folder
+}
+
+/// A running development server with a manual clock. Dropping it kills it.
+pub(crate) struct Dev {
+    folder: TempDir,
+    child: Child,
+    /// Held open, so that the server may go on writing.
+    _stdout: BufReader<ChildStdout>,
+    pub(crate) ready: Value,
+}
+
+impl Dev {
+    /// Starts a server on a folder of its own, and waits until it is ready.
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (child, stdout, ready) = server(folder.path(), "0");
+        Self { folder, child, _stdout: stdout, ready }
+    }
+
+    /// Kills the server at once, and starts it again on the same folder and the same port.
+    pub(crate) fn restart(&mut self) {
+        let port = self.address().rsplit(':').next().expect("an address has a port").to_owned();
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+        (self.child, self._stdout, self.ready) = server(self.folder.path(), &port);
+    }
+
+    /// `http://127.0.0.1:7400`.
+    pub(crate) fn address(&self) -> &str {
+        self.ready["address"].as_str().expect("the ready line has an address")
+    }
+
+    /// A command that finds the server by its profile.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = program();
+        command.env("SWITCHWARD_PROFILE", self.folder.path().join("profile.json"));
+        command
+    }
+
+    /// Runs a command against the server.
+    pub(crate) fn run(&self, words: &[&str]) -> Ended {
+        Ended::of(self.command().args(words))
+    }
+
+    /// Runs a command against the server and reads its one line of JSON.
+    #[track_caller]
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        self.run(&[words, &["-o", "json"]].concat()).with_code(0).json()
+    }
+}
+
+/// A server that is ready, its output, and its first line.
+fn server(folder: &Path, port: &str) -> (Child, BufReader<ChildStdout>, Value) {
+    let mut child = program()
+        .args(["dev", "--port", port, "--clock", "manual", "-o", "json", "--data-dir"])
+        .arg(folder.join("data"))
+        .env("SWITCHWARD_PROFILE", folder.join("profile.json"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("it has an output"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("it says that it is ready");
+    let ready = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+    (child, stdout, ready)
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}

@@ -1,0 +1,134 @@
+//! What is typed wrongly, and what is typed where no server is.
+
+use crate::support::{Ended, folder, program, run};
+
+#[test]
+fn help_is_no_error_and_nothing_is() {
+    let ended = run(["--help"]).with_code(0);
+    for word in [
+        "check",
+        "simulate",
+        "dev",
+        "server",
+        "demo",
+        "deploy",
+        "start",
+        "answer",
+        "authorize",
+        "decide",
+        "watch",
+    ] {
+        assert!(ended.out.contains(word), "{word} is not in the help");
+    }
+    run(["--version"]).with_code(0);
+    run::<&str>([]).with_code(2);
+}
+
+#[test]
+fn each_command_has_its_help() {
+    let commands = "check simulate dev server demo deploy activate start answer authorize report decide raise pause \
+                    resume cancel get list watch explain clock keys";
+    for command in commands.split_whitespace() {
+        let ended = run([command, "--help"]).with_code(0);
+        assert!(ended.out.contains("Usage: switchward"), "{command}: {ended:?}");
+    }
+}
+
+#[test]
+fn what_is_typed_wrongly_ends_with_2() {
+    for words in [
+        "dance",
+        "check",
+        "check x --dance",
+        "start",
+        "decide gat_1 maybe",
+        "raise ses_1",
+        "raise ses_1 --cost-usd 1 --tokens 2",
+        "clock advance soon",
+        "dev --shards 0",
+        "dev --port 65536",
+        "list",
+        "list dances",
+        "get x -o xml",
+        "start x --label nothing",
+        "clock --timeout 0s",
+        "clock --as nobody",
+    ] {
+        let ended = run(words.split(' ')).with_code(2);
+        assert!(ended.err.starts_with("error: ") || ended.err.contains("Usage:"), "{words}: {ended:?}");
+        assert_eq!(ended.out, "", "{words}");
+    }
+}
+
+#[test]
+fn a_near_miss_is_told() {
+    let ended = run(["autorize", "ses_1", "bash"]).with_code(2);
+    assert!(ended.err.contains("authorize"), "{ended:?}");
+}
+
+#[test]
+fn without_a_server_the_next_step_is_told() {
+    let ended = run(["list", "sessions"]).with_code(69);
+    assert!(ended.err.starts_with("error: no server is known\n"), "{ended:?}");
+    assert!(ended.err.contains("switchward dev") && ended.err.contains("--address"), "{ended:?}");
+}
+
+/// An address at which nobody listens: the port is none that a system gives away by itself.
+const DESERTED: &str = "http://127.0.0.1:1";
+
+#[test]
+fn a_server_that_is_not_there_is_unavailable() {
+    let words = ["get", "x", "--api-key", "swk_1", "--address", DESERTED];
+    let ended = run(words).with_code(69);
+    assert!(ended.err.starts_with(&format!("error: no server answers at {DESERTED}: ")), "{ended:?}");
+    assert!(ended.err.contains("switchward dev") && ended.err.contains("--address"), "{ended:?}");
+    let error = run(words.iter().chain(&["-o", "json"])).with_code(69).error();
+    assert_eq!(error["code"], "unavailable");
+    assert_eq!(error["next"].as_array().map(Vec::len), Some(2), "{error}");
+}
+
+#[test]
+fn the_environment_says_where_and_as_whom() {
+    let ended = Ended::of(
+        program().args(["get", "x"]).env("SWITCHWARD_ADDRESS", DESERTED).env("SWITCHWARD_API_KEY", "swk_1"),
+    );
+    assert!(ended.with_code(69).err.contains(DESERTED));
+}
+
+#[test]
+fn an_address_and_a_key_must_be_ones() {
+    let ended = run(["get", "x", "--address", "127.0.0.1:7400", "--api-key", "swk_1"]).with_code(2);
+    assert!(ended.err.contains("http://HOST:PORT"), "{ended:?}");
+    let ended = run(["get", "x", "--address", "http://127.0.0.1:1", "--api-key", "a\nb"]).with_code(2);
+    assert!(ended.err.contains("characters that no key has"), "{ended:?}");
+    let ended = run(["get", "x", "--address", "http://127.0.0.1:1"]).with_code(2);
+    assert!(ended.err.contains("there is no API key for http://127.0.0.1:1"), "{ended:?}");
+    assert!(ended.err.contains("SWITCHWARD_API_KEY"), "{ended:?}");
+}
+
+#[test]
+fn a_profile_that_is_none_is_told() {
+    let folder = folder(&[("profile.json", "{}")]);
+    let profile = folder.path().join("profile.json");
+    let ended = Ended::of(program().args(["get", "x"]).env("SWITCHWARD_PROFILE", &profile)).with_code(1);
+    assert!(ended.err.contains("is no profile"), "{ended:?}");
+}
+
+#[test]
+fn the_demo_wants_a_folder_of_its_own() {
+    let folder = folder(&[("mine.txt", "")]);
+    let ended = run(["demo".as_ref(), "--data-dir".as_ref(), folder.path().as_os_str()]).with_code(2);
+    assert!(ended.err.contains("is not empty"), "{ended:?}");
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let bad = folder(&[("bad.json", "{")]);
+    let bad = bad.path().join("bad.json");
+    let plain = run(["check".as_ref(), bad.as_os_str()]).with_code(5);
+    assert!(!plain.out.contains('\u{1b}'), "{plain:?}");
+    let forced = Ended::of(program().arg("check").arg(&bad).env("CLICOLOR_FORCE", "1")).with_code(5);
+    assert!(forced.out.contains('\u{1b}'), "{forced:?}");
+    let refused = Ended::of(program().arg("check").arg(&bad).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1"));
+    assert!(!refused.out.contains('\u{1b}'), "{refused:?}");
+}

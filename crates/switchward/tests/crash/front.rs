@@ -1,0 +1,216 @@
+//! What callers see of a server that comes and goes, and how they keep asking until they are answered.
+
+use anyhow::{Context as _, bail, ensure};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use switchward_api::v1::definition_service_client::DefinitionServiceClient;
+use switchward_api::v1::policy_service_client::PolicyServiceClient;
+use switchward_api::v1::session_service_client::SessionServiceClient;
+use switchward_gateway::DOMAIN;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Response, Status};
+use tonic_types::StatusExt as _;
+
+use crate::server::Ready;
+
+/// Connections that all callers share.
+const CONNECTIONS: usize = 8;
+/// The longest that one request may go unanswered, all its repetitions together: restarts take part of it.
+const ANSWER_MAX: Duration = Duration::from_secs(180);
+
+/// One caller's way to the server that is there now.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    channel: Channel,
+    key: MetadataValue<Ascii>,
+}
+
+impl Wire {
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.metadata_mut().insert("authorization", self.key.clone());
+        request
+    }
+
+    pub(crate) fn definitions(&self) -> DefinitionServiceClient<Channel> {
+        DefinitionServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn policy(&self) -> PolicyServiceClient<Channel> {
+        PolicyServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn sessions(&self) -> SessionServiceClient<Channel> {
+        SessionServiceClient::new(self.channel.clone())
+    }
+}
+
+/// The ways to one server.
+#[derive(Clone)]
+pub(crate) struct Live {
+    generation: u64,
+    channels: Arc<Vec<Channel>>,
+    agent: MetadataValue<Ascii>,
+    person: MetadataValue<Ascii>,
+}
+
+impl Live {
+    async fn to(generation: u64, ready: &Ready) -> anyhow::Result<Self> {
+        let mut channels = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let endpoint = Endpoint::from_shared(ready.address.clone())?.tcp_nodelay(true);
+            channels.push(endpoint.connect().await?);
+        }
+        let bearer = |key: &str| format!("Bearer {key}").parse().context("the key is no header");
+        let (agent, person) = (bearer(&ready.agent_key)?, bearer(&ready.person_key)?);
+        Ok(Self { generation, channels: Arc::new(channels), agent, person })
+    }
+
+    /// The agent's way.
+    pub(crate) fn agent(&self, caller: usize) -> Wire {
+        let channel = self.channels[caller % self.channels.len()].clone();
+        Wire { channel, key: self.agent.clone() }
+    }
+
+    /// The person's way.
+    pub(crate) fn person(&self) -> Wire {
+        Wire { channel: self.channels[0].clone(), key: self.person.clone() }
+    }
+}
+
+/// The server's address on the door, which changes with every start.
+pub(crate) struct Front(watch::Sender<Shown>);
+
+#[derive(Default)]
+struct Shown {
+    live: Option<Live>,
+    /// Servers that were shown.
+    generations: u64,
+    /// Servers that were ended: all up to this one.
+    ended: u64,
+}
+
+/// An answer, and how often it was asked for.
+pub(crate) struct Heard<T> {
+    pub(crate) reply: T,
+    pub(crate) tries: u32,
+}
+
+/// What an error says about the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// It was refused.
+    No,
+    /// The server asks to be asked again.
+    Later,
+    /// Nothing: the connection broke, and whether it was carried out is not known.
+    Nothing,
+}
+
+impl Said {
+    /// Every error of the server's own carries an `ErrorInfo` of its domain; what does not was made on the way.
+    fn by(status: &Status) -> Self {
+        let details = status.get_error_details();
+        if details.error_info().is_none_or(|info| info.domain != DOMAIN) {
+            Self::Nothing
+        } else if status.code() == Code::Unavailable {
+            Self::Later
+        } else {
+            Self::No
+        }
+    }
+}
+
+impl Front {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(watch::Sender::new(Shown::default())))
+    }
+
+    /// A way to a server that callers are not shown yet.
+    pub(crate) async fn aside(&self, ready: &Ready) -> anyhow::Result<Live> {
+        Live::to(self.0.borrow().generations + 1, ready).await
+    }
+
+    /// Shows callers this server.
+    pub(crate) fn show(&self, live: Live) {
+        self.0.send_modify(|shown| {
+            shown.generations = live.generation;
+            shown.live = Some(live);
+        });
+    }
+
+    /// Shows callers this server, as soon as it can be reached.
+    pub(crate) async fn open(&self, ready: &Ready) -> anyhow::Result<()> {
+        self.show(self.aside(ready).await?);
+        Ok(())
+    }
+
+    /// Tells callers that the server that they know is ended now; to be said before it is.
+    pub(crate) fn close(&self) {
+        self.0.send_modify(|shown| {
+            shown.live = None;
+            shown.ended = shown.generations;
+        });
+    }
+
+    /// The server that is there, or comes next.
+    pub(crate) async fn live(&self) -> anyhow::Result<Live> {
+        let mut shown = self.0.subscribe();
+        let found = shown.wait_for(|shown| shown.live.is_some()).await?;
+        found.live.clone().context("nobody is there")
+    }
+
+    /// Waits until the server with this number is told to be ended: nothing else explains a broken connection.
+    async fn ended(&self, generation: u64) -> anyhow::Result<()> {
+        self.0.subscribe().wait_for(|shown| shown.ended >= generation).await?;
+        Ok(())
+    }
+
+    /// Asks the same until it is answered, whatever happens to the server meanwhile.
+    pub(crate) async fn answered<T, F>(
+        &self,
+        caller: usize,
+        call: impl Fn(Wire) -> F,
+    ) -> anyhow::Result<Heard<T>>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let mut last = None;
+        let asked = timeout(ANSWER_MAX, self.ask(caller, call, &mut last)).await;
+        match asked {
+            Ok(heard) => heard,
+            Err(_) => bail!("no answer in {ANSWER_MAX:?}; the last one was {last:?}"),
+        }
+    }
+
+    async fn ask<T, F>(
+        &self,
+        caller: usize,
+        call: impl Fn(Wire) -> F,
+        last: &mut Option<Status>,
+    ) -> anyhow::Result<Heard<T>>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let mut tries = 0;
+        loop {
+            let live = self.live().await?;
+            tries += 1;
+            let status = match call(live.agent(caller)).await {
+                Ok(response) => return Ok(Heard { reply: response.into_inner(), tries }),
+                Err(status) => last.insert(status),
+            };
+            // The port of a server that is gone may belong to another one already, which knows no key of ours.
+            let stranger = status.code() == Code::Unauthenticated && self.0.borrow().ended >= live.generation;
+            match Said::by(status) {
+                Said::No => ensure!(stranger, "refused: {status}"),
+                Said::Later => {}
+                Said::Nothing => self.ended(live.generation).await?,
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! SIGKILL at any moment, again and again.
+
+use anyhow::ensure;
+use rand::Rng as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use switchward_store::{DataDir, FjallLog, GroupId, GroupLog as _, LogOptions};
+
+use crate::book::Book;
+use crate::chance::{Chance, setting};
+use crate::crew::CALLERS;
+use crate::front::Front;
+use crate::plan::{DEFINITION, Notes, deploy};
+use crate::server::Host;
+use crate::verify::{self, Look};
+
+/// One of so many starts is killed before it is ready.
+const STARTS_KILLED: u32 = 4;
+
+/// What callers do between two kills or cuts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) callers: usize,
+    pub(crate) notes: Notes,
+    /// Acknowledged steps, at least and at most.
+    pub(crate) steps: (u64, u64),
+    /// Arguments of the server.
+    pub(crate) args: &'static [&'static str],
+    /// What is looked at after each cut.
+    pub(crate) look: Look,
+}
+
+/// Some answers cover more than a page of the journal.
+const LIGHT: Load = Load {
+    callers: CALLERS,
+    notes: Notes { long_bytes: 6 * 1024, long_each: 8 },
+    steps: (1, 120),
+    args: &[],
+    look: Look::All,
+};
+
+/// So much goes into one shard that its rows are written behind and its log is purged. Few callers make small
+/// batches: a log is purged for its bytes, but not before it has more than a thousand entries.
+pub(crate) const HEAVY: Load = Load {
+    callers: 12,
+    notes: Notes { long_bytes: 15 * 1024, long_each: 1 },
+    steps: (400, 1_600),
+    args: &["--shards", "1"],
+    look: Look::Unsettled,
+};
+
+impl Load {
+    /// How many steps the next kill waits for.
+    pub(crate) fn drawn(&self, chance: &mut Chance) -> u64 {
+        chance.rng.random_range(self.steps.0..=self.steps.1)
+    }
+}
+
+/// Times of one kind.
+#[derive(Default)]
+pub(crate) struct Times(Vec<Duration>);
+
+impl Times {
+    pub(crate) fn add(&mut self, time: Duration) {
+        self.0.push(time);
+    }
+
+    /// The shortest, the middle and the longest one.
+    pub(crate) fn told(&mut self) -> String {
+        self.0.sort();
+        let last = self.0.len().saturating_sub(1);
+        let told = |at: usize| self.0.get(at).map_or("none".to_owned(), |time| format!("{time:.0?}"));
+        format!("{} / {} / {}", told(0), told(last / 2), told(last))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_step_survives_kills() -> anyhow::Result<()> {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let kills = Kills { name: "kills", load: LIGHT, count: setting("CRASH_KILLS", 200) };
+    kills.run(scratch.path()).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_step_survives_kills_while_the_log_is_purged() -> anyhow::Result<()> {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let kills = Kills { name: "kills under a purge", load: HEAVY, count: setting("CRASH_HEAVY_KILLS", 12) };
+    let data = kills.run(scratch.path()).await?;
+    was_purged(data.data())
+}
+
+/// Fails unless the log of the one shard has lost its beginning to a purge.
+pub(crate) fn was_purged(data: &Path) -> anyhow::Result<()> {
+    const SHARD: GroupId = GroupId(1);
+    /// A log that was not purged begins before this entry.
+    const BEGINNING: u64 = 100;
+    let options = LogOptions { on_fatal: Box::new(|_| {}), sync_fault: None };
+    let log = FjallLog::open(&DataDir::open(data)?, options)?;
+    let range = log.first_last(SHARD)?;
+    eprintln!("  the shard's log has the entries {range:?}, {} bytes", log.bytes(SHARD));
+    ensure!(
+        range.is_some_and(|(first, _)| first > BEGINNING),
+        "the log was not purged: this shows too little"
+    );
+    Ok(())
+}
+
+struct Kills {
+    name: &'static str,
+    load: Load,
+    count: u32,
+}
+
+impl Kills {
+    /// Returns how the servers were started; none is left.
+    async fn run(&self, scratch: &Path) -> anyhow::Result<Host> {
+        let mut chance = Chance::of(self.name);
+        let host = Host::new(scratch, scratch.join("data")).with(self.load.args);
+        let (front, book) = (Front::new(), Book::new(chance.seed, self.load.notes));
+        let mut server = host.start().await?;
+        let live = front.aside(&server.ready).await?;
+        deploy(&live.person(), DEFINITION).await?;
+        front.show(live);
+        let mut crew = book.callers(&front, self.load.callers);
+        let (begun, mut starts, mut killed_early) = (Instant::now(), Times::default(), 0);
+        for kill in 1..=self.count {
+            crew.until(book.steps.now() + self.load.drawn(&mut chance)).await?;
+            front.close();
+            let usual = server.took;
+            server.kill().await?;
+            while chance.rng.random_ratio(1, STARTS_KILLED) {
+                let time = usual.mul_f64(chance.rng.random_range(0.0..1.2));
+                host.spawn()?.killed_within(time).await?;
+                killed_early += 1;
+            }
+            server = host.start().await?;
+            starts.add(server.took);
+            front.open(&server.ready).await?;
+            if kill % 20 == 0 || kill == self.count {
+                let steps = book.steps.now();
+                eprintln!(
+                    "  kill {kill} of {}: {steps} steps acknowledged, {:.1?}",
+                    self.count,
+                    begun.elapsed()
+                );
+            }
+        }
+        book.close();
+        crew.finish().await?;
+        // What is looked at now was written down before, and not kept in memory.
+        front.close();
+        server.kill().await?;
+        let counted = shown(&host, &front, &book).await?;
+        eprintln!(
+            "{}: {} while serving and {killed_early} while starting, {} steps, {} requests sent more than once, \
+             {counted}, starts {}, {:.1?} in all",
+            self.name,
+            self.count,
+            book.steps.now(),
+            book.retried.load(Ordering::Relaxed),
+            starts.told(),
+            begun.elapsed()
+        );
+        host.assert_sound()?;
+        Ok(host)
+    }
+}
+
+/// Lets a server show all that is there, at the end.
+async fn shown(host: &Host, front: &Front, book: &Arc<Book>) -> anyhow::Result<String> {
+    let server = host.start().await?;
+    let counted = verify::the_end(book, &front.aside(&server.ready).await?).await?;
+    server.kill().await?;
+    Ok(counted)
+}

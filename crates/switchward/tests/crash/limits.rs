@@ -1,0 +1,365 @@
+//! Limits that span sessions, under SIGKILL: exactly as many calls are permitted as fit, wherever the sessions live.
+
+use anyhow::{Context as _, ensure};
+use rand::Rng as _;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use switchward_api::v1;
+use switchward_machine::Micros;
+
+use crate::chance::{Chance, setting};
+use crate::crew::{CALLERS, Counter, Crew};
+use crate::front::{Front, Heard, Live, Wire};
+use crate::plan::{DEFINITION, deploy};
+use crate::server::{Host, Server};
+use crate::verify::{by_shard, each};
+
+/// Sessions that ask once each.
+const SESSIONS: u64 = 500;
+/// Shards that they live in; the limit lives in one of them.
+const SHARDS: u16 = 4;
+/// Calls that are permitted to all sessions together.
+const PERMITTED: usize = 50;
+/// Kills while they ask.
+const KILLS: usize = 4;
+/// What a call costs, and the cap that is used up by [`PERMITTED`] of them.
+const COST_USD: &str = "0.25";
+const CAP_USD: f64 = 12.5;
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    Calls,
+    Money,
+}
+
+impl Limit {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Money => "money",
+        }
+    }
+
+    /// Why a call is denied that does not fit.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Calls => "RATE_LIMITED",
+            Self::Money => "BUDGET_EXHAUSTED",
+        }
+    }
+
+    /// The cap as the API writes it.
+    fn cap(self) -> &'static str {
+        match self {
+            Self::Calls => "50",
+            Self::Money => "12.5",
+        }
+    }
+
+    fn cost(self) -> Option<String> {
+        match self {
+            Self::Calls => None,
+            Self::Money => Some(COST_USD.to_owned()),
+        }
+    }
+
+    /// The deploy gate under another name, so that every run has a limit of its own.
+    fn definition(self, name: &str) -> anyhow::Result<String> {
+        let mut source: Value = serde_json::from_str(DEFINITION)?;
+        source["name"] = json!(name);
+        if self == Self::Money {
+            let rule =
+                json!({"capability": "bash", "budget_limit": {"max_usd": CAP_USD, "period": "monthly"}});
+            source["policy"]["allow"] = json!([rule]);
+        }
+        Ok(source.to_string())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exactly_as_many_calls_are_permitted_as_the_rate_lets_through() -> anyhow::Result<()> {
+    // All runs together are far shorter than the hour that the rate is about.
+    runs(Limit::Calls, &[]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exactly_as_much_money_is_permitted_as_the_budget_holds() -> anyhow::Result<()> {
+    // A clock that stands still brings no new month.
+    runs(Limit::Money, &["--clock", "manual"]).await
+}
+
+async fn runs(limit: Limit, args: &[&str]) -> anyhow::Result<()> {
+    let mut chance = Chance::of(&format!("limited {}", limit.word()));
+    let runs: u64 = setting("CRASH_RUNS", 20);
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let mut served = Served::start(scratch.path(), args).await?;
+    let begun = Instant::now();
+    for number in 1..=runs {
+        let run = Run::new(limit, chance.seed, number);
+        deploy(&served.front.live().await?.person(), &limit.definition(&run.definition)?).await?;
+        run.start_sessions(&served.front).await?;
+        let mut crew = run.ask(&served.front);
+        let mut killed: Vec<u64> =
+            (0..KILLS).map(|at| chance.rng.random_range(1..=kill_before(at))).collect();
+        killed.sort_unstable();
+        for answers in killed {
+            crew.until(answers).await?;
+            served.restart().await?;
+        }
+        crew.finish().await?;
+        served.restart().await?;
+        let live = served.front.live().await?;
+        run.check(&live).await.with_context(|| format!("run {number}"))?;
+        eprintln!("  run {number} of {runs}: {PERMITTED} of {SESSIONS} permitted, {:.1?}", begun.elapsed());
+    }
+    eprintln!(
+        "limited {}: {runs} runs, {} kills, {:.1?} in all",
+        limit.word(),
+        served.kills,
+        begun.elapsed()
+    );
+    served.host.assert_sound()
+}
+
+/// Every other kill comes while there is room, or when it has just been used up.
+fn kill_before(at: usize) -> u64 {
+    if at.is_multiple_of(2) { 2 * PERMITTED as u64 } else { SESSIONS - 1 }
+}
+
+/// A server that is killed and started again.
+struct Served {
+    host: Host,
+    front: Arc<Front>,
+    server: Option<Server>,
+    kills: u32,
+}
+
+impl Served {
+    async fn start(scratch: &Path, args: &[&str]) -> anyhow::Result<Self> {
+        let host =
+            Host::new(scratch, scratch.join("data")).with(&["--shards", &SHARDS.to_string()]).with(args);
+        let (server, front) = (host.start().await?, Front::new());
+        front.open(&server.ready).await?;
+        Ok(Self { host, front, server: Some(server), kills: 0 })
+    }
+
+    async fn restart(&mut self) -> anyhow::Result<()> {
+        self.front.close();
+        self.server.take().context("there is no server")?.kill().await?;
+        self.kills += 1;
+        let server = self.host.start().await?;
+        self.front.open(&server.ready).await?;
+        self.server = Some(server);
+        Ok(())
+    }
+}
+
+/// One limit, and the sessions that ask for what it holds.
+struct Run {
+    limit: Limit,
+    definition: String,
+    /// Names of the sessions, and what each was told.
+    sessions: Arc<Mutex<BTreeMap<u64, String>>>,
+    told: Arc<Mutex<BTreeMap<u64, Told>>>,
+}
+
+/// A decision, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told(v1::ToolDecision, String);
+
+/// One session's call. Its requests are the same at every repetition.
+#[derive(Clone)]
+struct Asking {
+    limit: Limit,
+    session: String,
+    call_id: String,
+}
+
+impl Asking {
+    fn authorize(&self) -> v1::AuthorizeToolCallRequest {
+        v1::AuthorizeToolCallRequest {
+            session: self.session.clone(),
+            capability: "bash".into(),
+            args: br#"{"command": "kubectl rollout status"}"#.to_vec().into(),
+            est_cost_usd: self.limit.cost(),
+            call_id: self.call_id.clone(),
+            request_id: format!("{}-authorize", self.call_id),
+            ..Default::default()
+        }
+    }
+
+    fn report(&self) -> v1::ReportToolUsageRequest {
+        v1::ReportToolUsageRequest {
+            session: self.session.clone(),
+            call_id: self.call_id.clone(),
+            cost_usd: self.limit.cost(),
+            request_id: format!("{}-report", self.call_id),
+            ..Default::default()
+        }
+    }
+
+    /// Asks, and reports what it was permitted.
+    async fn play(&self, front: &Front, caller: usize) -> anyhow::Result<Told> {
+        let heard = front.answered(caller, |wire| {
+            let message = self.authorize();
+            async move { wire.policy().authorize_tool_call(wire.request(message)).await }
+        });
+        let Heard { reply, .. } = heard.await.context("its call")?;
+        ensure!(reply.call_id == self.call_id, "{} was answered with {}", self.call_id, reply.call_id);
+        if reply.decision() == v1::ToolDecision::Allow && self.limit == Limit::Money {
+            let reported = front.answered(caller, |wire| {
+                let message = self.report();
+                async move { wire.policy().report_tool_usage(wire.request(message)).await }
+            });
+            reported.await.context("its report")?;
+        }
+        Ok(Told(reply.decision(), reply.reason))
+    }
+}
+
+impl Run {
+    fn new(limit: Limit, seed: u64, number: u64) -> Self {
+        let definition = format!("deploy-gate-{seed:x}-{number}");
+        Self { limit, definition, sessions: Arc::default(), told: Arc::default() }
+    }
+
+    fn asking(&self, number: u64, session: String) -> Asking {
+        Asking { limit: self.limit, session, call_id: format!("{}-{number}", self.definition) }
+    }
+
+    async fn start_sessions(&self, front: &Arc<Front>) -> anyhow::Result<()> {
+        let next = Arc::new(AtomicU64::new(0));
+        let crew = Crew::begin(CALLERS, &Counter::new(), |caller| {
+            let (front, next, sessions) = (Arc::clone(front), Arc::clone(&next), Arc::clone(&self.sessions));
+            let definition = self.definition.clone();
+            async move {
+                while let Some(number) = take(&next) {
+                    let request_id = format!("{definition}-{number}-start");
+                    let definition = definition.clone();
+                    let message = v1::StartSessionRequest { definition, request_id, ..Default::default() };
+                    let heard = front.answered(caller, |wire| {
+                        let message = message.clone();
+                        async move { wire.sessions().start_session(wire.request(message)).await }
+                    });
+                    let session = heard.await?.reply.session.context("a start without a session")?;
+                    sessions.lock().unwrap().insert(number, session.name);
+                }
+                Ok(())
+            }
+        });
+        crew.finish().await?;
+        let found = by_shard(self.sessions.lock().unwrap().values(), SHARDS)?;
+        ensure!(found.len() == usize::from(SHARDS), "the sessions live in few shards only: {found:?}");
+        Ok(())
+    }
+
+    /// Begins to ask for all sessions at one time.
+    fn ask(&self, front: &Arc<Front>) -> Crew {
+        let (next, answers) = (Arc::new(AtomicU64::new(0)), Counter::new());
+        let askings: Vec<Asking> = {
+            let sessions = self.sessions.lock().unwrap();
+            sessions.iter().map(|(number, session)| self.asking(*number, session.clone())).collect()
+        };
+        let askings = Arc::new(askings);
+        Crew::begin(CALLERS, &answers, |caller| {
+            let (front, next, told) = (Arc::clone(front), Arc::clone(&next), Arc::clone(&self.told));
+            let (askings, answers) = (Arc::clone(&askings), answers.clone());
+            async move {
+                while let Some(number) = take(&next) {
+                    let asking = &askings[usize::try_from(number)?];
+                    let said = asking.play(&front, caller).await.with_context(|| asking.call_id.clone())?;
+                    told.lock().unwrap().insert(number, said);
+                    answers.add();
+                }
+                Ok(())
+            }
+        })
+    }
+
+    /// Compares what callers were told with the cap, with the history, and with what they are told again.
+    async fn check(&self, live: &Live) -> anyhow::Result<()> {
+        let told = self.told.lock().unwrap().clone();
+        let allow = Told(v1::ToolDecision::Allow, String::new());
+        let deny = Told(v1::ToolDecision::Deny, self.limit.reason().to_owned());
+        let odd = told.values().find(|told| **told != allow && **told != deny);
+        ensure!(odd.is_none(), "a call was answered with {odd:?}");
+        let permitted = told.values().filter(|told| **told == allow).count();
+        ensure!(permitted == PERMITTED, "{permitted} calls were permitted");
+        ensure!(told.len() == usize::try_from(SESSIONS)?, "{} calls were answered", told.len());
+        let sessions = self.sessions.lock().unwrap().clone();
+        let askings: Vec<(u64, (Asking, Told))> = sessions
+            .into_iter()
+            .map(|(number, session)| (number, (self.asking(number, session), told[&number].clone())))
+            .collect();
+        let last = askings.last().context("nobody has asked")?.1.0.clone();
+        let found = each(askings, live, |wire, _, (asking, told)| async move {
+            repeated(&wire, &asking, &told).await?;
+            recorded(&wire, &asking, &told).await?;
+            spent(&wire, &asking, &told).await
+        });
+        let spent: u64 = found.await?.into_iter().sum();
+        if self.limit == Limit::Money {
+            let cap = Micros::exact(self.limit.cap()).ok().context("the cap is no amount")?;
+            ensure!(spent == cap.0, "{} of {} were spent", Micros(spent), cap);
+        }
+        self.used_up(&live.agent(0), &last).await
+    }
+
+    /// The limit itself says that it is used up exactly.
+    async fn used_up(&self, wire: &Wire, asking: &Asking) -> anyhow::Result<()> {
+        let request = v1::ExplainDecisionRequest {
+            session: asking.session.clone(),
+            capability: "bash".into(),
+            est_cost_usd: self.limit.cost(),
+            ..Default::default()
+        };
+        let told = wire.policy().explain_decision(wire.request(request)).await?.into_inner();
+        let used = told.rules.iter().flat_map(|rule| &rule.limits).next().context("no limit is told")?;
+        let (max, now) = (used.max.as_str(), used.used.as_str());
+        ensure!(max == self.limit.cap() && now == max && !used.has_room, "{now} of {max} are used");
+        Ok(())
+    }
+}
+
+/// The next number, until all sessions have one.
+fn take(next: &AtomicU64) -> Option<u64> {
+    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < SESSIONS)
+}
+
+/// The same request is answered as it was.
+async fn repeated(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<()> {
+    let again = wire.policy().authorize_tool_call(wire.request(asking.authorize())).await?.into_inner();
+    let again = Told(again.decision(), again.reason);
+    ensure!(again == *told, "{} was answered with {told:?}, then with {again:?}", asking.call_id);
+    Ok(())
+}
+
+/// The history has this decision, and no other.
+async fn recorded(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<()> {
+    let request = v1::ListDecisionsRequest { session: asking.session.clone(), ..Default::default() };
+    let page = wire.policy().list_decisions(wire.request(request)).await?.into_inner();
+    let [record] = page.decisions.as_slice() else {
+        anyhow::bail!("{} has {} decisions: {page:?}", asking.session, page.decisions.len());
+    };
+    let same = record.call_id == asking.call_id && Told(record.decision(), record.reason.clone()) == *told;
+    ensure!(same, "{told:?} was answered, {record:?} was recorded");
+    Ok(())
+}
+
+/// What the session has spent, micros; nothing is held any more.
+async fn spent(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<u64> {
+    let request = v1::GetSessionRequest { name: asking.session.clone() };
+    let got = wire.sessions().get_session(wire.request(request)).await?.into_inner();
+    let budget = got.session.and_then(|session| session.budget).unwrap_or_default();
+    let micros = |text: &str| Micros::exact(text).map(|micros| micros.0).unwrap_or(u64::MAX);
+    ensure!(micros(&budget.reserved_usd) == 0, "{} are held after all reports", budget.reserved_usd);
+    let permitted = told.0 == v1::ToolDecision::Allow;
+    let cost = asking.limit.cost().filter(|_| permitted).as_deref().map_or(0, micros);
+    ensure!(micros(&budget.used_usd) == cost, "{} were spent on {told:?}", budget.used_usd);
+    Ok(cost)
+}

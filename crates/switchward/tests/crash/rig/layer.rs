@@ -1,0 +1,217 @@
+//! A server inside this process, whose log can be stopped before any sync.
+//!
+//! The log asks a hook before each sync. When the power is to be cut, the hook copies the data folder, cuts off its
+//! log's journal what is not a whole batch, and lets the sync fail: so the copy holds what earlier syncs covered, and
+//! nothing of what this one was for. After that nothing may be acknowledged.
+
+use anyhow::{Context as _, ensure};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use switchward_gateway::routes::{Services, one_port};
+use switchward_gateway::{Door, serve, services};
+use switchward_shard::{Cluster, Group, GroupOptions, NoPeers, RaftSettings, SystemClock};
+use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+/// What this rig shows, and what it cannot.
+pub(crate) const CLAIM: &str = "what the log has written and not synced is lost; whether a sync reaches the disk is \
+                                not seen by it";
+/// The end of a batch in a journal of fjall.
+const BATCH_END: [u8; 4] = *b"FJL\x03";
+/// The longest that a cut may need.
+const CUT_MAX: Duration = Duration::from_secs(60);
+const CACHE_BYTES: usize = 16 * 1024 * 1024;
+
+/// What the hook and the test say to each other.
+struct Cut {
+    data: PathBuf,
+    image: PathBuf,
+    /// What was found fatal, by the log and by the shards.
+    fatal: Mutex<Vec<String>>,
+    fatal_to_shards: Mutex<Vec<String>>,
+    stage: watch::Sender<Stage>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stage {
+    Serving,
+    Wanted,
+    Done(Result<(), String>),
+}
+
+impl Cut {
+    fn before_sync(&self) -> Option<io::Error> {
+        if *self.stage.borrow() == Stage::Serving {
+            return None;
+        }
+        let taken = take(&self.data, &self.image).map_err(|error| format!("{error:#}"));
+        self.stage.send_replace(Stage::Done(taken));
+        Some(io::Error::other("the power is cut"))
+    }
+}
+
+/// The data folder without what was written to the log and not synced.
+fn take(data: &Path, image: &Path) -> anyhow::Result<()> {
+    copy(data, image)?;
+    let journal = journal(image)?;
+    let bytes = fs::read(&journal)?;
+    let whole = batches(&bytes).last().context("the log has no batch")?;
+    Ok(File::options().write(true).open(&journal)?.set_len(whole as u64)?)
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The newest journal of the log.
+fn journal(data: &Path) -> anyhow::Result<PathBuf> {
+    let mut newest = None;
+    for entry in fs::read_dir(data.join("log"))? {
+        let path = entry?.path();
+        let number =
+            path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jnl")?.parse::<u64>().ok());
+        newest = newest.max(number.map(|number| (number, path)));
+    }
+    Ok(newest.context("the log has no journal")?.1)
+}
+
+/// Where the batches end.
+fn batches(journal: &[u8]) -> impl Iterator<Item = usize> {
+    let ends = journal.windows(BATCH_END.len()).enumerate().filter(|(_, window)| **window == BATCH_END);
+    ends.map(|(at, _)| at + BATCH_END.len())
+}
+
+/// A server in this process.
+pub(crate) struct Inside {
+    cut: Arc<Cut>,
+    pub(crate) address: String,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Inside {
+    /// Opens a data folder that a server has made, and serves it. `image` is where a cut leaves its folder.
+    pub(crate) async fn open(data: &Path, image: &Path) -> anyhow::Result<Self> {
+        let cut = Arc::new(Cut {
+            data: data.to_owned(),
+            image: image.to_owned(),
+            fatal: Mutex::default(),
+            fatal_to_shards: Mutex::default(),
+            stage: watch::Sender::new(Stage::Serving),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = oneshot::channel();
+        let inner = Arc::clone(&cut);
+        // A runtime of its own: dropped, it ends all tasks where they stand.
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            let cluster = runtime.block_on(cluster(&inner))?;
+            runtime.spawn(serve_at(cluster.clone(), tell));
+            // Both an order and a test that is gone end it.
+            let _ordered = runtime.block_on(stopped);
+            drop(runtime);
+            drop(cluster);
+            Ok(())
+        });
+        let Ok(address) = told.await else {
+            thread.join().expect("the server's thread does not panic")?;
+            anyhow::bail!("the server does not listen");
+        };
+        Ok(Self { cut, address, stop, thread })
+    }
+
+    /// Cuts the power before the next sync, and waits until that is done.
+    pub(crate) async fn cut(&self) -> anyhow::Result<()> {
+        self.cut.stage.send_replace(Stage::Wanted);
+        let mut stage = self.cut.stage.subscribe();
+        let done = stage.wait_for(|stage| matches!(stage, Stage::Done(_)));
+        let done = timeout(CUT_MAX, done).await.context("nothing is synced any more")??.clone();
+        match done {
+            Stage::Done(Err(error)) => anyhow::bail!("the data folder cannot be copied: {error}"),
+            Stage::Serving | Stage::Wanted | Stage::Done(Ok(())) => Ok(()),
+        }
+    }
+
+    /// Ends what is left of it after a cut. Returns the one line that it ends with, and whether the failed sync was
+    /// for something, which the image has not got.
+    pub(crate) async fn end(self) -> anyhow::Result<(String, bool)> {
+        let Self { cut, stop, thread, .. } = self;
+        // It ends all the same where nobody listens any more.
+        let _told = stop.send(());
+        let joined = tokio::task::spawn_blocking(move || thread.join()).await?;
+        joined.expect("the server's thread does not panic")?;
+        let lines = cut.fatal.lock().unwrap().clone();
+        let [line] = lines.as_slice() else {
+            anyhow::bail!("the log was lost {} times: {lines:?}", lines.len())
+        };
+        ensure!(!line.contains('\n'), "more than one line: {line:?}");
+        let repeated = cut.fatal_to_shards.lock().unwrap().clone();
+        ensure!(repeated.len() < 2, "the shards say more than once that they end: {repeated:?}");
+        let count = |data: &Path| anyhow::Ok(batches(&fs::read(journal(data)?)?).count());
+        Ok((line.clone(), count(&cut.data)? > count(&cut.image)?))
+    }
+}
+
+/// An error with its causes, in one line.
+fn told(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
+    let data = DataDir::open(&cut.data)?;
+    let shards = data.shards(1)?;
+    let (to_log, to_shards, hook) = (Arc::clone(cut), Arc::clone(cut), Arc::clone(cut));
+    let options = LogOptions {
+        on_fatal: Box::new(move |error| to_log.fatal.lock().unwrap().push(told(error))),
+        sync_fault: Some(Arc::new(move |_| hook.before_sync())),
+    };
+    let log = Arc::new(FjallLog::open(&data, options)?);
+    let (states, snapshots) = (StateStore::open(&data)?, Snapshots::open(&data)?);
+    let mut groups = Vec::new();
+    for number in 0..=u64::from(shards) {
+        let options = GroupOptions {
+            group: GroupId(number),
+            node: 1,
+            voters: vec![1],
+            log: Arc::clone(&log) as Arc<dyn GroupLog>,
+            states: states.clone(),
+            snapshots: snapshots.clone(),
+            cache_bytes: CACHE_BYTES,
+            raft: RaftSettings::default(),
+        };
+        groups.push(Group::open(options, NoPeers).await?);
+    }
+    let on_fatal =
+        Box::new(move |line: &str| to_shards.fatal_to_shards.lock().unwrap().push(line.to_owned()));
+    Ok(Cluster::of_groups(groups, Arc::new(SystemClock), log, on_fatal)?)
+}
+
+async fn serve_at(cluster: Cluster, tell: oneshot::Sender<String>) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = format!("http://{}", listener.local_addr()?);
+    let (all, health) = Services::new().await;
+    let routes = services::all(all, &Door::new(cluster, None)).into_router();
+    let app = one_port(routes, health.pages());
+    // The test that is told may be gone.
+    let _told = tell.send(address);
+    serve::serve(listener, None, app, std::future::pending()).await;
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! The server as a process: started on a data folder, killed, started again.
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::chance::setting;
+
+/// A start that takes longer has failed.
+const START_MAX: Duration = Duration::from_secs(120);
+/// What `ulimit -f` counts in.
+const BLOCK_BYTES: u64 = 512;
+
+/// How servers are started here.
+#[derive(Clone)]
+pub(crate) struct Host {
+    binary: PathBuf,
+    data: PathBuf,
+    scratch: PathBuf,
+    args: Vec<String>,
+    /// The largest file that it may write, in blocks of 512 bytes.
+    file_blocks_max: Option<u64>,
+}
+
+/// What a server prints when it is ready.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Ready {
+    pub(crate) address: String,
+    pub(crate) agent_key: String,
+    pub(crate) person_key: String,
+}
+
+impl Host {
+    /// Servers on the folder `data`, whose other files go to `scratch`.
+    pub(crate) fn new(scratch: &Path, data: PathBuf) -> Self {
+        let binary = setting("CRASH_SERVER", env!("CARGO_BIN_EXE_switchward").to_owned()).into();
+        Self { binary, data, scratch: scratch.to_owned(), args: Vec::new(), file_blocks_max: None }
+    }
+
+    /// With more arguments of `dev`.
+    pub(crate) fn with(mut self, args: &[&str]) -> Self {
+        self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// The same on another data folder.
+    pub(crate) fn on(&self, data: PathBuf) -> Self {
+        Self { data, ..self.clone() }
+    }
+
+    /// The same, where no file can grow beyond this many bytes: a write that wants more is refused by the kernel.
+    pub(crate) fn with_files_up_to(&self, bytes: u64) -> Self {
+        Self { file_blocks_max: Some(bytes.div_ceil(BLOCK_BYTES)), ..self.clone() }
+    }
+
+    /// The data folder.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.scratch.join("server.log")
+    }
+
+    /// Begins to start a server. Dropped, it is killed.
+    pub(crate) fn spawn(&self) -> anyhow::Result<Starting> {
+        let log = File::options().create(true).append(true).open(self.log_file())?;
+        let mut command = match self.file_blocks_max {
+            None => Command::new(&self.binary),
+            Some(blocks) => {
+                // Without the trap the kernel's signal would end the process before it sees the error.
+                let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(script).arg(&self.binary);
+                shell
+            }
+        };
+        command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(&self.data).args(&self.args);
+        command.env("SWITCHWARD_PROFILE", self.scratch.join("profile.json"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
+        let mut child =
+            command.spawn().with_context(|| format!("failed to run {}", self.binary.display()))?;
+        let out = child.stdout.take().context("the server has no output")?;
+        Ok(Starting { begun: Instant::now(), child, out: BufReader::new(out).lines() })
+    }
+
+    /// Starts a server and waits until it is ready.
+    pub(crate) async fn start(&self) -> anyhow::Result<Server> {
+        match self.spawn()?.ready().await {
+            Ok(server) => Ok(server),
+            Err(error) => Err(error.context(format!("the servers said:\n{}", self.said()?))),
+        }
+    }
+
+    /// All that the servers here have said on their standard error.
+    pub(crate) fn said(&self) -> anyhow::Result<String> {
+        match std::fs::read_to_string(self.log_file()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            said => Ok(said?),
+        }
+    }
+
+    /// Fails where a server has ended for reasons of its own, which no kill explains.
+    pub(crate) fn assert_sound(&self) -> anyhow::Result<()> {
+        let said = self.said()?;
+        for word in ["panicked", "switchward: ", "ERROR"] {
+            anyhow::ensure!(!said.contains(word), "a server was in trouble:\n{said}");
+        }
+        if !said.is_empty() {
+            eprintln!("the servers said:\n{said}");
+        }
+        Ok(())
+    }
+}
+
+/// A process that is not ready yet.
+pub(crate) struct Starting {
+    begun: Instant,
+    child: Child,
+    out: Lines<BufReader<ChildStdout>>,
+}
+
+impl Starting {
+    async fn line(&mut self) -> anyhow::Result<String> {
+        match self.out.next_line().await? {
+            Some(line) => Ok(line),
+            None => bail!("the server ended with {} before it was ready", self.child.wait().await?),
+        }
+    }
+
+    /// Waits for the line that says that it is ready.
+    pub(crate) async fn ready(mut self) -> anyhow::Result<Server> {
+        let line = timeout(START_MAX, self.line()).await.context("the server does not get ready")??;
+        let ready = serde_json::from_str(&line).with_context(|| format!("the server said {line:?}"))?;
+        let Self { begun, child, out } = self;
+        Ok(Server { child, ready, took: begun.elapsed(), _out: out })
+    }
+
+    /// Kills it after this time, or as soon as it is ready. Returns whether it was.
+    pub(crate) async fn killed_within(mut self, time: Duration) -> anyhow::Result<bool> {
+        let ready = match timeout(time, self.line()).await {
+            Ok(line) => line.map(|_| true)?,
+            Err(_) => false,
+        };
+        self.child.kill().await?;
+        Ok(ready)
+    }
+}
+
+/// A process that serves; dropped, it is killed.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) ready: Ready,
+    /// How long it took to get ready.
+    pub(crate) took: Duration,
+    /// Kept open: a server that cannot print would have a reason to end.
+    _out: Lines<BufReader<ChildStdout>>,
+}
+
+impl Server {
+    /// Ends it by SIGKILL, and waits until nothing of it is left.
+    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.start_kill().context("the server ended before it was killed")?;
+        let status = self.child.wait().await?;
+        anyhow::ensure!(status.code().is_none(), "the server ended by itself with {status}");
+        Ok(())
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) async fn ended(mut self, within: Duration) -> anyhow::Result<ExitStatus> {
+        let ended = timeout(within, self.child.wait()).await;
+        Ok(ended.context("the server goes on")??)
+    }
+}

@@ -1,0 +1,135 @@
+//! A sync that fails: nothing is acknowledged after it, and the process ends with one clear line.
+
+use anyhow::{Context as _, bail, ensure};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::book::Book;
+use crate::chance::Chance;
+use crate::crew::{CALLERS, Crew};
+use crate::front::Front;
+use crate::plan::{DEFINITION, Notes, deploy};
+use crate::power::{looked_at, prepared};
+use crate::rig::Rig;
+use crate::rig::disk::Disk;
+use crate::rig::layer::Inside;
+use crate::server::{Host, Server};
+use crate::verify;
+
+/// Acknowledged steps before a sync fails.
+const STEPS: u64 = 200;
+const NOTES: Notes = Notes { long_bytes: 4 * 1024, long_each: 8 };
+/// The disk, and the room for it in memory: enough for a start and some thousand steps.
+const DISK_BYTES: u64 = 512 * 1024 * 1024;
+const GROUND_BYTES: u64 = 160 * 1024 * 1024;
+/// What a log that may not grow still takes.
+const GROWTH_BYTES: u64 = 256 * 1024;
+/// The longest that a server may live on a disk that takes nothing any more.
+const END_MAX: Duration = Duration::from_secs(120);
+
+/// The log's own hook lets one sync fail, inside this process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_sync_is_told_once_and_nothing_is_acknowledged_after_it() -> anyhow::Result<()> {
+    let chance = Chance::of("a failed sync, inside");
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let host = Host::new(scratch.path(), scratch.path().join("data"));
+    let mut ready = prepared(&host).await?;
+    let image = scratch.path().join("image");
+    let inside = Inside::open(host.data(), &image).await?;
+    ready.address.clone_from(&inside.address);
+    let (front, book) = (Front::new(), Book::new(chance.seed, NOTES));
+    front.open(&ready).await?;
+    let mut crew = book.callers(&front, CALLERS);
+    crew.until(STEPS).await?;
+    inside.cut().await?;
+    front.close();
+    let (line, lost) = inside.end().await?;
+    eprintln!("  it said: {line}");
+    ensure!(line.contains("failed to sync the log") && line.contains("the power is cut"), "it says {line:?}");
+    ensure!(lost, "the sync that failed was for nothing");
+    // The image has nothing of what the failed sync was for, so an answer to any of it would be missing here.
+    looked_at(&host.on(image), &front, &book).await
+}
+
+/// The real server, whose log the kernel takes no more: on a disk that is full below its file system, where a disk
+/// can be mounted, else with a log that may not grow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_fails_ends_the_server_with_one_line() -> anyhow::Result<()> {
+    let chance = Chance::of("a failed sync, of the kernel");
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    match Rig::here(scratch.path())? {
+        Rig::Loop => on_a_full_disk(scratch.path(), chance).await,
+        Rig::Layer => with_a_log_that_may_not_grow(scratch.path(), chance).await,
+    }
+}
+
+async fn on_a_full_disk(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
+    let disk = Disk::on_memory(scratch, DISK_BYTES, GROUND_BYTES)?;
+    let host = Host::new(scratch, disk.path().join("data"));
+    let server = host.start().await?;
+    let mut loaded = Loaded::begin(&server, chance).await?;
+    loaded.crew.until(STEPS).await?;
+    let full = disk.fill_ground()?;
+    let loaded = loaded.ended(&host, server).await?;
+    drop(full);
+    let disk = disk.again().context("the disk cannot be mounted again")?;
+    loaded.nothing_is_missing(&host.on(disk.path().join("data"))).await
+}
+
+async fn with_a_log_that_may_not_grow(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
+    let host = Host::new(scratch, scratch.join("data"));
+    prepared(&host).await?;
+    // A start cuts off what a journal has in advance; the next one then appends to it.
+    host.start().await?.kill().await?;
+    let journal = std::fs::metadata(host.data().join("log/0.jnl"))?.len();
+    let server = host.with_files_up_to(journal + GROWTH_BYTES).start().await?;
+    let loaded = Loaded::begin(&server, chance).await?;
+    let loaded = loaded.ended(&host, server).await?;
+    loaded.nothing_is_missing(&host).await
+}
+
+/// Callers of a server that is about to fail.
+struct Loaded {
+    front: Arc<Front>,
+    book: Arc<Book>,
+    crew: Crew,
+}
+
+impl Loaded {
+    async fn begin(server: &Server, chance: Chance) -> anyhow::Result<Self> {
+        let (front, book) = (Front::new(), Book::new(chance.seed, NOTES));
+        let live = front.aside(&server.ready).await?;
+        deploy(&live.person(), DEFINITION).await?;
+        front.show(live);
+        let crew = book.callers(&front, CALLERS);
+        Ok(Self { front, book, crew })
+    }
+
+    /// Waits until the server has ended by itself, with one line of its own.
+    async fn ended(self, host: &Host, server: Server) -> anyhow::Result<Self> {
+        let status = server.ended(END_MAX).await?;
+        self.front.close();
+        let said = host.said()?;
+        eprintln!(
+            "  {} steps were acknowledged; it ended with {status} and said:\n{said}",
+            self.book.steps.now()
+        );
+        ensure!(status.code().is_some_and(|code| code != 0), "it ended with {status}");
+        let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("switchward: ")).collect();
+        let [line] = lines.as_slice() else { bail!("it said {} lines: {said}", lines.len()) };
+        ensure!(line.starts_with("switchward: stopped: failed to"), "it said {line:?}");
+        ensure!(!said.contains("panicked"), "it panicked: {said}");
+        Ok(self)
+    }
+
+    /// A server that can write again has all that was acknowledged.
+    async fn nothing_is_missing(self, host: &Host) -> anyhow::Result<()> {
+        let server = host.start().await?;
+        self.front.open(&server.ready).await?;
+        self.book.close();
+        self.crew.finish().await?;
+        verify::the_end(&self.book, &self.front.live().await?).await?;
+        server.kill().await
+    }
+}

@@ -1,0 +1,112 @@
+//! The demo, and whether what it tells is what the server recorded.
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The events that a caller's own step leaves; all others follow from one of these.
+const STEPS: [&str; 7] = [
+    "session.started",
+    "session.answered",
+    "session.completed",
+    "policy.allowed",
+    "policy.denied",
+    "policy.asked",
+    "approval.decided",
+];
+
+fn program(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_switchward"));
+    for name in ["SWITCHWARD_ADDRESS", "SWITCHWARD_API_KEY", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command.env("SWITCHWARD_PROFILE", folder.join("profile.json")).stdin(Stdio::null());
+    command
+}
+
+fn demo(folder: &Path) -> Output {
+    let mut command = program(folder);
+    command
+        .args(["demo", "--data-dir"])
+        .arg(folder.join("data"))
+        .arg("--steps-json")
+        .arg(folder.join("steps.json"));
+    command.output().expect("the demo starts")
+}
+
+/// A killed process.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// The history of a session in a data folder, as a server on it tells.
+fn history(folder: &Path, session: &str) -> Vec<Value> {
+    let mut dev = program(folder);
+    dev.args(["dev", "--port", "0", "--clock", "manual", "-o", "json", "--data-dir"])
+        .arg(folder.join("data"));
+    let mut dev = Killed(dev.stdout(Stdio::piped()).spawn().expect("the server starts"));
+    let mut ready = String::new();
+    BufReader::new(dev.0.stdout.take().expect("it has an output"))
+        .read_line(&mut ready)
+        .expect("it is ready");
+    let listed =
+        program(folder).args(["list", "events", session, "-o", "jsonl"]).output().expect("it answers");
+    assert!(listed.status.success(), "{listed:?}");
+    let lines = String::from_utf8(listed.stdout).expect("UTF-8");
+    lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn what_is_told_is_what_was_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ended = demo(folder.path());
+    assert!(ended.status.success(), "{ended:?}");
+    let steps = std::fs::read(folder.path().join("steps.json")).expect("the steps are written");
+    let steps: Value = serde_json::from_slice(&steps).expect("JSON");
+    let session = steps["session"].as_str().expect("the steps are of a session");
+    let told: Vec<&Value> = steps["steps"].as_array().expect("a list").iter().collect();
+    let (told, refused): (Vec<&Value>, Vec<&Value>) =
+        told.into_iter().partition(|step| step["recorded"] == true);
+
+    let history = history(folder.path(), session);
+    let own = |event: &&Value| event["type"].as_str().is_some_and(|kind| STEPS.contains(&kind));
+    let recorded: Vec<&Value> = history.iter().filter(own).collect();
+    assert_eq!(recorded.len(), told.len(), "told: {told:#?}\nrecorded: {recorded:#?}");
+    for (told, recorded) in told.iter().zip(&recorded) {
+        assert_eq!((&told["type"], &told["by"]), (&recorded["type"], &recorded["by"]));
+        for (name, value) in told["data"].as_object().expect("details") {
+            assert_eq!(recorded["data"][name], *value, "{name} of {told} and {recorded}");
+        }
+    }
+    let reasons: Vec<&str> = refused.iter().filter_map(|step| step["data"]["reason"].as_str()).collect();
+    assert_eq!(reasons, ["ROLE_NOT_ALLOWED", "ANSWER_NOT_ALLOWED"]);
+    let bash = |step: &&&Value| step["data"]["capability"] == "bash" && step["type"] == "policy.allowed";
+    assert_eq!(told.iter().filter(bash).count(), 53, "50 in the first hour, 3 in the second");
+}
+
+#[test]
+fn it_is_told_plainly_where_no_terminal_is_and_touches_no_profile() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ended = demo(folder.path());
+    let text = String::from_utf8(ended.stdout).expect("UTF-8");
+    assert!(!text.contains('\u{1b}'), "{text}");
+    for told in [
+        "1032 bytes, kept as they are",
+        "denied: RATE_LIMITED, room again in 1h",
+        "a person is asked, and the agent must wait",
+        "allowed; the approval is used up",
+        "refused: ANSWER_NOT_ALLOWED; allowed: yes, no",
+        "SIGKILL",
+        "session.completed",
+    ] {
+        assert!(text.contains(told), "{told:?} is not in\n{text}");
+    }
+    assert_eq!(String::from_utf8(ended.stderr).expect("UTF-8"), "");
+    assert!(!folder.path().join("profile.json").exists(), "the profile of whoever watches is left alone");
+}

@@ -1,0 +1,58 @@
+//! The checks, one file each. Their rules are listed for readers in `crates/README.md`.
+
+mod arrows;
+mod attributes;
+mod commands;
+mod fences;
+mod files;
+mod functions;
+mod golden;
+mod honest_tests;
+mod leftovers;
+mod map;
+mod purity;
+mod sentences;
+mod unwraps;
+
+use std::time::Duration;
+
+use crate::finding::Finding;
+use crate::tree::Tree;
+
+type Check = fn(&Tree) -> Vec<Finding>;
+
+const CHECKS: &[Check] = &[
+    arrows::check,
+    attributes::check,
+    commands::check,
+    fences::check,
+    files::check,
+    functions::check,
+    golden::check,
+    honest_tests::check,
+    leftovers::check,
+    map::check,
+    purity::check,
+    sentences::check,
+    unwraps::check,
+];
+
+/// Every finding of every check, in order of path and line.
+pub(crate) fn run(tree: &Tree) -> Vec<Finding> {
+    let mut findings = tree.unreadable.clone();
+    findings.extend(CHECKS.iter().flat_map(|check| check(tree)));
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// The line that stands under the findings.
+pub(crate) fn summary(tree: &Tree, findings: &[Finding], took: Duration) -> String {
+    let result = match findings.len() {
+        0 => "no findings".to_owned(),
+        1 => "1 finding".to_owned(),
+        count => format!("{count} findings"),
+    };
+    let files = tree.files().count();
+    format!("{result} ({} checks, {files} files, {} ms)", CHECKS.len(), took.as_millis())
+}

@@ -1,0 +1,259 @@
+//! Dependencies between crates run only downward, and the pure crates use only what is listed here.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use crate::finding::Finding;
+use crate::tree::{Tree, line_where};
+
+const RULE: &str = "arrows";
+
+/// A crate's folder under `crates/`, and what it may use.
+struct Place {
+    folder: &'static str,
+    /// Crates of this repository that its code may use.
+    uses: &'static [&'static str],
+    /// Crates from outside that its code may use; nothing said means any.
+    outside: Option<&'static [&'static str]>,
+}
+
+/// Every crate, lowest first. A test may use any crate that stands above its own here.
+const PLACES: &[Place] = &[
+    Place { folder: "machine", uses: &[], outside: Some(&["minicbor", "sha2", "thiserror"]) },
+    Place {
+        folder: "formats",
+        uses: &["machine"],
+        outside: Some(&["jsonc-parser", "saphyr-parser", "sha2", "strsim", "thiserror"]),
+    },
+    Place {
+        folder: "engine",
+        uses: &["machine"],
+        outside: Some(&["jiff", "minicbor", "serde", "serde_json", "sha2", "thiserror"]),
+    },
+    Place {
+        folder: "scenario",
+        uses: &["machine", "formats", "engine"],
+        outside: Some(&["jiff", "saphyr-parser", "serde_json", "thiserror"]),
+    },
+    Place { folder: "api", uses: &[], outside: None },
+    Place { folder: "store", uses: &[], outside: None },
+    Place { folder: "shard", uses: &["machine", "engine", "store"], outside: None },
+    Place { folder: "gateway", uses: &["api", "machine", "formats", "engine", "shard"], outside: None },
+    Place {
+        folder: "switchward",
+        uses: &["machine", "formats", "engine", "scenario", "api", "store", "shard", "gateway"],
+        outside: None,
+    },
+    Place { folder: "bench", uses: &["api"], outside: None },
+    Place { folder: "xtask", uses: &[], outside: None },
+];
+
+/// What the tests of a pure crate may use from outside beside what its code may.
+const PURE_TESTS_OUTSIDE: &[&str] = &["proptest", "serde_json"];
+
+/// Crates from outside that only these crates may use.
+const FENCED: &[(&str, &[&str])] = &[
+    ("anyhow", &["bench", "switchward", "xtask"]),
+    ("fjall", &["store"]),
+    ("openraft", &["shard"]),
+    ("openraft-multi", &["shard"]),
+    ("openraft-rt-tokio", &["shard"]),
+];
+
+/// The crates without IO, async, clock, randomness, threads, environment and hash order.
+pub(crate) fn pure_crates() -> impl Iterator<Item = &'static str> {
+    PLACES.iter().filter(|place| place.outside.is_some()).map(|place| place.folder)
+}
+
+/// Whose need a dependency is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Code,
+    Tests,
+}
+
+/// Reads every manifest below `crates/`.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let shared = tree.text("Cargo.toml").and_then(|text| text.parse::<Table>().ok()).unwrap_or_default();
+    let mut findings = Vec::new();
+    let mut manifests = BTreeMap::new();
+    for folder in tree.folders_in("crates") {
+        let path = format!("crates/{folder}/Cargo.toml");
+        let Some(text) = tree.text(&path) else { continue };
+        match text.parse::<Table>() {
+            Ok(manifest) => {
+                manifests.insert(folder, (path, text, manifest));
+            }
+            Err(error) => {
+                findings.push(Finding::new(&path, 1, RULE, format!("cannot be read: {}", error.message())))
+            }
+        }
+    }
+    let folders: BTreeMap<String, &str> =
+        manifests.iter().map(|(folder, (.., manifest))| (package_name(manifest, folder), *folder)).collect();
+    for (folder, (path, text, manifest)) in &manifests {
+        let Some(rank) = PLACES.iter().position(|place| place.folder == *folder) else {
+            let told = "this crate has no place yet: add it to crates/xtask/src/checks/arrows.rs and crates/README.md";
+            findings.push(Finding::new(path, 1, RULE, told));
+            continue;
+        };
+        for (key, name, need) in dependencies(manifest, &shared) {
+            if let Some(message) = refused(rank, &name, need, &folders) {
+                findings.push(Finding::new(path, line_of(text, &key), RULE, message));
+            }
+        }
+    }
+    findings
+}
+
+/// Why the crate at `rank` may not use `name`, if it may not.
+fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>) -> Option<String> {
+    let place = &PLACES[rank];
+    if let Some(target) = folders.get(name) {
+        let below = PLACES[..rank].iter().any(|lower| lower.folder == *target);
+        return match need {
+            Need::Code if !place.uses.contains(target) => {
+                Some(format!("{} may use {}, not {target}", place.folder, listed(place.uses)))
+            }
+            Need::Tests if !below => {
+                Some(format!("tests of {} may not use {target}, which is no lower", place.folder))
+            }
+            Need::Code | Need::Tests => None,
+        };
+    }
+    if let Some((_, allowed)) = FENCED.iter().find(|(fenced, _)| *fenced == name)
+        && !allowed.contains(&place.folder)
+    {
+        return Some(format!("only {} may use {name}", listed(allowed)));
+    }
+    let known = place.outside?;
+    if known.contains(&name) || (need == Need::Tests && PURE_TESTS_OUTSIDE.contains(&name)) {
+        return None;
+    }
+    Some(format!("{} is pure and may use from outside only {}, not {name}", place.folder, listed(known)))
+}
+
+/// Every dependency of a manifest: its key, the package behind the key, and whose need it is.
+fn dependencies(manifest: &Table, shared: &Table) -> Vec<(String, String, Need)> {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let tables = std::iter::once(manifest)
+        .chain(targets.into_iter().flat_map(Table::values).filter_map(Value::as_table));
+    let sections =
+        [("dependencies", Need::Code), ("build-dependencies", Need::Code), ("dev-dependencies", Need::Tests)];
+    let mut found = Vec::new();
+    for table in tables {
+        for (section, need) in sections {
+            let entries = table.get(section).and_then(Value::as_table).into_iter().flatten();
+            found.extend(entries.map(|(key, value)| (key.clone(), package_behind(key, value, shared), need)));
+        }
+    }
+    found
+}
+
+/// The package that a dependency's key stands for: renamed here, renamed in the root manifest, or the key itself.
+fn package_behind(key: &str, value: &Value, shared: &Table) -> String {
+    let in_root = shared.get("workspace").and_then(|it| it.get("dependencies")).and_then(|it| it.get(key));
+    let renamed = [Some(value), in_root].into_iter().flatten().find_map(|it| it.get("package"));
+    renamed.and_then(Value::as_str).unwrap_or(key).to_owned()
+}
+
+fn package_name(manifest: &Table, folder: &str) -> String {
+    let name = manifest.get("package").and_then(|it| it.get("name")).and_then(Value::as_str);
+    name.unwrap_or(folder).to_owned()
+}
+
+fn line_of(text: &str, key: &str) -> usize {
+    line_where(text, |line| {
+        let line = line.trim_start();
+        let entry = line.strip_prefix(key).is_some_and(|rest| rest.starts_with(['.', ' ', '=']));
+        entry || (line.starts_with('[') && line.trim_end().ends_with(&format!(".{key}]")))
+    })
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "no other crate here".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(files: &[(&str, &str)]) -> Vec<String> {
+        check(&Tree::of(files)).iter().map(ToString::to_string).collect()
+    }
+
+    const MACHINE: (&str, &str) = ("crates/machine/Cargo.toml", "[package]\nname = \"switchward-machine\"\n");
+    const FORMATS: (&str, &str) = (
+        "crates/formats/Cargo.toml",
+        "[package]\nname = \"switchward-formats\"\n[dependencies]\nswitchward-machine.workspace = true\n",
+    );
+
+    #[test]
+    fn an_arrow_downward_is_fine() {
+        assert_eq!(findings(&[MACHINE, FORMATS]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_arrow_upward_is_reported_at_its_line() {
+        let engine = "[package]\nname = \"switchward-engine\"\n\n[dependencies]\nswitchward-formats.workspace = true\n";
+        assert_eq!(
+            findings(&[MACHINE, FORMATS, ("crates/engine/Cargo.toml", engine)]),
+            ["crates/engine/Cargo.toml:5: arrows: engine may use machine, not formats"]
+        );
+    }
+
+    #[test]
+    fn a_renamed_arrow_is_still_an_arrow() {
+        let machine = "[package]\nname = \"switchward-machine\"\n[dependencies]\nf = { path = \"../formats\", package = \"switchward-formats\" }\n";
+        assert_eq!(
+            findings(&[FORMATS, ("crates/machine/Cargo.toml", machine)]),
+            ["crates/machine/Cargo.toml:4: arrows: machine may use no other crate here, not formats"]
+        );
+    }
+
+    #[test]
+    fn tests_may_use_what_is_lower_and_nothing_higher() {
+        let engine = "[package]\nname = \"switchward-engine\"\n[dev-dependencies]\nswitchward-formats.workspace = true\nproptest.workspace = true\n";
+        let machine = "[package]\nname = \"switchward-machine\"\n[dev-dependencies]\nswitchward-engine.workspace = true\n";
+        assert_eq!(
+            findings(&[
+                FORMATS,
+                ("crates/engine/Cargo.toml", engine),
+                ("crates/machine/Cargo.toml", machine),
+            ]),
+            ["crates/machine/Cargo.toml:4: arrows: tests of machine may not use engine, which is no lower"]
+        );
+    }
+
+    #[test]
+    fn a_pure_crate_uses_only_what_is_listed() {
+        let engine = "[package]\nname = \"switchward-engine\"\n[dependencies]\nrand = \"0.9\"\n[target.'cfg(unix)'.dependencies]\ntokio = \"1\"\n";
+        assert_eq!(
+            findings(&[("crates/engine/Cargo.toml", engine)]),
+            [
+                "crates/engine/Cargo.toml:4: arrows: engine is pure and may use from outside only jiff, minicbor, serde, serde_json, sha2, thiserror, not rand",
+                "crates/engine/Cargo.toml:6: arrows: engine is pure and may use from outside only jiff, minicbor, serde, serde_json, sha2, thiserror, not tokio",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_fenced_crate_stays_behind_its_fence() {
+        let gateway = "[package]\nname = \"switchward-gateway\"\n[dependencies.openraft]\nversion = \"1\"\n";
+        assert_eq!(
+            findings(&[("crates/gateway/Cargo.toml", gateway)]),
+            ["crates/gateway/Cargo.toml:3: arrows: only shard may use openraft"]
+        );
+    }
+
+    #[test]
+    fn a_crate_without_a_place_is_reported() {
+        let found = findings(&[("crates/misc/Cargo.toml", "[package]\nname = \"misc\"\n")]);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].starts_with("crates/misc/Cargo.toml:1: arrows: this crate has no place yet"),
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! Repository checks: what a reviewer would otherwise have to remember.
+//!
+//! `cargo xtask check` reads every file that git knows or would add, runs each check of [`checks`] over them
+//! and prints one line a finding, `path:line: rule: message`. It ends with 0 when there is none, with 1 when
+//! there is one, with 2 when it is called wrongly.
+//!
+//! It must never know what the product does: it reads sources, manifests and tables, and links none of our crates.
+//! A new check is a new file in `checks/`, one line in `checks.rs`, and a test that plants what it must find.
+
+mod checks;
+mod finding;
+mod scan;
+mod source;
+mod tree;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::tree::Tree;
+
+const USAGE: &str = "usage: cargo xtask check\n\nchecks the repository; prints path:line: rule: message";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["check"] => check().unwrap_or_else(|error| {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs every check over the working tree that holds the current folder.
+fn check() -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    let tree = Tree::of_repository(&std::env::current_dir()?)?;
+    let findings = checks::run(&tree);
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("{}", checks::summary(&tree, &findings, started.elapsed()));
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

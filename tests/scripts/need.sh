@@ -1,0 +1,67 @@
+#!/bin/sh
+# Looks for what a step needs: need.sh rust cc git python
+#
+# System packages that are missing are named, and installed where this user may; elsewhere they are named and the
+# step ends here. Rust itself is never installed: its version is the reader's choice.
+set -eu
+
+packages=
+
+# missing PROGRAM PACKAGE...: notes the packages when the program is not there.
+missing() {
+    program=$1
+    shift
+    command -v "$program" >/dev/null 2>&1 || packages="$packages $*"
+}
+
+need_rust() {
+    if ! command -v cargo >/dev/null 2>&1; then
+        echo "cargo is missing: install Rust, at least the rust-version in Cargo.toml" >&2
+        exit 1
+    fi
+}
+
+# The parts of Rust that the checks use beside the compiler.
+need_lints() {
+    need_rust
+    for part in fmt:rustfmt clippy:clippy; do
+        cargo "${part%:*}" --version >/dev/null 2>&1 && continue
+        echo "cargo ${part%:*} is missing: rustup component add ${part#*:}"
+        rustup component add "${part#*:}"
+    done
+}
+
+install_packages() {
+    [ -n "$packages" ] || return 0
+    echo "missing system packages:$packages"
+    as=
+    if [ "$(id -u)" != 0 ]; then as="sudo -n"; fi
+    if ! command -v apt-get >/dev/null 2>&1 || ! $as true 2>/dev/null; then
+        echo "they cannot be installed from here: install them, then try again" >&2
+        exit 1
+    fi
+    $as apt-get update -q
+    # The list is meant to be split into words.
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive $as apt-get install -y -q --no-install-recommends $packages
+}
+
+for need in "$@"; do
+    case $need in
+        rust) need_rust ;;
+        lints) need_lints ;;
+        cc) missing cc gcc libc6-dev ;;
+        git) missing git git ;;
+        python)
+            missing python3 python3 python3-venv
+            if command -v python3 >/dev/null 2>&1 && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+                packages="$packages python3-venv"
+            fi
+            ;;
+        *)
+            echo "need.sh: nothing is known of '$need'" >&2
+            exit 2
+            ;;
+    esac
+done
+install_packages

@@ -1,0 +1,59 @@
+#!/bin/sh
+# make test: format, lints, repository checks, every test. Ends with the first step that fails, and says which.
+# Nothing is left out without a line that says so. Cold on two cores most of the time goes into building libraries.
+set -eu
+cd "$(dirname "$0")/../.."
+
+step=
+times=
+
+# run TITLE COMMAND...: runs one step and notes how long it took.
+run() {
+    step=$1
+    shift
+    printf '\n==> %s\n' "$step"
+    begun=$(date +%s)
+    "$@"
+    took=$(($(date +%s) - begun))
+    times="$times$(printf '%6d s  %s' "$took" "$step")
+"
+}
+
+finish() {
+    code=$?
+    printf '\n%s' "$times"
+    if [ "$code" = 0 ]; then
+        echo "all passed"
+    else
+        echo "failed: $step" >&2
+    fi
+}
+trap finish EXIT
+
+# Fewer crashes than `make crash` has, so that the whole stays within its time.
+export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
+export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}"
+
+needs="lints cc git"
+if [ -d tests/python ]; then needs="$needs python"; fi
+
+# shellcheck disable=SC2086
+run "what this needs: $needs" sh tests/scripts/need.sh $needs
+run "format" cargo fmt --all --check
+run "lints (cold: minutes, every library is checked once)" \
+    cargo clippy --locked --workspace --all-targets -- -D warnings
+run "repository checks" cargo xtask check
+if cargo nextest --version >/dev/null 2>&1; then
+    run "tests (cold: the longest step, every library is built)" \
+        cargo nextest run --locked --workspace --no-fail-fast
+else
+    echo "cargo-nextest is not installed: the same tests run with cargo test, one binary after the other"
+    run "tests (cold: the longest step, every library is built)" \
+        cargo test --locked --workspace --lib --bins --tests --no-fail-fast
+fi
+run "examples in the docs" cargo test --locked --workspace --doc
+if [ -d tests/python ]; then
+    run "Python client" sh tests/scripts/python-client.sh
+else
+    echo "no Python client is run: there is no folder tests/python"
+fi
