@@ -1,6 +1,7 @@
 """A client in Python, made from proto/ alone: it walks an agent through the deploy gate.
 
-The stubs are generated here, as any user would generate them, and the server is the built program.
+The stubs are generated here, as any user would generate them, and the server is the built program. What a program of
+your own needs is the channel of Server, a key in the metadata of each call, and the stubs.
 """
 
 import json
@@ -12,6 +13,7 @@ import tempfile
 import unittest
 
 import grpc
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.rpc import error_details_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from grpc_status import rpc_status
@@ -26,8 +28,8 @@ def generate():
     proto = ROOT / "proto"
     files = sorted(str(file.relative_to(proto)) for file in proto.glob("switchward/v1/*.proto"))
     well_known = pathlib.Path(protoc.__file__).parent / "_proto"
-    arguments = ["protoc", f"-I{proto}", f"-I{well_known}", f"--python_out={GENERATED}", f"--grpc_python_out={GENERATED}"]
-    if protoc.main(arguments + files) != 0:
+    folders = [f"-I{proto}", f"-I{well_known}", f"--python_out={GENERATED}", f"--grpc_python_out={GENERATED}"]
+    if protoc.main(["protoc", *folders, *files]) != 0:
         raise RuntimeError("the stubs could not be generated")
     sys.path.insert(0, str(GENERATED))
 
@@ -41,20 +43,26 @@ from switchward.v1 import session_pb2, session_pb2_grpc  # noqa: E402
 
 
 class Server:
-    """A development server in a folder of its own."""
+    """A development server in a folder of its own, with a channel that retries as proto/ says."""
 
     def __init__(self, folder):
         environment = dict(os.environ, SWITCHWARD_PROFILE=os.path.join(folder, "profile.json"))
-        command = [os.environ["SWITCHWARD_BIN"], "dev", "--port", "0", "-o", "json", "--data-dir", os.path.join(folder, "data")]
+        data = os.path.join(folder, "data")
+        command = [os.environ["SWITCHWARD_BIN"], "dev", "--port", "0", "-o", "json", "--data-dir", data]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
+        self.channel = None
+
+    def connect(self):
         ready = json.loads(self.process.stdout.readline())
-        self.address = ready["address"].removeprefix("http://")
         self.agent, self.person = ready["agent_key"], ready["person_key"]
         config = (ROOT / "proto" / "service_config.json").read_text()
-        self.channel = grpc.insecure_channel(self.address, options=[("grpc.service_config", config)])
+        address = ready["address"].removeprefix("http://")
+        self.channel = grpc.insecure_channel(address, options=[("grpc.service_config", config)])
+        return self.channel
 
     def stop(self):
-        self.channel.close()
+        if self.channel is not None:
+            self.channel.close()
         self.process.terminate()
         self.process.wait(timeout=30)
         self.process.stdout.close()
@@ -64,14 +72,19 @@ def bearer(key):
     return [("authorization", f"Bearer {key}")]
 
 
+def detail(error, kind):
+    """A google.rpc detail of a refused call: ErrorInfo has the reason, BadRequest the fields that are wrong."""
+    for packed in rpc_status.from_call(error).details:
+        if packed.Is(kind.DESCRIPTOR):
+            unpacked = kind()
+            packed.Unpack(unpacked)
+            return unpacked
+    raise AssertionError(f"no {kind.DESCRIPTOR.name} in {error}")
+
+
 def reason(error):
     """The ErrorInfo of a refused call."""
-    for detail in rpc_status.from_call(error).details:
-        if detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
-            info = error_details_pb2.ErrorInfo()
-            detail.Unpack(info)
-            return info
-    raise AssertionError(f"no ErrorInfo in {error}")
+    return detail(error, error_details_pb2.ErrorInfo)
 
 
 class DeployGate(unittest.TestCase):
@@ -80,7 +93,7 @@ class DeployGate(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.server = Server(folder.name)
         self.addCleanup(self.server.stop)
-        channel = self.server.channel
+        channel = self.server.connect()
         self.definitions = definition_pb2_grpc.DefinitionServiceStub(channel)
         self.sessions = session_pb2_grpc.SessionServiceStub(channel)
         self.policy = policy_pb2_grpc.PolicyServiceStub(channel)
@@ -102,14 +115,24 @@ class DeployGate(unittest.TestCase):
         request = session_pb2.AnswerCheckpointRequest(name=name, answer=answer, **more)
         return self.sessions.AnswerCheckpoint(request, metadata=self.agent).session
 
+    def history(self, name):
+        request = session_pb2.ListSessionEventsRequest(name=name, page_size=1000)
+        return list(self.sessions.ListSessionEvents(request, metadata=self.agent).events)
+
     def test_an_agent_is_walked_through_the_gate(self):
         session = self.start("release-42")
         self.assertEqual(list(session.at), ["env-check"])
+        self.assertEqual([option.key for option in session.checkpoint.answers], ["yes", "no"])
+        bash = policy_pb2.AuthorizeToolCallRequest(session="release-42", capability="bash")
+        allowed = self.policy.AuthorizeToolCall(bash, metadata=self.agent)
+        self.assertEqual(allowed.decision, policy_pb2.TOOL_DECISION_ALLOW)
+        self.assertEqual(allowed.remaining.calls, 49)
         for answer in ["yes", "n/a", "yes"]:
             session = self.answer("release-42", answer)
         self.assertEqual(session.status, session_pb2.SESSION_STATUS_COMPLETED)
 
-        watched = self.sessions.WatchSession(session_pb2.WatchSessionRequest(name="release-42"), metadata=self.agent)
+        watch = session_pb2.WatchSessionRequest(name="release-42")
+        watched = self.sessions.WatchSession(watch, metadata=self.agent)
         types = [update.event.type for update in watched if update.HasField("event")]
         self.assertEqual(types[0], "session.started")
         self.assertEqual(types[-1], "session.completed")
@@ -122,6 +145,19 @@ class DeployGate(unittest.TestCase):
         info = reason(refused.exception)
         self.assertEqual((info.reason, info.domain), ("ANSWER_NOT_ALLOWED", "switchward.dev"))
         self.assertEqual(json.loads(info.metadata["allowed"]), ["yes", "no"])
+
+    def test_a_refused_definition_names_every_line_that_is_wrong(self):
+        source = b'{"name": "Bad Name", "initial": "nowhere", "states": {"a": {"answers": {"yes": {"next": "b"}}}}}'
+        file = definition_pb2.DefinitionFile(path="bad.json", content=source)
+        with self.assertRaises(grpc.RpcError) as refused:
+            self.definitions.DeployDefinition(
+                definition_pb2.DeployDefinitionRequest(files=[file]), metadata=self.person
+            )
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+        self.assertEqual(reason(refused.exception).reason, "DEFINITION_INVALID")
+        violations = detail(refused.exception, error_details_pb2.BadRequest).field_violations
+        self.assertGreaterEqual(len(violations), 3)
+        self.assertTrue(all(violation.field.startswith("bad.json:1:") for violation in violations), violations)
 
     def test_a_person_approves_a_call_and_the_agent_cannot(self):
         self.start("release-42")
@@ -137,20 +173,33 @@ class DeployGate(unittest.TestCase):
         self.assertEqual(reason(refused.exception).reason, "ROLE_NOT_ALLOWED")
         self.gates.DecideGate(approve, metadata=self.person)
 
-        self.assertEqual(self.policy.AuthorizeToolCall(ask, metadata=self.agent).decision, policy_pb2.TOOL_DECISION_ALLOW)
-        self.assertEqual(self.policy.AuthorizeToolCall(ask, metadata=self.agent).decision, policy_pb2.TOOL_DECISION_ASK)
+        used = self.policy.AuthorizeToolCall(ask, metadata=self.agent)
+        self.assertEqual((used.decision, used.grant_used), (policy_pb2.TOOL_DECISION_ALLOW, True))
+        again = self.policy.AuthorizeToolCall(ask, metadata=self.agent)
+        self.assertEqual(again.decision, policy_pb2.TOOL_DECISION_ASK)
 
     def test_a_retry_is_one_transition(self):
         self.start("release-42")
         first = self.answer("release-42", "yes", request_id="answer-1")
+        history = self.history("release-42")
         again = self.answer("release-42", "yes", request_id="answer-1")
-        self.assertEqual(first.sequence, again.sequence)
+        self.assertEqual(again, first)
         self.assertEqual(list(again.at), ["migration-check"])
+        with self.assertRaises(grpc.RpcError) as refused:
+            self.answer("release-42", "no", request_id="answer-1")
+        self.assertEqual(reason(refused.exception).reason, "REQUEST_ID_REUSED")
+        self.assertEqual(self.history("release-42"), history)
 
     def test_reflection_finds_the_services(self):
-        found = ProtoReflectionDescriptorDatabase(self.server.channel).get_services()
-        for service in ["SessionService", "PolicyService", "GateService", "DefinitionService"]:
-            self.assertIn(f"switchward.v1.{service}", found)
+        reflected = ProtoReflectionDescriptorDatabase(self.server.channel)
+        found = reflected.get_services()
+        names = ["ApiKey", "Clock", "Definition", "Gate", "Policy", "Session", "Tenant"]
+        self.assertLessEqual({f"switchward.v1.{name}Service" for name in names}, set(found))
+        described = DescriptorPool(reflected).FindServiceByName("switchward.v1.SessionService")
+        self.assertEqual(
+            [method.name for method in described.methods],
+            [method.name for method in session_pb2.DESCRIPTOR.services_by_name["SessionService"].methods],
+        )
 
 
 if __name__ == "__main__":

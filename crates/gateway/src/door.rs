@@ -9,6 +9,7 @@ use switchward_engine::{
 };
 use switchward_machine::{Digest, SessionId, Time};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
+use tokio::sync::watch;
 use tonic::Request;
 use tonic::metadata::MetadataMap;
 
@@ -24,6 +25,8 @@ pub struct Door {
     pub(crate) clock: Option<Arc<ManualClock>>,
     pub(crate) advances: Arc<Advances>,
     pub(crate) revocations: Arc<Revocations>,
+    /// True from the beginning of the server's end.
+    pub(crate) draining: Arc<watch::Sender<bool>>,
 }
 
 /// A call: who makes it, and under which trace.
@@ -40,7 +43,14 @@ impl Door {
     /// The way in to this cluster. A `clock` that is given can be moved by calls.
     #[must_use]
     pub fn new(cluster: Cluster, clock: Option<ManualClock>) -> Self {
-        Self { cluster, clock: clock.map(Arc::new), advances: Arc::default(), revocations: Arc::default() }
+        let clock = clock.map(Arc::new);
+        let draining = Arc::new(watch::channel(false).0);
+        Self { cluster, clock, advances: Arc::default(), revocations: Arc::default(), draining }
+    }
+
+    /// Ends the open streams, which would otherwise hold up a server that stops. Their callers resume elsewhere.
+    pub fn drain(&self) {
+        self.draining.send_replace(true);
     }
 
     /// Looks at the credential, and refuses a role that may not make the call.

@@ -1,4 +1,4 @@
-//! How log entries, votes and applied positions are written down. Stored forms, each with a form byte.
+//! How log entries, votes and positions are written down, each with a form byte.
 
 use bytes::Bytes;
 use openraft::EntryPayload;
@@ -9,9 +9,9 @@ use std::io;
 
 use crate::types::{Entry, LogId, Membership, Payload};
 
-/// The form of an entry: form byte, term (8 bytes, big end first), tag, and what the tag says.
+/// Stored form. An entry: form byte, term (8 bytes, big end first), tag, and what the tag says.
 const ENTRY_FORM: u8 = 1;
-/// The form of everything else: form byte, then JSON.
+/// Stored form. Votes, applied and purged positions: form byte, then JSON.
 const JSON_FORM: u8 = 1;
 
 const BLANK: u8 = 0;
@@ -83,4 +83,82 @@ pub(crate) fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
 
 fn bad(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Vote;
+    use openraft::BasicNode;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fmt::Debug;
+
+    /// Compares with the golden file of a form, line by line; `BLESS=1` writes it anew.
+    fn check(name: &str, lines: &[(&str, Bytes)]) {
+        let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+        let text: String =
+            lines.iter().map(|(of, bytes)| format!("{of} {}\n", bytes.escape_ascii())).collect();
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let known = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, known, "a stored form has changed: old data folders could not be read");
+    }
+
+    fn log_id(term: u64, index: u64) -> LogId {
+        LogId { leader_id: CommittedLeaderId::new(term), index }
+    }
+
+    fn members() -> openraft::Membership<u64, BasicNode> {
+        let nodes: BTreeMap<u64, BasicNode> =
+            [1, 2, 3].map(|node| (node, BasicNode::new(format!("server-{node}:7777")))).into();
+        openraft::Membership::new(vec![BTreeSet::from([1, 2, 3])], nodes).unwrap()
+    }
+
+    #[test]
+    fn entries_keep_their_form() {
+        let entry = |payload| Entry { log_id: log_id(258, 7), payload };
+        let all = [
+            ("blank", entry(EntryPayload::Blank)),
+            ("decision", entry(EntryPayload::Normal(Payload(Bytes::from_static(b"decision"))))),
+            ("membership", entry(EntryPayload::Membership(members()))),
+        ];
+        let written = all.each_ref().map(|(of, entry)| (*of, encode_entry(entry).unwrap()));
+        assert!(written.iter().all(|(_, bytes)| bytes[0] == ENTRY_FORM));
+        check("entry.v1.txt", &written);
+        for ((_, entry), (_, bytes)) in all.iter().zip(&written) {
+            assert_eq!(decode_entry(7, bytes).unwrap(), *entry);
+            assert_eq!(decode_log_id(7, bytes).unwrap(), entry.log_id);
+        }
+    }
+
+    #[test]
+    fn small_values_keep_their_form() {
+        fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Bytes {
+            let bytes = encode_json(value).unwrap();
+            assert_eq!(bytes[0], JSON_FORM);
+            assert_eq!(decode_json::<T>(&bytes).unwrap(), *value);
+            bytes
+        }
+        let membership = Membership::new(Some(log_id(1, 0)), members());
+        let applied = Applied { last: Some(log_id(258, 7)), membership };
+        let lines = [
+            ("applied", same(&applied)),
+            ("applied-nothing", same(&Applied::default())),
+            ("vote", same(&Vote::new(258, 3))),
+            ("vote-committed", same(&Vote::new_committed(258, 3))),
+            ("purged", same(&log_id(258, 7))),
+        ];
+        check("small.v1.txt", &lines);
+    }
+
+    #[test]
+    fn another_form_is_refused() {
+        let entry =
+            |bytes: &'static [u8]| decode_entry(1, &Bytes::from_static(bytes)).unwrap_err().to_string();
+        assert_eq!(entry(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 0]), "entry 1 is not of form 1");
+        assert_eq!(entry(&[1, 0, 0, 0]), "entry 1 is not of form 1");
+        assert_eq!(entry(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 9]), "entry 1 has the unknown tag 9");
+        assert!(decode_json::<Applied>(b"").is_err() && decode_json::<Applied>(b"\x02{}").is_err());
+    }
 }

@@ -36,7 +36,10 @@ impl PolicyService for Door {
         let id = names::session(&call.caller, "session", &message.session)?;
         let wish = wish(&message)?;
         let reply = call.execute(Scope::Session(id), request, None, Body::Authorize(wish)).await;
-        let reply = reply.map_err(|refusal| named(refusal, "session", &message.session))?;
+        let reply = reply.map_err(|refusal| {
+            let reused = refusal.reason() == Reason::RequestIdReused && !message.call_id.is_empty();
+            if reused { call_reused(&message.call_id) } else { named(refusal, "session", &message.session) }
+        })?;
         let switchward_engine::Reply::Authorized(said) = reply else { return Err(odd(&reply).into()) };
         let view = call.session(id, &message.session).await?;
         Ok(Response::new(authorized(&call, &view, said)))
@@ -115,17 +118,24 @@ impl PolicyService for Door {
     }
 }
 
-/// A call's own id makes its authorization safe to repeat, where no request id does.
+/// A call's own id stands for its request id, too: it makes the authorization safe to repeat, and keeps a second call
+/// from passing for the first, which is counted already, under another request id.
 fn authorize_id(message: &v1::AuthorizeToolCallRequest) -> Result<Option<RequestId>, Refusal> {
     if message.call_id.chars().count() > CALL_ID_CHARS_MAX || message.call_id.chars().any(char::is_control) {
         return Err(Refusal::field("call_id", format!("must be 1 to {CALL_ID_CHARS_MAX} characters")));
     }
     let given = request_id(&message.request_id, "AuthorizeToolCall", message)?;
-    if given.is_some() || message.call_id.is_empty() {
+    if message.call_id.is_empty() {
         return Ok(given);
     }
     let by_call = request_id(&message.call_id, "AuthorizeToolCall", message)?;
     Ok(by_call.map(|request| RequestId { id: format!("call:{}", request.id), ..request }))
+}
+
+fn call_reused(call_id: &str) -> Refusal {
+    let message =
+        format!("call id {call_id:?} came before with another request; use a new one for a new call");
+    Refusal::new(Reason::RequestIdReused, message).meta("call_id", call_id)
 }
 
 fn wish(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusal> {

@@ -8,7 +8,7 @@ use switchward_api::v1;
 use switchward_engine::{Key, Row, SessionView, View, ViewError, session_view};
 use switchward_machine::{SessionId, TenantId};
 use switchward_shard::{Failure, StateView};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
@@ -54,6 +54,7 @@ impl Watch {
         let shard = self.door.cluster.shard_of(self.id.bucket()).clone();
         let mut watched = shard.watch(self.caller.tenant, self.id);
         let mut revoked = self.door.revocations.told.subscribe();
+        let mut draining = self.door.draining.subscribe();
         loop {
             match self.send_new().await {
                 Ok(ControlFlow::Continue(())) => {}
@@ -64,6 +65,7 @@ impl Watch {
             let waited = tokio::select! {
                 waited = tokio::time::timeout(HEARTBEAT, watched.changed()) => waited,
                 revoked = revoked.changed() => Ok(revoked.is_ok()),
+                () = begun(&mut draining) => Ok(false),
                 () = self.sender.closed() => return,
             };
             match waited {
@@ -118,6 +120,11 @@ impl Watch {
             v1::watch_session_response::Update::Heartbeat(v1::Heartbeat { sequence: self.newest, time });
         self.sender.send(Ok(v1::WatchSessionResponse { update: Some(update) })).await.map_err(|_| ())
     }
+}
+
+/// Done when the server stops.
+async fn begun(draining: &mut watch::Receiver<bool>) {
+    let _the_sender_is_gone = draining.wait_for(|draining| *draining).await.is_err();
 }
 
 /// The first events of a session from a sequence on.

@@ -302,3 +302,38 @@ async fn a_call_is_reported_once() {
     }
     world.node.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_call_id_is_one_call_however_often_it_is_asked_for() {
+    let world = World::start().await;
+    world.deploy(LIMITED).await;
+    let request = v1::StartSessionRequest { definition: "limited".into(), ..Default::default() };
+    let session: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+    let name = session.session.expect("a session").name;
+    let calls: Vec<v1::AuthorizeToolCallRequest> = (0..20)
+        .map(|number| v1::AuthorizeToolCallRequest {
+            call_id: "one".into(),
+            request_id: format!("request-{number}"),
+            ..tool_call(&name, "bash")
+        })
+        .collect();
+    let asked = calls
+        .iter()
+        .map(|call| world.attempt::<v1::AuthorizeToolCallResponse>("agent", "AuthorizeToolCall", call));
+    let replies = futures::future::join_all(asked).await;
+    let permitted = replies
+        .iter()
+        .filter(|reply| reply.as_ref().is_ok_and(|reply| reply.decision() == ToolDecision::Allow))
+        .count();
+    assert_eq!(permitted, 1, "{replies:?}");
+    for reply in replies.into_iter().filter(Result::is_err) {
+        assert_eq!(refused(reply, "REQUEST_ID_REUSED").metadata["call_id"], "one");
+    }
+    let again = v1::AuthorizeToolCallRequest { call_id: "two".into(), ..tool_call(&name, "bash") };
+    for _ in 0..3 {
+        let reply: v1::AuthorizeToolCallResponse = world.ask("agent", "AuthorizeToolCall", &again).await;
+        let left = reply.remaining.as_ref().and_then(|left| left.calls);
+        assert_eq!((reply.decision(), left), (ToolDecision::Allow, Some(0)));
+    }
+    world.node.end().await;
+}

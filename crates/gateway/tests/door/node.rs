@@ -32,6 +32,7 @@ pub(crate) struct Node {
     pub(crate) cluster: Cluster,
     pub(crate) clock: ManualClock,
     pub(crate) line: Line,
+    pub(crate) door: Door,
     fatal: Arc<Mutex<Vec<String>>>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
@@ -61,7 +62,7 @@ impl Node {
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(serve(listener, None, app, async { stopped.await.unwrap_or_default() }));
         let line = Line::connect(address).await;
-        Self { cluster, clock, line, fatal, stop, served, _data: data }
+        Self { cluster, clock, line, door, fatal, stop, served, _data: data }
     }
 
     /// Makes the server's first tenant and its first key, and gives the key's secret.
@@ -126,8 +127,9 @@ impl Node {
 
     /// Ends the node; fails where it had to stop by itself.
     pub(crate) async fn end(self) {
-        let Self { cluster, line, fatal, stop, served, .. } = self;
+        let Self { cluster, line, door, fatal, stop, served, .. } = self;
         drop(line);
+        door.drain();
         stop.send(()).expect("the server runs");
         served.await.expect("no panic");
         cluster.shutdown().await.expect("the state is written");

@@ -2,6 +2,7 @@
 
 use futures::StreamExt;
 use prost::Message;
+use std::time::Duration;
 use switchward_api::v1;
 use switchward_api::v1::session_service_client::SessionServiceClient;
 use switchward_api::v1::watch_session_response::Update;
@@ -135,7 +136,9 @@ async fn a_revoked_key_ends_it_at_once() {
     let key = made.api_key.expect("a key").name;
     let revoke = v1::RevokeApiKeyRequest { name: key, ..v1::RevokeApiKeyRequest::default() };
     let _: v1::RevokeApiKeyResponse = world.ask("admin", "RevokeApiKey", &revoke).await;
-    let end = next(&mut watches[0]).await.expect("a refusal").expect_err("a refusal");
+    // Long before a sign of life would have found it out.
+    let end = tokio::time::timeout(Duration::from_secs(10), next(&mut watches[0])).await.expect("at once");
+    let end = end.expect("a refusal").expect_err("a refusal");
     let get = v1::GetSessionRequest { name: name.clone() };
     let fresh: Result<v1::GetSessionResponse, _> =
         world.node.line.ask(&made.secret, "GetSession", &get).await;
@@ -180,5 +183,19 @@ async fn silence_is_broken_by_a_sign_of_life() {
         other => panic!("{other:?}"),
     }
     assert!((14..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_ends_it_and_says_so() {
+    let world = World::start().await;
+    let name = world.session().await.name;
+    let mut watch = watch(&world, world.acme.key("agent"), &name, 0).await;
+    for wanted in history(&world, &name).await {
+        assert_eq!(event(&mut watch).await, wanted);
+    }
+    world.node.door.drain();
+    let end = tokio::time::timeout(Duration::from_secs(10), next(&mut watch)).await.expect("at once");
+    assert_eq!(Told::of(&end.expect("a refusal").expect_err("a refusal")).reason, "DRAINING");
     world.node.end().await;
 }

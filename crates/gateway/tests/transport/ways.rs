@@ -1,6 +1,8 @@
 //! The three ways to make a call, and the plain HTTP below them.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -213,18 +215,18 @@ fn from_json(method: &str, json: &[u8]) -> Bytes {
     message.encode_to_vec().into()
 }
 
+static METHODS: LazyLock<HashMap<String, MethodDescriptor>> = LazyLock::new(|| {
+    let all = descriptor_pool().services().flat_map(|service| service.methods().collect::<Vec<_>>());
+    all.map(|method| (method.name().to_owned(), method)).collect()
+});
+
 /// The method of this name; no two services have one of the same.
 pub(crate) fn find(method: &str) -> MethodDescriptor {
-    named(method).unwrap_or_else(|| panic!("there is no method {method:?}"))
-}
-
-fn named(method: &str) -> Option<MethodDescriptor> {
-    let all = descriptor_pool().services().flat_map(|service| service.methods().collect::<Vec<_>>());
-    all.into_iter().find(|known| known.name() == method)
+    METHODS.get(method).unwrap_or_else(|| panic!("there is no method {method:?}")).clone()
 }
 
 fn path(method: &str) -> String {
-    let service = named(method).map(|known| known.parent_service().full_name().to_owned());
+    let service = METHODS.get(method).map(|known| known.parent_service().full_name().to_owned());
     format!("/{}/{method}", service.as_deref().unwrap_or("switchward.v1.SessionService"))
 }
 

@@ -6,9 +6,10 @@ use switchward_engine::{EffectOfCall, IndexKey, Reply, View};
 use switchward_machine::Micros;
 use switchward_shard::Shard;
 
-use crate::chance::{Chance, each_seed};
+use crate::chance::Chance;
 use crate::commands::{DEPLOY_GATE, authorize, create_tenant, definition, deploy, report, start};
 use crate::live::{Answered, Live};
+use crate::runs::each_seed;
 use crate::server::Setup;
 
 /// Sessions, each of which asks for one call of every kind.
@@ -86,7 +87,7 @@ fn reason(answer: &Answered) -> Option<String> {
 }
 
 /// Waits until no effect is on its way from a shard to another.
-async fn carried(shard: &Shard) {
+pub(crate) async fn carried(shard: &Shard) {
     let mut changes = shard.group().raft().metrics();
     loop {
         let mut waiting = false;

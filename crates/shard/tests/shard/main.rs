@@ -2,13 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../../../engine/tests/replay/chance.rs"]
 mod chance;
 mod commands;
+#[path = "../../../engine/tests/replay/definitions.rs"]
+mod definitions;
 mod limits;
 mod live;
 mod network;
 mod one_server;
+mod replay;
+#[path = "../../../engine/tests/replay/rows.rs"]
+#[expect(dead_code, reason = "the engine's own tests compare in more ways")]
+mod rows;
+mod runs;
+mod scenarios;
 mod server;
 mod storage_suite;
 mod three_voters;
 mod trio;
+#[path = "../../../engine/tests/replay/wishes.rs"]
+mod wishes;

@@ -5,11 +5,11 @@ use openraft::async_runtime::WatchReceiver;
 use std::sync::atomic::Ordering;
 use switchward_engine::{Body, Command, Reply, session_view};
 use switchward_machine::{Digest, Status};
-use switchward_shard::{Failure, Group};
+use switchward_shard::{Failure, Group, Shard};
 use switchward_store::{DataDir, StoreError};
 
-use crate::chance::each_seed;
 use crate::commands::{DEPLOY_GATE, TENANT, answer, create_tenant, definition, deploy, session, start};
+use crate::runs::each_seed;
 use crate::server::{Server, Setup};
 
 /// The digest of every group's rows.
@@ -109,6 +109,14 @@ fn checkpoints_and_purges_at_odd_moments_lose_nothing() {
             assert_eq!(execute(&server, step), reply);
         }
     });
+}
+
+/// Waits until this server leads a shard, with all that it had applied.
+pub(crate) async fn led(shard: &Shard) {
+    let mut changes = shard.group().raft().metrics();
+    while shard.read().await.is_err_and(|failure| failure == Failure::Electing) {
+        changes.changed().await.unwrap();
+    }
 }
 
 /// Purges all that the state store holds, and waits until it is gone.

@@ -10,10 +10,10 @@ use switchward_machine::{SessionId, Status};
 use switchward_shard::Failure;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::chance::each_seed;
 use crate::commands::{DEPLOY_GATE, TENANT, answer, command, definition, session, start};
 use crate::live::Answered;
 use crate::one_server::purge;
+use crate::runs::each_seed;
 use crate::trio::{Callers, GROUPS, NODES, Trio};
 
 /// Kills of a leader in one run.
@@ -23,7 +23,7 @@ const CALLERS: usize = 16;
 /// Whole runs, each with its seed; more by `SHARD_TEST_RUNS`.
 const RUNS: u64 = 1;
 
-fn callers() -> Runtime {
+pub(crate) fn callers() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
@@ -43,11 +43,9 @@ async fn install(trio: &Trio) {
 
 /// A key whose session lives in a shard.
 fn key_in(trio: &Trio, group: usize, name: &str) -> String {
-    // Every server spreads buckets alike; one that is down cannot be asked.
-    let node = trio.living().next().unwrap();
     let lives = |key: &String| {
-        let shard = trio.cluster(node).shard_of(session(key).bucket());
-        std::ptr::eq(shard, trio.shard(node, group))
+        let shard = trio.cluster(1).shard_of(session(key).bucket());
+        std::ptr::eq(shard, trio.shard(1, group))
     };
     (0..).map(|number| format!("{name} {number}")).find(lives).unwrap()
 }
@@ -185,7 +183,7 @@ fn a_server_that_was_away_too_long_gets_a_snapshot() {
 }
 
 /// Lets this server lead a group.
-async fn hand_over(trio: &Trio, group: usize, to: u64) {
+pub(crate) async fn hand_over(trio: &Trio, group: usize, to: u64) {
     let from = trio.leader(group, None).await;
     if from != to {
         trio.shard(from, group).group().raft().trigger().transfer_leader(to).await.unwrap();

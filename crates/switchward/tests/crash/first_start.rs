@@ -11,19 +11,20 @@ use crate::front::Front;
 use crate::plan::{DEFINITION, Notes, Plan, deploy};
 use crate::rig::Rig;
 use crate::rig::disk::Disk;
+use crate::scratch;
 use crate::server::Host;
 
 const NOTES: Notes = Notes { long_bytes: 1024, long_each: 8 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_start_that_was_killed_can_be_repeated() -> anyhow::Result<()> {
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     killed(scratch.path(), Chance::of("first starts")).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_start_that_lost_its_power_can_be_repeated() -> anyhow::Result<()> {
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     let chance = Chance::of("first starts and power cuts");
     match Rig::here(scratch.path())? {
         Rig::Loop => cut(scratch.path(), chance).await,

@@ -13,6 +13,7 @@ use crate::chance::{Chance, setting};
 use crate::crew::CALLERS;
 use crate::front::Front;
 use crate::plan::{DEFINITION, Notes, deploy};
+use crate::scratch;
 use crate::server::Host;
 use crate::verify::{self, Look};
 
@@ -78,14 +79,14 @@ impl Times {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_step_survives_kills() -> anyhow::Result<()> {
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     let kills = Kills { name: "kills", load: LIGHT, count: setting("CRASH_KILLS", 200) };
     kills.run(scratch.path()).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_step_survives_kills_while_the_log_is_purged() -> anyhow::Result<()> {
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     let kills = Kills { name: "kills under a purge", load: HEAVY, count: setting("CRASH_HEAVY_KILLS", 12) };
     let data = kills.run(scratch.path()).await?;
     was_purged(data.data())

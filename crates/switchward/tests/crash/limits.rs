@@ -15,6 +15,7 @@ use crate::chance::{Chance, setting};
 use crate::crew::{CALLERS, Counter, Crew};
 use crate::front::{Front, Heard, Live, Wire};
 use crate::plan::{DEFINITION, deploy};
+use crate::scratch;
 use crate::server::{Host, Server};
 use crate::verify::{by_shard, each};
 
@@ -24,6 +25,8 @@ const SESSIONS: u64 = 500;
 const SHARDS: u16 = 4;
 /// Calls that are permitted to all sessions together.
 const PERMITTED: usize = 50;
+/// Runs on one data folder, whose log gets longer with each; every start replays it.
+const RUNS_OF_A_FOLDER: u64 = 5;
 /// Kills while they ask.
 const KILLS: usize = 4;
 /// What a call costs, and the cap that is used up by [`PERMITTED`] of them.
@@ -96,34 +99,27 @@ async fn exactly_as_much_money_is_permitted_as_the_budget_holds() -> anyhow::Res
 async fn runs(limit: Limit, args: &[&str]) -> anyhow::Result<()> {
     let mut chance = Chance::of(&format!("limited {}", limit.word()));
     let runs: u64 = setting("CRASH_RUNS", 20);
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let mut served = Served::start(scratch.path(), args).await?;
-    let begun = Instant::now();
-    for number in 1..=runs {
-        let run = Run::new(limit, chance.seed, number);
-        deploy(&served.front.live().await?.person(), &limit.definition(&run.definition)?).await?;
-        run.start_sessions(&served.front).await?;
-        let mut crew = run.ask(&served.front);
-        let mut killed: Vec<u64> =
-            (0..KILLS).map(|at| chance.rng.random_range(1..=kill_before(at))).collect();
-        killed.sort_unstable();
-        for answers in killed {
-            crew.until(answers).await?;
-            served.restart().await?;
+    let (begun, mut kills, mut retried) = (Instant::now(), 0, 0);
+    let mut done = 0;
+    while done < runs {
+        let scratch = scratch::folder()?;
+        let mut served = Served::start(scratch.path(), args).await?;
+        for number in done + 1..=runs.min(done + RUNS_OF_A_FOLDER) {
+            let run = Run::new(limit, chance.seed, number);
+            run.play(&mut served, &mut chance).await.with_context(|| format!("run {number}"))?;
+            retried += run.retried.load(Ordering::Relaxed);
+            done = number;
+            eprintln!("  run {done} of {runs}: {PERMITTED} of {SESSIONS} permitted, {:.1?}", begun.elapsed());
         }
-        crew.finish().await?;
-        served.restart().await?;
-        let live = served.front.live().await?;
-        run.check(&live).await.with_context(|| format!("run {number}"))?;
-        eprintln!("  run {number} of {runs}: {PERMITTED} of {SESSIONS} permitted, {:.1?}", begun.elapsed());
+        kills += served.kills;
+        served.host.assert_sound()?;
     }
     eprintln!(
-        "limited {}: {runs} runs, {} kills, {:.1?} in all",
+        "limited {}: {runs} runs, {kills} kills, {retried} calls asked about more than once, {:.1?} in all",
         limit.word(),
-        served.kills,
         begun.elapsed()
     );
-    served.host.assert_sound()
+    Ok(())
 }
 
 /// Every other kill comes while there is room, or when it has just been used up.
@@ -166,6 +162,8 @@ struct Run {
     /// Names of the sessions, and what each was told.
     sessions: Arc<Mutex<BTreeMap<u64, String>>>,
     told: Arc<Mutex<BTreeMap<u64, Told>>>,
+    /// Calls that were asked about more than once.
+    retried: Arc<AtomicU64>,
 }
 
 /// A decision, and why.
@@ -204,12 +202,13 @@ impl Asking {
     }
 
     /// Asks, and reports what it was permitted.
-    async fn play(&self, front: &Front, caller: usize) -> anyhow::Result<Told> {
+    async fn play(&self, front: &Front, caller: usize, retried: &AtomicU64) -> anyhow::Result<Told> {
         let heard = front.answered(caller, |wire| {
             let message = self.authorize();
             async move { wire.policy().authorize_tool_call(wire.request(message)).await }
         });
-        let Heard { reply, .. } = heard.await.context("its call")?;
+        let Heard { reply, tries } = heard.await.context("its call")?;
+        retried.fetch_add(u64::from(tries > 1), Ordering::Relaxed);
         ensure!(reply.call_id == self.call_id, "{} was answered with {}", self.call_id, reply.call_id);
         if reply.decision() == v1::ToolDecision::Allow && self.limit == Limit::Money {
             let reported = front.answered(caller, |wire| {
@@ -225,11 +224,29 @@ impl Asking {
 impl Run {
     fn new(limit: Limit, seed: u64, number: u64) -> Self {
         let definition = format!("deploy-gate-{seed:x}-{number}");
-        Self { limit, definition, sessions: Arc::default(), told: Arc::default() }
+        Self { limit, definition, sessions: Arc::default(), told: Arc::default(), retried: Arc::default() }
     }
 
     fn asking(&self, number: u64, session: String) -> Asking {
         Asking { limit: self.limit, session, call_id: format!("{}-{number}", self.definition) }
+    }
+
+    /// Everybody asks, and the server is killed meanwhile.
+    async fn play(&self, served: &mut Served, chance: &mut Chance) -> anyhow::Result<()> {
+        let person = served.front.live().await?.person();
+        deploy(&person, &self.limit.definition(&self.definition)?).await?;
+        self.start_sessions(&served.front).await?;
+        let mut crew = self.ask(&served.front);
+        let mut killed: Vec<u64> =
+            (0..KILLS).map(|at| chance.rng.random_range(1..=kill_before(at))).collect();
+        killed.sort_unstable();
+        for answers in killed {
+            crew.until(answers).await?;
+            served.restart().await?;
+        }
+        crew.finish().await?;
+        served.restart().await?;
+        self.check(&served.front.live().await?).await
     }
 
     async fn start_sessions(&self, front: &Arc<Front>) -> anyhow::Result<()> {
@@ -268,11 +285,13 @@ impl Run {
         let askings = Arc::new(askings);
         Crew::begin(CALLERS, &answers, |caller| {
             let (front, next, told) = (Arc::clone(front), Arc::clone(&next), Arc::clone(&self.told));
-            let (askings, answers) = (Arc::clone(&askings), answers.clone());
+            let (askings, answers, retried) =
+                (Arc::clone(&askings), answers.clone(), Arc::clone(&self.retried));
             async move {
                 while let Some(number) = take(&next) {
                     let asking = &askings[usize::try_from(number)?];
-                    let said = asking.play(&front, caller).await.with_context(|| asking.call_id.clone())?;
+                    let said = asking.play(&front, caller, &retried).await;
+                    let said = said.with_context(|| asking.call_id.clone())?;
                     told.lock().unwrap().insert(number, said);
                     answers.add();
                 }

@@ -26,6 +26,7 @@ mod limits;
 mod plan;
 mod power;
 mod rig;
+mod scratch;
 mod server;
 mod sync_error;
 mod verify;

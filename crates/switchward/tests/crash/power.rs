@@ -14,6 +14,7 @@ use crate::plan::{DEFINITION, Notes, deploy};
 use crate::rig::Rig;
 use crate::rig::disk::{Disk, Unsynced};
 use crate::rig::layer::Inside;
+use crate::scratch;
 use crate::server::{Host, Ready};
 use crate::verify::{self, Look};
 
@@ -30,7 +31,7 @@ const LIGHT: Load = Load {
 async fn every_acknowledged_step_survives_power_cuts() -> anyhow::Result<()> {
     let chance = Chance::of("power cuts");
     let cuts: u32 = setting("CRASH_CUTS", 20);
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     match Rig::here(scratch.path())? {
         Rig::Loop => by_loop(scratch.path(), chance, LIGHT, cuts).await.map(drop),
         Rig::Layer => by_layer(scratch.path(), chance, cuts).await,
@@ -41,7 +42,7 @@ async fn every_acknowledged_step_survives_power_cuts() -> anyhow::Result<()> {
 async fn every_acknowledged_step_survives_power_cuts_while_the_log_is_purged() -> anyhow::Result<()> {
     let chance = Chance::of("power cuts under a purge");
     let cuts: u32 = setting("CRASH_HEAVY_CUTS", 12);
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     match Rig::here(scratch.path())? {
         Rig::Loop => {
             let disk = by_loop(scratch.path(), chance, HEAVY, cuts).await?;

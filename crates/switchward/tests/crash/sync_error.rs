@@ -14,6 +14,7 @@ use crate::power::{looked_at, prepared};
 use crate::rig::Rig;
 use crate::rig::disk::Disk;
 use crate::rig::layer::Inside;
+use crate::scratch;
 use crate::server::{Host, Server};
 use crate::verify;
 
@@ -32,7 +33,7 @@ const END_MAX: Duration = Duration::from_secs(120);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_sync_is_told_once_and_nothing_is_acknowledged_after_it() -> anyhow::Result<()> {
     let chance = Chance::of("a failed sync, inside");
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     let host = Host::new(scratch.path(), scratch.path().join("data"));
     let mut ready = prepared(&host).await?;
     let image = scratch.path().join("image");
@@ -57,7 +58,7 @@ async fn a_failed_sync_is_told_once_and_nothing_is_acknowledged_after_it() -> an
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_fails_ends_the_server_with_one_line() -> anyhow::Result<()> {
     let chance = Chance::of("a failed sync, of the kernel");
-    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let scratch = scratch::folder()?;
     match Rig::here(scratch.path())? {
         Rig::Loop => on_a_full_disk(scratch.path(), chance).await,
         Rig::Layer => with_a_log_that_may_not_grow(scratch.path(), chance).await,

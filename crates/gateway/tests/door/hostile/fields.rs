@@ -1,6 +1,8 @@
 //! Every field of every request with every value that is hard to take.
 
-use super::values::{hard, leaves, put, shown};
+use prost_reflect::{FieldDescriptor, Kind, Value};
+
+use super::values::{Path, hard, leaves, put, shown};
 use super::{Attack, CLOCK, Target, by, targets, ways};
 use crate::rpcs::all;
 
@@ -31,16 +33,31 @@ async fn the_clock_with_every_hard_value() {
     attack.end(400).await;
 }
 
+/// Whether a value is one of an enum that has no such value.
+fn means_nothing(field: &FieldDescriptor, value: &Value) -> bool {
+    match (field.kind(), value) {
+        (Kind::Enum(of), Value::EnumNumber(number)) => of.get_value(*number).is_none(),
+        _ => false,
+    }
+}
+
+/// Whether the update mask leaves the field out.
+fn unasked(target: &Target, path: &Path) -> bool {
+    target.rpc.method == "UpdateTenant" && shown(path) == "tenant.default_effect"
+}
+
 async fn every_field(attack: &mut Attack, target: &mut Target, turn: &mut usize) {
     for path in leaves(&target.rpc.descriptor().input()) {
         let field = path.last().expect("a field").clone();
-        for value in hard(&field) {
+        for (at, value) in hard(&field).into_iter().enumerate() {
             let mut message = target.good.clone();
             put(&mut message, &path, value.clone());
             let way = ways(&target.rpc)[*turn % ways(&target.rpc).len()];
-            let what = format!("{} = {:.300} by {way:?}", shown(&path), format!("{value}"));
+            let what = format!("{}, hard value {at}, by {way:?}", shown(&path));
             let raw = by(way, &target.rpc, &message);
-            target.shoot(attack, raw, what).await;
+            let accepted = target.shoot(attack, raw, what.clone()).await.is_some();
+            let odd = means_nothing(&field, &value) && !unasked(target, &path);
+            assert!(!accepted || !odd, "{} took {what}", target.rpc.method);
             *turn += 1;
         }
     }

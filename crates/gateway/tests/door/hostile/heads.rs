@@ -34,7 +34,8 @@ fn heads(good: &Raw, dice: &mut Dice) -> Vec<(String, Raw)> {
     ] {
         with("content-type", kind.into());
     }
-    for timeout in ["", "soon", "-1m", "1", "m", "999999999m", "1.5S", "\u{661}m"] {
+    // Short ones are elsewhere: a call that ran out of time may write when it likes.
+    for timeout in ["", "soon", "-1m", "m", "999999999m", "1.5S", "\u{661}m"] {
         with("grpc-timeout", timeout.into());
         with("connect-timeout-ms", timeout.into());
     }

@@ -45,7 +45,7 @@ fn they_are_twenty_thousand() {
 /// How long an answer may take before there is none.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Refusals between two looks at the whole state.
-const BETWEEN_LOOKS: usize = 25;
+const BETWEEN_LOOKS: usize = 100;
 
 static PANICS: LazyLock<Mutex<Vec<String>>> = LazyLock::new(Mutex::default);
 

@@ -45,13 +45,16 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A test that fails may leave a dying server behind, which holds it for a moment.
-        let gone = run(Command::new("umount").arg(&self.0))
-            .or_else(|_| run(Command::new("umount").arg("--lazy").arg(&self.0)));
-        if let Err(error) = gone {
+        if let Err(error) = unmount(&self.0) {
             eprintln!("{} stays mounted: {error:#}", self.0.display());
         }
     }
+}
+
+/// Unmounts what is mounted here. Where somebody still holds it, it is gone from here all the same: a test that fails
+/// may leave a dying server behind.
+pub(crate) fn unmount(at: &Path) -> anyhow::Result<()> {
+    run(Command::new("umount").arg(at)).or_else(|_| run(Command::new("umount").arg("--lazy").arg(at)))
 }
 
 /// A mounted disk. Its parts go in this order: the file system, the file, and what the file lies on.

@@ -1,0 +1,241 @@
+//! What a shard builds, with evictions, checkpoints, purges and crashes, is what a replay of its log builds in a map.
+
+use futures::future::join_all;
+use openraft::{EntryPayload, RaftLogReader};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use switchward_engine::{Body, Command, Decision, Key, Row, View, ViewError, evolve};
+use switchward_machine::{Bucket, Time};
+use switchward_shard::{
+    Clock, Cluster, Failure, Group, GroupOptions, LogStore, ManualClock, NoPeers, Payload, RaftSettings,
+    Shard,
+};
+use switchward_store::{FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::chance::Chance;
+use crate::one_server::{led, purge};
+use crate::rows::Rows;
+use crate::runs::each_seed;
+use crate::server::{BEGIN, unlocked};
+use crate::wishes::Wishes;
+
+/// The catalogue's group and two shards.
+const GROUPS: u64 = 3;
+/// Rounds of commands of one world.
+const ROUNDS: usize = 60;
+/// Rows that all groups together keep in memory: next to none, so that most are read from disk.
+const CACHE_BYTES: usize = 2_048;
+/// Whole worlds, each with its seed; more by `SHARD_TEST_RUNS`.
+const RUNS: u64 = 4;
+
+/// A server whose log this test can read too.
+struct Life {
+    runtime: Runtime,
+    cluster: Cluster,
+    log: Arc<FjallLog>,
+}
+
+impl Life {
+    fn open(path: &Path, clock: &ManualClock) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let data = unlocked(path);
+        let on_fatal = Box::new(|error: &switchward_store::StoreError| panic!("the log is lost: {error}"));
+        let log = Arc::new(FjallLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
+        let states = StateStore::open(&data).unwrap();
+        let snapshots = Snapshots::open(&data).unwrap();
+        let cluster = runtime.block_on(async {
+            let mut groups = Vec::new();
+            for group in (0..GROUPS).map(GroupId) {
+                let options = GroupOptions {
+                    group,
+                    node: 1,
+                    voters: vec![1],
+                    log: Arc::clone(&log) as Arc<dyn GroupLog>,
+                    states: states.clone(),
+                    snapshots: snapshots.clone(),
+                    cache_bytes: CACHE_BYTES,
+                    raft: RaftSettings::default(),
+                };
+                groups.push(Group::open(options, NoPeers).await.unwrap());
+            }
+            // Whatever ends the server shows in the answers; what is said while it is killed does not count.
+            let on_fatal = Box::new(|line: &str| println!("the server must end: {line}"));
+            let cluster =
+                Cluster::of_groups(groups, Arc::new(clock.clone()), Arc::clone(&log), on_fatal).unwrap();
+            for shard in cluster.all() {
+                led(shard).await;
+            }
+            cluster
+        });
+        Self { runtime, cluster, log }
+    }
+
+    fn shard(&self, group: usize) -> &Shard {
+        self.cluster.all().nth(group).unwrap()
+    }
+
+    /// Ends as SIGKILL does.
+    fn crash(self) {
+        let Self { runtime, cluster, log } = self;
+        drop(runtime);
+        drop((cluster, log));
+    }
+}
+
+/// The rows of every place, as a caller finds them.
+struct Everywhere<'c>(&'c Cluster);
+
+impl View for Everywhere<'_> {
+    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
+        let bytes = key.as_bytes();
+        let bucket = Bucket::new(u16::from_be_bytes([bytes[0], bytes[1]]));
+        let shard = bucket.map_or(self.0.catalogue(), |bucket| self.0.shard_of(bucket));
+        shard.read_stale().row(key)
+    }
+
+    fn scan(
+        &self,
+        _: &[u8],
+        _: Option<&[u8]>,
+        _: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
+    ) -> Result<(), ViewError> {
+        Err(ViewError("a caller reads one place at a time".into()))
+    }
+}
+
+/// All decisions of every group, from the first one on.
+#[derive(Default)]
+struct Logs(BTreeMap<u64, (u64, Vec<Decision>)>);
+
+impl Logs {
+    /// Reads what is new; to be called before anything is purged.
+    async fn read(&mut self, log: &Arc<FjallLog>) {
+        for group in 0..GROUPS {
+            let (next, decisions) = self.0.entry(group).or_default();
+            let mut store = LogStore::new(Arc::clone(log) as Arc<dyn GroupLog>, GroupId(group));
+            for entry in store.try_get_log_entries(*next..).await.unwrap() {
+                assert_eq!(entry.log_id.index, *next, "an entry was purged before it was read");
+                *next += 1;
+                if let EntryPayload::Normal(Payload(bytes)) = &entry.payload {
+                    decisions.push(Decision::decode(bytes).unwrap());
+                }
+            }
+        }
+    }
+
+    /// What a group's decisions build in an empty map.
+    fn replay(&self, group: u64) -> Rows {
+        let mut rows = Rows::default();
+        for decision in &self.0[&group].1 {
+            let changes = evolve(decision, &rows).unwrap();
+            rows.apply(changes);
+        }
+        rows
+    }
+}
+
+/// A copy of all rows that a view shows.
+fn copied(view: &dyn View) -> Rows {
+    let mut rows = Vec::new();
+    let copy = &mut |key: &Key, row: &Arc<Row>| {
+        rows.push((key.clone(), Arc::clone(row)));
+        ControlFlow::Continue(())
+    };
+    view.scan(&[], None, copy).unwrap();
+    rows.into_iter().collect()
+}
+
+async fn execute(life: &Life, wishes: &mut Wishes, commands: Vec<Command>) {
+    let all = join_all(commands.iter().map(|command| life.cluster.execute(command.clone()))).await;
+    for (command, outcome) in commands.iter().zip(all) {
+        match outcome {
+            Ok(reply) => wishes.answered(command, &reply),
+            Err(Failure::Rejected(_)) => {}
+            Err(failure) => panic!("{command:?}: {failure}"),
+        }
+    }
+}
+
+/// Commands that are sent at one time, so that some are decided together.
+fn round(chance: &mut Chance, wishes: &mut Wishes, cluster: &Cluster, now: Time) -> Vec<Command> {
+    let mut commands = Vec::new();
+    for _ in 0..1 + chance.below(12) {
+        commands.push(wishes.next(chance, &Everywhere(cluster), now));
+    }
+    // No caller reaches a shard as a whole.
+    commands.retain(|command| !matches!(command.body, Body::InstallMachine(_)));
+    commands
+}
+
+/// Sends again what was answered before, perhaps to an earlier life of the server: the answer is the same.
+fn repeat(life: &Life, wishes: &Wishes, chance: &mut Chance) {
+    let Some((command, reply)) = wishes.again(chance) else { return };
+    let request = command.request.as_ref().expect("only those are kept").hash();
+    let key = Key::request(command.tenant, &command.scope, request);
+    let remembered = || Everywhere(&life.cluster).row(&key).unwrap().is_some();
+    // An answer that changed nothing is worked out anew.
+    if !remembered() {
+        return;
+    }
+    let answer = life.runtime.block_on(life.cluster.execute(command));
+    // A day after its session's end it is forgotten, and that may happen at any moment.
+    if remembered() {
+        assert_eq!(answer, Ok(reply));
+    }
+}
+
+fn compare(life: &Life, logs: &Logs) {
+    for group in 0..GROUPS {
+        let live = copied(&life.shard(usize::try_from(group).unwrap()).read_stale());
+        logs.replay(group).same(&live, "a replay builds other rows").unwrap();
+        live.indexed().unwrap();
+    }
+}
+
+#[test]
+fn what_a_shard_builds_is_what_a_replay_builds() {
+    each_seed(1, RUNS, |chance| {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new(BEGIN);
+        let (mut wishes, mut logs) = (Wishes::default(), Logs::default());
+        let mut life = Life::open(folder.path(), &clock);
+        for command in wishes.first(chance) {
+            life.runtime.block_on(execute(&life, &mut wishes, vec![command]));
+        }
+        for _ in 0..ROUNDS {
+            let commands = round(chance, &mut wishes, &life.cluster, clock.now());
+            life.runtime.block_on(execute(&life, &mut wishes, commands));
+            repeat(&life, &wishes, chance);
+            let group = chance.below(usize::try_from(GROUPS).unwrap());
+            match chance.below(12) {
+                0..=2 => life.shard(group).group().checkpoint().unwrap(),
+                3 => life.runtime.block_on(async {
+                    logs.read(&life.log).await;
+                    purge(life.shard(group).group()).await;
+                }),
+                4 | 5 => {
+                    life.crash();
+                    life = Life::open(folder.path(), &clock);
+                }
+                6 => {
+                    life.runtime.block_on(life.cluster.shutdown()).unwrap();
+                    life.runtime.block_on(logs.read(&life.log));
+                    compare(&life, &logs);
+                    life.crash();
+                    life = Life::open(folder.path(), &clock);
+                }
+                7 => _ = clock.advance(*chance.pick(&[1_000, 60_001, 3_600_000, 90_000_000])),
+                _ => {}
+            }
+        }
+        life.runtime.block_on(life.cluster.shutdown()).unwrap();
+        life.runtime.block_on(logs.read(&life.log));
+        compare(&life, &logs);
+        let decisions: usize = logs.0.values().map(|(_, decisions)| decisions.len()).sum();
+        assert!(decisions > 4 * ROUNDS / 3, "{decisions} decisions");
+        life.crash();
+    });
+}
