@@ -80,6 +80,9 @@ where
     };
     match deadline {
         None => work.await,
+        Some(left) if left.is_zero() => {
+            Err(Refusal::new(Reason::DeadlineExceeded, "the call came with no time left; nothing was done"))
+        }
         // A stream is let go on: the time-out is over once its headers are sent.
         Some(left) => tokio::time::timeout(left, work).await.unwrap_or_else(|_| {
             let message =

@@ -87,7 +87,6 @@ async fn odd_heads() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_ran_out_of_time_is_done_once_or_not_at_all() {
     let mut attack = Attack::start("deadlines").await;
-    let mut late = 0;
     for mut target in targets(&attack).await {
         for (round, timeout) in ["0n", "1n", "50u", "300u", "1m"].into_iter().enumerate() {
             if target.good.descriptor().get_field_by_name("request_id").is_some() {
@@ -96,16 +95,17 @@ async fn a_call_that_ran_out_of_time_is_done_once_or_not_at_all() {
             }
             let raw = by(Way::Grpc, &target.rpc, &target.good).with_key(&target.secret);
             let answer = attack.world.node.line.send(raw.clone().with("grpc-timeout", timeout)).await;
-            if let Err(status) = outcome(&answer) {
+            // Whether the others come too late is a matter of luck.
+            let refused = outcome(&answer).err();
+            assert!(timeout != "0n" || refused.is_some(), "{} had no time", target.rpc.method);
+            if let Some(status) = refused {
                 assert_eq!(status.code(), Code::DeadlineExceeded, "{}: {status:?}", target.rpc.method);
                 assert_eq!(Told::of(&status).reason, "DEADLINE_EXCEEDED");
-                late += 1;
             }
             again(&mut attack, &target, raw, round).await;
             target = Target::of(&attack, target.rpc).await;
         }
     }
-    assert!(late > 30, "{late} ran out");
     attack.end(0).await;
 }
 
