@@ -75,6 +75,17 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
     }
 }
 
+/// Whether a row that is changed may stand in an index, or may have stood there before; nothing is a row that goes.
+#[must_use]
+pub fn may_be_indexed(key: &Key, row: Option<&Row>) -> bool {
+    if let Some(Row::Request(request)) = row {
+        return !of_session(request);
+    }
+    let kinds =
+        [Kind::Session, Kind::Open, Kind::Grant, Kind::Call, Kind::Ledger, Kind::Outbox, Kind::Request];
+    kinds.into_iter().any(|kind| key.is(kind))
+}
+
 /// A reply of a session goes with its session; only the others fall due by themselves.
 fn of_session(request: &crate::Request) -> bool {
     match request.reply {

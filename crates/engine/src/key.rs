@@ -1,13 +1,17 @@
 //! Keys of rows. Bytes in order: bucket, tenant, kind, then what the kind needs; a scan of a prefix is a scan of a
 //! session, a ledger or a tenant's index.
 
+use smallvec::SmallVec;
 use switchward_machine::{Bucket, Digest, OpenId, RunId, SessionId, TenantId};
 
 use crate::command::Scope;
 
 /// The key of a row.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(Vec<u8>);
+pub struct Key(KeyBytes);
+
+/// The bytes of a key. All keys but those with names in them fit without an allocation.
+pub type KeyBytes = SmallVec<[u8; 48]>;
 
 /// The kinds of row, by the byte that stands for them. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +64,7 @@ const CATALOGUE: u16 = 0xfffd;
 
 impl Key {
     fn start(bucket: u16, tenant: TenantId, kind: Kind) -> Self {
-        let mut bytes = Vec::with_capacity(48);
+        let mut bytes = KeyBytes::new();
         bytes.extend_from_slice(&bucket.to_be_bytes());
         bytes.extend_from_slice(&tenant.0.to_be_bytes());
         bytes.push(kind as u8);
@@ -207,19 +211,19 @@ impl Key {
     /// Everything of this kind of one session: the common beginning of those keys.
     #[must_use]
     pub fn prefix_of_session(tenant: TenantId, session: SessionId, kind: Kind) -> Vec<u8> {
-        Self::of_session(tenant, session, kind).0
+        Self::of_session(tenant, session, kind).0.into_vec()
     }
 
     /// Every definition of a tenant: the common beginning of those keys.
     #[must_use]
     pub fn prefix_of_catalogue(tenant: TenantId, kind: Kind) -> Vec<u8> {
-        Self::start(CATALOGUE, tenant, kind).0
+        Self::start(CATALOGUE, tenant, kind).0.into_vec()
     }
 
     /// Every version of a definition: the common beginning of those keys.
     #[must_use]
     pub fn prefix_of_versions(tenant: TenantId, name: &str) -> Vec<u8> {
-        Self::start(CATALOGUE, tenant, Kind::Version).with(name.as_bytes()).with(&[0]).0
+        Self::start(CATALOGUE, tenant, Kind::Version).with(name.as_bytes()).with(&[0]).0.into_vec()
     }
 
     /// The bytes, in the order of which rows are kept.
@@ -228,10 +232,16 @@ impl Key {
         &self.0
     }
 
+    /// The bytes, given away.
+    #[must_use]
+    pub fn into_bytes(self) -> KeyBytes {
+        self.0
+    }
+
     /// Reads bytes that [`Key::as_bytes`] gave; nothing where they cannot be a key.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        (bytes.len() >= 7).then(|| Self(bytes.to_vec()))
+        (bytes.len() >= 7).then(|| Self(bytes.into()))
     }
 
     /// Whose row it is.

@@ -5,7 +5,9 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend};
 use std::io;
 use std::sync::Arc;
-use switchward_engine::{Changes, Decision, IndexKey, Key, Kind, Row, Session, evolve, index_keys};
+use switchward_engine::{
+    Changes, Decision, IndexKey, Key, Kind, Row, Session, evolve, index_keys, may_be_indexed,
+};
 
 use crate::codec::{Applied, encode_json};
 use crate::metrics::ShardMetrics;
@@ -64,9 +66,9 @@ impl StateMachine {
     fn puts(&self, changes: Changes) -> io::Result<Vec<(Key, Option<Arc<Row>>)>> {
         let mut puts = Vec::with_capacity(changes.len() * 2);
         for (key, row) in changes {
-            if indexed(&key) {
+            if may_be_indexed(&key, row.as_deref()) {
                 let old = self.shared.state.get(key.as_bytes()).map_err(broken)?;
-                if unmoved(old.as_deref(), row.as_deref()) {
+                if unmoved(old.as_ref(), row.as_deref()) {
                     puts.push((key, row));
                     continue;
                 }
@@ -95,20 +97,11 @@ impl StateMachine {
         }
         let applied = encode_json(&self.applied)?;
         let _alone = self.shared.whole.write();
-        for (key, row) in puts {
-            self.shared.state.put(key.as_bytes(), row.map(|row| Arc::new(Stored(row))));
-        }
-        self.shared.state.set_applied(applied);
+        let rows = puts.into_iter().map(|(key, row)| (key.into_bytes(), row.map(Stored)));
+        self.shared.state.apply(rows, applied);
         self.shared.at(self.applied.last);
         Ok(())
     }
-}
-
-/// Whether rows of this key may stand in an index, and change there.
-fn indexed(key: &Key) -> bool {
-    let kinds =
-        [Kind::Session, Kind::Open, Kind::Grant, Kind::Call, Kind::Ledger, Kind::Outbox, Kind::Request];
-    kinds.into_iter().any(|kind| key.is(kind))
 }
 
 /// Whether a session stands in the same indices as before, as most do at most steps.

@@ -17,56 +17,30 @@ pub(crate) type Whole = RwLock<()>;
 /// still be of two entries; [`StateView::steady`] is for rows that must agree.
 #[derive(Clone)]
 pub struct StateView {
-    rows: Rows,
+    state: State<Stored>,
     whole: Arc<Whole>,
 }
 
 impl StateView {
     pub(crate) fn new(state: State<Stored>, whole: Arc<Whole>) -> Self {
-        Self { rows: Rows(state), whole }
+        Self { state, whole }
     }
 
     /// Reads between two entries. Nothing is applied meanwhile, so it should be a few rows and no scan.
     pub fn steady<T>(&self, read: impl FnOnce(&dyn View) -> T) -> T {
         let _still = self.whole.read();
-        read(&self.rows)
-    }
-
-    /// Waits for the entry whose rows are being put, because a read before may have seen the first of them.
-    fn catch_up(&self) {
-        drop(self.whole.read());
+        read(self)
     }
 }
-
-impl View for StateView {
-    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
-        self.catch_up();
-        self.rows.row(key)
-    }
-
-    fn scan(
-        &self,
-        prefix: &[u8],
-        after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
-    ) -> Result<(), ViewError> {
-        self.catch_up();
-        self.rows.scan(prefix, after, visit)
-    }
-}
-
-/// The rows, whoever writes meanwhile.
-#[derive(Clone)]
-struct Rows(State<Stored>);
 
 fn unreadable(error: StoreError) -> ViewError {
     ViewError(error.to_string())
 }
 
-impl View for Rows {
+impl View for StateView {
     fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
-        let found = self.0.get(key.as_bytes()).map_err(unreadable)?;
-        Ok(found.map(|stored| Arc::clone(&stored.0)))
+        let found = self.state.get(key.as_bytes()).map_err(unreadable)?;
+        Ok(found.map(|stored| stored.0))
     }
 
     fn scan(
@@ -79,14 +53,14 @@ impl View for Rows {
         let from = after.map_or(Bound::Included(prefix), Bound::Excluded);
         let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut odd = None;
-        let each = |bytes: &[u8], stored: &Arc<Stored>| match Key::from_bytes(bytes) {
+        let each = |bytes: &[u8], stored: &Stored| match Key::from_bytes(bytes) {
             Some(key) => visit(&key, &stored.0),
             None => {
                 odd = Some(ViewError("a stored key is too short".into()));
                 ControlFlow::Break(())
             }
         };
-        self.0.scan(from, to, usize::MAX, each).map_err(unreadable)?;
+        self.state.scan(from, to, usize::MAX, each).map_err(unreadable)?;
         odd.map_or(Ok(()), Err)
     }
 }

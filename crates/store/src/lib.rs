@@ -28,4 +28,4 @@ pub use data_dir::DataDir;
 pub use error::StoreError;
 pub use log::{Done, FjallLog, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SyncFault};
 pub use snapshot::{SnapshotFile, SnapshotReceiver, Snapshots};
-pub use state::{Flush, Record, State, StateOptions, StateStore};
+pub use state::{Flush, Record, RowKey, State, StateOptions, StateStore};

@@ -25,6 +25,7 @@ pub(crate) const CACHE_BYTES_DEFAULT: usize = 256 * 1024 * 1024;
 /// An opened node.
 pub(crate) struct Node {
     cluster: Cluster,
+    door: Door,
     health: Health,
     app: Router,
 }
@@ -58,7 +59,7 @@ impl Node {
         let door = Door::new(cluster.clone(), manual);
         let routes = services::all(all, &door).into_router();
         let app = one_port(routes, health.pages().merge(metrics::page(cluster.clone())));
-        Ok(Self { cluster, health, app })
+        Ok(Self { cluster, door, health, app })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
@@ -69,10 +70,11 @@ impl Node {
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         self.health.set_ready(true).await;
-        let health = self.health.clone();
+        let (health, door) = (self.health.clone(), self.door.clone());
         let stop = async move {
             stop.await;
             health.set_ready(false).await;
+            door.drain();
         };
         serve::serve(listener, tls, self.app, stop).await;
         self.cluster.shutdown().await.context("failed to write down the state")

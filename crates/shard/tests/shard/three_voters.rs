@@ -43,9 +43,10 @@ async fn install(trio: &Trio) {
 
 /// A key whose session lives in a shard.
 fn key_in(trio: &Trio, group: usize, name: &str) -> String {
+    let node = trio.living().next().unwrap();
     let lives = |key: &String| {
-        let shard = trio.cluster(1).shard_of(session(key).bucket());
-        std::ptr::eq(shard, trio.shard(1, group))
+        let shard = trio.cluster(node).shard_of(session(key).bucket());
+        std::ptr::eq(shard, trio.shard(node, group))
     };
     (0..).map(|number| format!("{name} {number}")).find(lives).unwrap()
 }

@@ -1,17 +1,13 @@
-use super::{
-    Record,
-    rows::{Change, Key},
-};
+use super::{Record, RowKey, rows::Change};
 use crate::limits::ROW_OVERHEAD_BYTES;
 use lru::LruCache;
-use std::sync::Arc;
 
 /// Rows in memory that are also on disk, the least recently used of which go first.
 ///
 /// A reader that fetched a row from disk offers it later, when a newer one may have been flushed meanwhile: it
 /// names the epoch in which it began, and every flush begins a new one.
 pub(super) struct Clean<R> {
-    rows: LruCache<Key, Change<R>>,
+    rows: LruCache<RowKey, Change<R>>,
     bytes: usize,
     bytes_max: usize,
     epoch: u64,
@@ -41,12 +37,12 @@ impl<R: Record> Clean<R> {
         self.bytes = 0;
     }
 
-    pub(super) fn get(&mut self, key: &[u8]) -> Option<Arc<R>> {
+    pub(super) fn get(&mut self, key: &[u8]) -> Option<R> {
         self.rows.get(key)?.row.clone()
     }
 
     /// Takes a row that was read from disk.
-    pub(super) fn offer(&mut self, epoch: u64, key: &[u8], row: &Arc<R>) {
+    pub(super) fn offer(&mut self, epoch: u64, key: &[u8], row: &R) {
         if epoch == self.epoch {
             let bytes = ROW_OVERHEAD_BYTES + key.len() + row.weight();
             self.put(key.into(), Change { row: Some(row.clone()), bytes });
@@ -54,15 +50,15 @@ impl<R: Record> Clean<R> {
     }
 
     /// Takes over a row that was flushed.
-    pub(super) fn settle(&mut self, key: &Key, change: &Change<R>) {
-        if change.row.as_ref().is_some_and(|row| row.cache()) {
+    pub(super) fn settle(&mut self, key: &RowKey, change: &Change<R>) {
+        if change.row.as_ref().is_some_and(Record::cache) {
             self.put(key.clone(), change.clone());
-        } else if let Some(old) = self.rows.pop(&**key) {
+        } else if let Some(old) = self.rows.pop(key) {
             self.bytes -= old.bytes;
         }
     }
 
-    fn put(&mut self, key: Key, change: Change<R>) {
+    fn put(&mut self, key: RowKey, change: Change<R>) {
         self.bytes += change.bytes;
         if let Some(old) = self.rows.put(key, change) {
             self.bytes -= old.bytes;

@@ -1,12 +1,12 @@
 //! State: an ordered table per group, written behind.
 //!
-//! A write goes to memory and is lost with the process: the log has it. [`State::set_applied`] ends an entry;
-//! [`State::begin_flush`] freezes everything up to the last such end, and [`Flush::run`] writes it with the
-//! applied blob of that end in one atomic batch. So the table on disk is always the table after some entry,
+//! A write goes to memory and is lost with the process: the log has it. [`State::apply`] puts an entry's rows;
+//! [`State::begin_flush`] freezes what was put, and [`Flush::run`] writes it with the applied blob of the last entry
+//! in one atomic batch. So the table on disk is always the table after some entry,
 //! together with which one, and replaying the log from there gives the table that was lost.
 //!
-//! Rows pass through four maps, the first that has a key wins: `entry` (of the entry that is being applied),
-//! `dirty`, `flushing` (frozen, being written), then the clean cache or the disk.
+//! Rows pass through three maps, the first that has a key wins: `dirty`, `flushing` (frozen, being written), then the
+//! clean cache or the disk.
 
 mod clean;
 mod exchange;
@@ -16,19 +16,23 @@ mod rows;
 mod scan;
 mod store;
 
-use crate::{GroupId, StoreError, forms, limits::APPLIED_BYTES_MAX, limits::KEY_BYTES_MAX};
+use crate::{GroupId, StoreError, forms, limits::APPLIED_BYTES_MAX};
 use bytes::Bytes;
 use clean::Clean;
 pub use flush::Flush;
 use gate::Gate;
 use parking_lot::{Mutex, RwLock};
 use rows::Tables;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use store::{Claim, StoreInner};
 pub use store::{StateOptions, StateStore};
 
-/// A row: an immutable value that knows its own stored encoding.
-pub trait Record: Send + Sync + Sized + 'static {
+/// The key of a row. Short ones need no allocation.
+pub type RowKey = SmallVec<[u8; 48]>;
+
+/// A row: an immutable value, cheap to clone, that knows its own stored encoding.
+pub trait Record: Clone + Send + Sync + 'static {
     /// The stored bytes. The same value always gives the same bytes, or digests differ between replicas.
     fn encode(&self) -> Vec<u8>;
 
@@ -86,7 +90,7 @@ impl<R: Record> State<R> {
     ///
     /// # Errors
     /// If the disk cannot be read or the row not be decoded.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Arc<R>>, StoreError> {
+    pub fn get(&self, key: &[u8]) -> Result<Option<R>, StoreError> {
         let (disk, epoch) = {
             let tables = self.0.tables.read();
             if let Some(row) = tables.find(key) {
@@ -107,41 +111,30 @@ impl<R: Record> State<R> {
         Ok(Some(row))
     }
 
-    /// Sets the row of a key, or removes it with `None`. It becomes part of the table on disk by the first
-    /// flush that begins after the next [`State::set_applied`].
+    /// Applies an entry: sets the rows of its keys, or removes them with `None`. The rows and `applied` show together,
+    /// and reach the disk together or not at all, by the first flush that begins afterwards.
     ///
     /// # Panics
-    /// If the key is over [`KEY_BYTES_MAX`]: keys are made by this program.
-    pub fn put(&self, key: &[u8], row: Option<Arc<R>>) {
-        assert!(key.len() <= KEY_BYTES_MAX, "a key has {} bytes", key.len());
-        self.0.tables.write().entry.insert(key.into(), row);
-    }
-
-    /// Ends an entry: its rows and `applied` reach the disk together or not at all.
-    ///
-    /// # Panics
-    /// If the blob is over [`APPLIED_BYTES_MAX`].
-    pub fn set_applied(&self, applied: impl Into<Bytes>) {
+    /// If a key is over [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) or the blob over [`APPLIED_BYTES_MAX`]: this program makes both.
+    pub fn apply(&self, rows: impl IntoIterator<Item = (RowKey, Option<R>)>, applied: impl Into<Bytes>) {
         let applied = applied.into();
         assert!(applied.len() <= APPLIED_BYTES_MAX, "an applied blob has {} bytes", applied.len());
-        self.0.tables.write().end_entry(applied);
+        self.0.tables.write().apply(rows, applied);
     }
 
-    /// The last blob of [`State::set_applied`]; after opening, the one on disk.
+    /// The last blob of [`State::apply`]; after opening, the one on disk.
     pub fn applied(&self) -> Option<Bytes> {
         self.0.tables.read().applied.clone()
     }
 
     /// Memory of the rows that wait for the next flush, in bytes: keys, weights and an overhead per row.
     pub fn dirty_bytes(&self) -> usize {
-        let tables = self.0.tables.read();
-        tables.entry.bytes() + tables.dirty.bytes()
+        self.0.tables.read().dirty.bytes()
     }
 
     /// Rows (and removals) that wait for the next flush.
     pub fn dirty_rows(&self) -> usize {
-        let tables = self.0.tables.read();
-        tables.entry.len() + tables.dirty.len()
+        self.0.tables.read().dirty.len()
     }
 
     /// Memory of the clean cache, in bytes; at most [`StateOptions::clean_bytes_max`].
@@ -160,7 +153,7 @@ impl<R: Record> State<R> {
     }
 }
 
-fn decode<R: Record>(stored: &[u8]) -> Result<Arc<R>, StoreError> {
+fn decode<R: Record>(stored: &[u8]) -> Result<R, StoreError> {
     let row = R::decode(forms::ROW.open(stored)?);
-    row.map(Arc::new).map_err(|detail| StoreError::damaged("row", detail))
+    row.map_err(|detail| StoreError::damaged("row", detail))
 }

@@ -1,5 +1,5 @@
-use super::Record;
-use crate::limits::ROW_OVERHEAD_BYTES;
+use super::{Record, RowKey};
+use crate::limits::{KEY_BYTES_MAX, ROW_OVERHEAD_BYTES};
 use bytes::Bytes;
 use fjall::Keyspace;
 use std::{
@@ -9,24 +9,16 @@ use std::{
     sync::Arc,
 };
 
-/// A shared key: one allocation while a row passes from map to map.
-pub(super) type Key = Arc<[u8]>;
-
 /// A changed row, `None` if it was removed.
+#[derive(Clone)]
 pub(super) struct Change<R> {
-    pub(super) row: Option<Arc<R>>,
+    pub(super) row: Option<R>,
     pub(super) bytes: usize,
-}
-
-impl<R> Clone for Change<R> {
-    fn clone(&self) -> Self {
-        Change { row: self.row.clone(), bytes: self.bytes }
-    }
 }
 
 /// Changed rows in key order, with the memory that they take.
 pub(super) struct Rows<R> {
-    map: BTreeMap<Key, Change<R>>,
+    map: BTreeMap<RowKey, Change<R>>,
     bytes: usize,
 }
 
@@ -37,12 +29,13 @@ impl<R> Default for Rows<R> {
 }
 
 impl<R: Record> Rows<R> {
-    pub(super) fn insert(&mut self, key: Key, row: Option<Arc<R>>) {
-        let bytes = ROW_OVERHEAD_BYTES + key.len() + row.as_ref().map_or(0, |row| row.weight());
+    pub(super) fn insert(&mut self, key: RowKey, row: Option<R>) {
+        assert!(key.len() <= KEY_BYTES_MAX, "a key has {} bytes", key.len());
+        let bytes = ROW_OVERHEAD_BYTES + key.len() + row.as_ref().map_or(0, Record::weight);
         self.insert_change(key, Change { row, bytes });
     }
 
-    fn insert_change(&mut self, key: Key, change: Change<R>) {
+    fn insert_change(&mut self, key: RowKey, change: Change<R>) {
         self.bytes += change.bytes;
         if let Some(old) = self.map.insert(key, change) {
             self.bytes -= old.bytes;
@@ -57,11 +50,15 @@ impl<R: Record> Rows<R> {
         self.map.len()
     }
 
-    pub(super) fn iter(&self) -> btree_map::Iter<'_, Key, Change<R>> {
+    pub(super) fn iter(&self) -> btree_map::Iter<'_, RowKey, Change<R>> {
         self.map.iter()
     }
 
-    pub(super) fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> btree_map::Range<'_, Key, Change<R>> {
+    pub(super) fn range(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> btree_map::Range<'_, RowKey, Change<R>> {
         self.map.range::<[u8], _>((from, to))
     }
 }
@@ -71,10 +68,9 @@ pub(super) struct Tables<R> {
     /// The keyspace on disk, and which of the group's it is.
     pub(super) disk: Keyspace,
     pub(super) generation: u64,
-    pub(super) entry: Rows<R>,
     pub(super) dirty: Rows<R>,
     pub(super) flushing: Option<Arc<Rows<R>>>,
-    /// Agrees with the rows without those of `entry`.
+    /// Agrees with the rows.
     pub(super) applied: Option<Bytes>,
     /// Agrees with the rows on disk.
     pub(super) flushed: Option<Bytes>,
@@ -87,7 +83,6 @@ impl<R: Record> Tables<R> {
         Tables {
             disk,
             generation,
-            entry: Rows::default(),
             dirty: Rows::default(),
             flushing: None,
             flushed: applied.clone(),
@@ -97,19 +92,19 @@ impl<R: Record> Tables<R> {
     }
 
     /// The row in memory that hides what is on disk; `Some(None)` if it was removed.
-    pub(super) fn find(&self, key: &[u8]) -> Option<Option<Arc<R>>> {
+    pub(super) fn find(&self, key: &[u8]) -> Option<Option<R>> {
         let change = self.layers().find_map(|rows| rows.map.get(key))?;
         Some(change.row.clone())
     }
 
     /// The maps in memory; the first that has a key wins.
     pub(super) fn layers(&self) -> impl DoubleEndedIterator<Item = &Rows<R>> {
-        [Some(&self.entry), Some(&self.dirty), self.flushing.as_deref()].into_iter().flatten()
+        [Some(&self.dirty), self.flushing.as_deref()].into_iter().flatten()
     }
 
-    pub(super) fn end_entry(&mut self, applied: Bytes) {
-        for (key, change) in mem::take(&mut self.entry).map {
-            self.dirty.insert_change(key, change);
+    pub(super) fn apply(&mut self, rows: impl IntoIterator<Item = (RowKey, Option<R>)>, applied: Bytes) {
+        for (key, row) in rows {
+            self.dirty.insert(key, row);
         }
         self.applied = Some(applied);
         self.unflushed = true;

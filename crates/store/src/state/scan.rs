@@ -1,4 +1,4 @@
-use super::{Record, State, decode, rows::Key};
+use super::{Record, RowKey, State, decode};
 use crate::{
     StoreError, forms,
     limits::{SCAN_CHUNK_ROWS_MAX, SCAN_CHUNK_ROWS_MIN},
@@ -8,12 +8,11 @@ use fjall::{Iter, Readable, Slice};
 use std::{
     collections::BTreeMap,
     ops::{Bound, ControlFlow},
-    sync::Arc,
 };
 
 /// A row where it was found.
 enum Found<R> {
-    Memory(Arc<R>),
+    Memory(R),
     Disk(Slice),
 }
 
@@ -22,10 +21,10 @@ type Visit<'a, R> = dyn FnMut(&[u8], Found<R>) -> Step + 'a;
 
 /// A stretch of keys at one moment: what changed in memory, and a snapshot of the disk.
 struct Stretch<R> {
-    changes: BTreeMap<Key, Option<Arc<R>>>,
+    changes: BTreeMap<RowKey, Option<R>>,
     disk: Iter,
     /// The last key of the stretch, if the range goes on behind it.
-    last: Option<Key>,
+    last: Option<RowKey>,
 }
 
 impl<R: Record> State<R> {
@@ -42,7 +41,7 @@ impl<R: Record> State<R> {
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
         limit: usize,
-        mut visit: impl FnMut(&[u8], &Arc<R>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], &R) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let mut left = limit;
         if left == 0 {
@@ -83,7 +82,7 @@ impl<R: Record> State<R> {
         limit: usize,
         visit: &mut Visit<'_, R>,
     ) -> Result<(), StoreError> {
-        let mut cursor: Bound<Key> = from.map(Key::from);
+        let mut cursor: Bound<RowKey> = from.map(RowKey::from);
         while !is_empty(cursor.as_ref().map(|key| &**key), to) {
             let stretch = self.stretch(cursor.as_ref().map(|key| &**key), to, limit);
             let next = stretch.last.clone();

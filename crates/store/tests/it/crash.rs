@@ -1,6 +1,6 @@
 //! What a kill or a power cut leaves on disk.
 
-use crate::support::{GROUP, copy, durably, open_log, open_state, record, rows, text};
+use crate::support::{GROUP, apply, copy, durably, open_log, open_state, record, rows, text};
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
@@ -71,11 +71,8 @@ fn a_flush_is_on_disk_whole_or_not_at_all() {
     let state = open_state(&whole);
     let mut expected = vec![(None, Vec::new())];
     for entry in 0..4 {
-        for row in 0..5 {
-            state.put(format!("row {row}").as_bytes(), text(&format!("of entry {entry}")));
-        }
-        state.put(format!("row {entry}").as_bytes(), None);
-        state.set_applied(vec![entry]);
+        let five = (0..5).map(|row| (format!("row {row}"), text(&format!("of entry {entry}"))));
+        apply(&state, five.chain([(format!("row {entry}"), None)]), vec![entry]);
         state.begin_flush().unwrap().run().unwrap();
         expected.push((Some(vec![entry].into()), rows(&state)));
     }

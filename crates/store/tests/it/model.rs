@@ -1,6 +1,6 @@
 //! The state against a plain map, through flushes, crashes and snapshots.
 
-use crate::support::{GROUP, Text, open_state, range, text};
+use crate::support::{self, GROUP, Text, open_state, range, text};
 use proptest::{prelude::*, test_runner::Config};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
 use switchward_store::{DataDir, Snapshots, State, StateOptions, StateStore};
@@ -12,7 +12,7 @@ enum Step {
     Flush,
     /// Frozen, and not yet written when the next step comes.
     Freeze,
-    /// The process dies in the middle of an entry; replay from the log.
+    /// The process dies; replay from the log.
     Crash,
     Scan(u8, u8, usize),
     /// The state moves to an empty folder.
@@ -36,15 +36,16 @@ type Entry = Vec<(u8, Option<char>)>;
 type Model = BTreeMap<String, String>;
 
 fn apply(state: &State<Text>, index: usize, entry: &Entry) {
+    let mut rows = BTreeMap::new();
     for (key, letter) in entry {
         let key = format!("{key:02}");
-        let old = state.get(key.as_bytes()).unwrap();
-        let new = letter.and_then(|letter| {
-            text(&format!("{}{letter}", old.map_or(String::new(), |old| old.text.clone())))
-        });
-        state.put(key.as_bytes(), new);
+        let stored = || state.get(key.as_bytes()).unwrap();
+        let old: Option<Text> = rows.get(&key).cloned().unwrap_or_else(stored);
+        let new =
+            letter.and_then(|letter| text(&format!("{}{letter}", old.map_or(String::new(), |old| old.text))));
+        rows.insert(key, new);
     }
-    state.set_applied(index.to_be_bytes().to_vec());
+    support::apply(state, rows, index.to_be_bytes().to_vec());
 }
 
 fn apply_to_model(model: &mut Model, entry: &Entry) {
@@ -92,7 +93,6 @@ fn run(steps: Vec<Step>) {
             }
             Step::Freeze => frozen = frozen.or_else(|| state.begin_flush()),
             Step::Crash => {
-                state.put(b"05", text("of an entry that never ended"));
                 drop((frozen.take(), state));
                 state = open_state(&path);
                 replay(&state, &log);

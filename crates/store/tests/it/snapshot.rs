@@ -1,4 +1,4 @@
-use crate::support::{GROUP, Text, open_state, rows, text};
+use crate::support::{GROUP, Text, apply, open_state, rows, text};
 use std::{fs, os::unix::fs::FileExt};
 use switchward_store::{
     DataDir, GroupId, SnapshotFile, Snapshots, State, StateOptions, StateStore, StoreError,
@@ -7,11 +7,8 @@ use switchward_store::{
 fn filled(root: &std::path::Path) -> (State<Text>, Snapshots) {
     let dir = DataDir::open(root).unwrap();
     let state: State<Text> = StateStore::open(&dir).unwrap().group(GROUP, &StateOptions::default()).unwrap();
-    for key in ["a", "b", "c"] {
-        state.put(key.as_bytes(), text(&format!("row {key}")));
-    }
-    state.put(b"b", None);
-    state.set_applied("entry 9");
+    apply(&state, ["a", "b", "c"].map(|key| (key, text(&format!("row {key}")))), "entry 8");
+    apply(&state, [(b"b", None)], "entry 9");
     (state, Snapshots::open(&dir).unwrap())
 }
 
@@ -21,7 +18,7 @@ fn a_snapshot_travels_in_pieces_and_replaces_another_state() {
     let (state, snapshots) = filled(&root.path().join("leader"));
     let sent = state.export(&snapshots).unwrap();
     assert_eq!((sent.rows(), sent.applied().unwrap().as_ref()), (2, &b"entry 9"[..]));
-    state.put(b"d", text("written later"));
+    apply(&state, [(b"d", text("written later"))], "entry 10");
 
     let path = root.path().join("follower");
     let dir = DataDir::open(&path).unwrap();
@@ -35,10 +32,9 @@ fn a_snapshot_travels_in_pieces_and_replaces_another_state() {
 
     let follower: State<Text> =
         StateStore::open(&dir).unwrap().group(GROUP, &StateOptions::default()).unwrap();
-    follower.put(b"old", text("before"));
-    follower.set_applied("entry 2");
+    apply(&follower, [(b"old", text("before"))], "entry 2");
     follower.begin_flush().unwrap().run().unwrap();
-    follower.put(b"dirty", text("before"));
+    apply(&follower, [(b"dirty", text("before"))], "entry 3");
     follower.install(&received).unwrap();
     let check = |follower: &State<Text>| {
         assert_eq!(rows(follower), [("a".into(), "row a".into()), ("c".into(), "row c".into())]);
@@ -51,8 +47,7 @@ fn a_snapshot_travels_in_pieces_and_replaces_another_state() {
     drop((follower, snapshots, received, dir));
     let follower = open_state(&path);
     check(&follower);
-    follower.put(b"a", text("and on"));
-    follower.set_applied("entry 10");
+    apply(&follower, [(b"a", text("and on"))], "entry 10");
     follower.begin_flush().unwrap().run().unwrap();
     drop(follower);
     assert_eq!(open_state(&path).get(b"a").unwrap(), text("and on"));
@@ -98,8 +93,7 @@ fn the_newest_snapshot_of_a_group_is_kept() {
     let root = tempfile::tempdir().unwrap();
     let (state, snapshots) = filled(root.path());
     let first = state.export(&snapshots).unwrap();
-    state.put(b"a", None);
-    state.set_applied("entry 10");
+    apply(&state, [(b"a", None)], "entry 10");
     let second = state.export(&snapshots).unwrap();
     assert!(!first.path().exists());
     let pieces: Vec<u8> = first.chunks(9).flat_map(|chunk| chunk.unwrap()).collect();
@@ -118,8 +112,7 @@ fn an_installation_that_fails_changes_nothing() {
     let root = tempfile::tempdir().unwrap();
     let (state, snapshots) = filled(root.path());
     let exported = state.export(&snapshots).unwrap();
-    state.put(b"z", text("after"));
-    state.set_applied("entry 10");
+    apply(&state, [(b"z", text("after"))], "entry 10");
     let whole = fs::read(exported.path()).unwrap();
     let end = whole.len() as u64 - 20;
     let file = fs::File::options().write(true).open(exported.path()).unwrap();

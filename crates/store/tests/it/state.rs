@@ -1,8 +1,8 @@
-use crate::support::{GROUP, Text, open_state, range, rows, text};
+use crate::support::{GROUP, Text, apply, open_state, range, rows, text};
 use std::{
     ops::{Bound, ControlFlow},
     sync::{
-        Arc, Mutex,
+        Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc,
     },
@@ -11,7 +11,7 @@ use std::{
 use switchward_store::{DataDir, Record, State, StateOptions, StateStore, StoreError};
 
 fn flush(state: &State<Text>, applied: &str) {
-    state.set_applied(applied.to_owned());
+    apply::<_, &[u8]>(state, [], applied.to_owned());
     state.begin_flush().unwrap().run().unwrap();
 }
 
@@ -21,17 +21,14 @@ fn a_flush_takes_whole_entries_and_their_applied_blob() {
     let state = open_state(root.path());
     assert_eq!(state.applied(), None);
     assert!(state.begin_flush().is_none(), "there is nothing to flush");
-    state.put(b"a", text("1"));
-    state.set_applied("first");
-    state.put(b"a", text("2"));
-    state.put(b"b", text("2"));
-    assert_eq!(rows(&state), [("a".into(), "2".into()), ("b".into(), "2".into())]);
+    apply(&state, [(b"a", text("1"))], "first");
     let frozen = state.begin_flush().unwrap();
+    apply(&state, [(b"a", text("2")), (b"b", text("2"))], "second, and lost");
+    assert_eq!(rows(&state), [("a".into(), "2".into()), ("b".into(), "2".into())]);
     assert_eq!((frozen.rows(), state.dirty_rows()), (1, 2));
     assert!(state.begin_flush().is_none(), "one flush at a time");
     frozen.run().unwrap();
     assert_eq!(state.persist().unwrap().unwrap(), "first");
-    state.set_applied("second, and lost");
     drop(state);
 
     let state = open_state(root.path());
@@ -52,12 +49,9 @@ fn an_entry_without_rows_still_moves_the_applied_blob() {
 fn a_flush_that_never_ran_gives_its_rows_back() {
     let root = tempfile::tempdir().unwrap();
     let state = open_state(root.path());
-    state.put(b"a", text("old"));
-    state.put(b"b", text("old"));
-    state.set_applied("one");
+    apply(&state, [(b"a", text("old")), (b"b", text("old"))], "one");
     let frozen = state.begin_flush().unwrap();
-    state.put(b"a", text("new"));
-    state.set_applied("two");
+    apply(&state, [(b"a", text("new"))], "two");
     let bytes = state.dirty_bytes();
     drop(frozen);
     assert_eq!((state.dirty_rows(), state.dirty_bytes()), (2, 2 * bytes));
@@ -72,21 +66,13 @@ fn a_flush_that_never_ran_gives_its_rows_back() {
 fn scans_merge_memory_and_disk() {
     let root = tempfile::tempdir().unwrap();
     let state = open_state(root.path());
-    for key in 0..3000 {
-        state.put(format!("{key:04}").as_bytes(), text("disk"));
-    }
+    let named = |key: u32| format!("{key:04}");
+    apply(&state, (0..3000).map(|key| (named(key), text("disk"))), "on disk");
     flush(&state, "disk");
-    for key in (0..3000).step_by(2) {
-        state.put(format!("{key:04}").as_bytes(), None);
-    }
-    state.set_applied("frozen");
+    apply(&state, (0..3000).step_by(2).map(|key| (named(key), None)), "frozen");
     let frozen = state.begin_flush().unwrap();
-    for key in (0..3000).step_by(3) {
-        state.put(format!("{key:04}").as_bytes(), text("dirty"));
-    }
-    state.set_applied("dirty");
-    state.put(b"0001", text("entry"));
-    state.put(b"0003", None);
+    apply(&state, (0..3000).step_by(3).map(|key| (named(key), text("dirty"))), "dirty");
+    apply(&state, [("0001", text("entry")), ("0003", None)], "dirtier");
     let expected = |key: &u32| match key {
         1 => Some("entry"),
         3 => None,
@@ -113,7 +99,7 @@ fn scans_merge_memory_and_disk() {
     flush(&state, "all");
     check();
     let mut visited = 0;
-    let visit = |_: &[u8], _: &Arc<Text>| {
+    let visit = |_: &[u8], _: &Text| {
         visited += 1;
         if visited == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
@@ -128,9 +114,8 @@ fn the_clean_cache_is_bounded_and_parked_rows_stay_out() {
     let options = StateOptions { clean_bytes_max: 100_000 };
     let state: State<Text> = store.group(GROUP, &options).unwrap();
     let fill = |parked, applied: &str| {
-        for key in 0..1000 {
-            state.put(format!("{key:04}").as_bytes(), Some(Arc::new(Text { text: "x".repeat(500), parked })));
-        }
+        let row = Text { text: "x".repeat(500), parked };
+        apply(&state, (0..1000).map(|key| (format!("{key:04}"), Some(row.clone()))), "filled");
         assert_eq!(state.dirty_rows(), 1000);
         flush(&state, applied);
         assert_eq!((state.dirty_rows(), state.dirty_bytes()), (0, 0));
@@ -160,6 +145,7 @@ fn a_group_has_one_state_at_a_time() {
 }
 
 /// Meets its test inside the first decoding: where a reader has read the disk and not yet filled the cache.
+#[derive(Clone)]
 struct Slow(Text);
 
 static MEETING: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>> = Mutex::new(None);
@@ -190,8 +176,8 @@ impl Record for Slow {
 fn a_slow_reader_does_not_bring_an_old_row_back() {
     let root = tempfile::tempdir().unwrap();
     let put = |state: &State<Slow>, text: &str| {
-        state.put(b"key", Some(Arc::new(Slow(Text { text: text.to_owned(), parked: false }))));
-        state.set_applied(text.to_owned());
+        let row = Slow(Text { text: text.to_owned(), parked: false });
+        apply(state, [(b"key", Some(row))], text.to_owned());
         state.begin_flush().unwrap().run().unwrap();
     };
     let open = || -> State<Slow> {
@@ -222,7 +208,7 @@ fn reads_never_go_back_in_time() {
     let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();
     let state: State<Text> = store.group(GROUP, &StateOptions { clean_bytes_max: 600 }).unwrap();
     let stop = AtomicBool::new(false);
-    let count = |row: Option<Arc<Text>>| row.map_or(0, |row| row.text.parse::<u64>().unwrap());
+    let count = |row: Option<Text>| row.map_or(0, |row| row.text.parse::<u64>().unwrap());
     thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Relaxed) {
@@ -240,7 +226,7 @@ fn reads_never_go_back_in_time() {
                         assert!(now >= *last, "{now} after {last}");
                         *last = now;
                     }
-                    let visit = |key: &[u8], row: &Arc<Text>| {
+                    let visit = |key: &[u8], row: &Text| {
                         let (now, last) = (count(Some(row.clone())), &mut last[usize::from(key[0])]);
                         assert!(now >= *last, "{now} after {last} in a scan");
                         *last = now;
@@ -252,8 +238,8 @@ fn reads_never_go_back_in_time() {
         }
         for entry in 1..=4000_u64 {
             let key = [u8::try_from(entry % KEYS as u64).unwrap()];
-            state.put(&key, text(&(count(state.get(&key).unwrap()) + 1).to_string()));
-            state.set_applied(entry.to_be_bytes().to_vec());
+            let row = text(&(count(state.get(&key).unwrap()) + 1).to_string());
+            apply(&state, [(key, row)], entry.to_be_bytes().to_vec());
         }
         stop.store(true, Relaxed);
     });

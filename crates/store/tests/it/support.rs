@@ -1,9 +1,5 @@
-use std::{
-    fs,
-    ops::Bound,
-    path::Path,
-    sync::{Arc, mpsc},
-};
+use bytes::Bytes;
+use std::{fs, ops::Bound, path::Path, sync::mpsc};
 use switchward_store::{
     DataDir, Done, FjallLog, GroupId, LogOptions, LogRecord, Record, State, StateOptions, StateStore,
     StoreError,
@@ -38,8 +34,17 @@ impl Record for Text {
     }
 }
 
-pub(crate) fn text(text: &str) -> Option<Arc<Text>> {
-    Some(Arc::new(Text { text: text.to_owned(), parked: false }))
+pub(crate) fn text(text: &str) -> Option<Text> {
+    Some(Text { text: text.to_owned(), parked: false })
+}
+
+/// Applies an entry of these rows.
+pub(crate) fn apply<R: Record, K: AsRef<[u8]>>(
+    state: &State<R>,
+    rows: impl IntoIterator<Item = (K, Option<R>)>,
+    applied: impl Into<Bytes>,
+) {
+    state.apply(rows.into_iter().map(|(key, row)| (key.as_ref().into(), row)), applied);
 }
 
 pub(crate) fn open_state(path: &Path) -> State<Text> {
@@ -59,7 +64,7 @@ pub(crate) fn range(
     limit: usize,
 ) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let visit = |key: &[u8], row: &Arc<Text>| {
+    let visit = |key: &[u8], row: &Text| {
         found.push((String::from_utf8(key.to_vec()).unwrap(), row.text.clone()));
         std::ops::ControlFlow::Continue(())
     };

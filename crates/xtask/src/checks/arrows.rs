@@ -29,7 +29,7 @@ const PLACES: &[Place] = &[
     Place {
         folder: "engine",
         uses: &["machine"],
-        outside: Some(&["jiff", "minicbor", "serde", "serde_json", "sha2", "thiserror"]),
+        outside: Some(&["jiff", "minicbor", "serde", "serde_json", "sha2", "smallvec", "thiserror"]),
     },
     Place {
         folder: "scenario",
