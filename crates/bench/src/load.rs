@@ -156,3 +156,76 @@ pub(crate) async fn run(server: &Server, shape: Shape) -> anyhow::Result<Load> {
     let acknowledged = acknowledged.load(Ordering::Relaxed);
     Ok(Load { steps: latency.len(), acknowledged, time: shape.time, latency })
 }
+
+/// Callers that park sessions, and the connections that they share.
+const PARKERS: usize = 64;
+const PARKED_CONNECTIONS: usize = 8;
+
+fn parked(number: u64) -> String {
+    format!("parked-{number}")
+}
+
+/// Callers on several connections.
+async fn callers(server: &Server) -> anyhow::Result<Vec<Caller>> {
+    let key = Some(bearer(&server.agent_key)?);
+    let mut channels = Vec::new();
+    for _ in 0..PARKED_CONNECTIONS {
+        channels.push(channel(server).await?);
+    }
+    let client = |number: usize| SessionServiceClient::new(channels[number % channels.len()].clone());
+    Ok((0..PARKERS).map(|number| Caller { client: client(number), key: key.clone(), block: 0 }).collect())
+}
+
+/// Starts sessions by number, which then wait for their first answer.
+pub(crate) async fn park(server: &Server, from: u64, to: u64) -> anyhow::Result<()> {
+    let next = Arc::new(AtomicU64::new(from));
+    let mut tasks = Vec::new();
+    for mut caller in callers(server).await? {
+        let next = Arc::clone(&next);
+        tasks.push(tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= to {
+                    return anyhow::Ok(());
+                }
+                let start = v1::StartSessionRequest {
+                    definition: "deploy-gate".into(),
+                    session_id: parked(number),
+                    request_id: parked(number),
+                    ..v1::StartSessionRequest::default()
+                };
+                let request = caller.request(start);
+                caller.client.start_session(request).await?;
+            }
+        }));
+    }
+    for task in tasks {
+        task.await??;
+    }
+    Ok(())
+}
+
+/// Answers some of the parked sessions, spread over all of them, at one time.
+pub(crate) async fn probe(server: &Server, parked_in_all: u64, count: u64) -> anyhow::Result<()> {
+    let mut tasks = Vec::new();
+    for (mut caller, at) in callers(server).await?.into_iter().cycle().zip(0..count) {
+        let number = at * parked_in_all / count;
+        tasks.push(tokio::spawn(async move {
+            let answer = v1::AnswerCheckpointRequest {
+                name: parked(number),
+                state: STATES[0].into(),
+                answer: "yes".into(),
+                ..v1::AnswerCheckpointRequest::default()
+            };
+            let request = caller.request(answer);
+            let reply = caller.client.answer_checkpoint(request).await?.into_inner();
+            let at = reply.session.context("an answer came without a session")?.at;
+            anyhow::ensure!(at == [STATES[1]], "a session went on to {at:?}");
+            anyhow::Ok(())
+        }));
+    }
+    for task in tasks {
+        task.await??;
+    }
+    Ok(())
+}

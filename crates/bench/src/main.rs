@@ -6,6 +6,7 @@
 mod echo;
 mod load;
 mod measure;
+mod parking;
 mod probe;
 mod process;
 mod report;
@@ -46,6 +47,9 @@ struct Args {
     /// Where the figures go, as JSON.
     #[arg(long, default_value = "target/bench.json")]
     json: PathBuf,
+    /// Park this many sessions instead, and measure what each of them costs.
+    #[arg(long, value_name = "SESSIONS")]
+    parking: Option<u64>,
     /// Be the echo server instead, and print its address.
     #[arg(long, hide = true)]
     echo: bool,
@@ -63,6 +67,9 @@ fn main() -> anyhow::Result<()> {
 async fn run(args: &Args) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.dir)?;
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(&args.dir)?;
+    if let Some(sessions) = args.parking {
+        return parking::run(&args.server, folder.path(), sessions).await;
+    }
     let ours = Server::switchward(&args.server, folder.path(), args.shards)
         .with_context(|| format!("failed to start {}; build it with --release", args.server.display()))?;
     let echo = Server::echo()?;

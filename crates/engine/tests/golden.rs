@@ -97,6 +97,7 @@ fn session() -> Session {
         calls: vec![7],
         grants: vec![8],
         requests: vec![[9; 16]],
+        head: Digest([8; 32]),
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::sync::Arc;
 use switchward_engine::{Command, Decided, Reason, Rejection, Reply, decide};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -12,15 +12,10 @@ use crate::leadership::Leadership;
 use crate::limits::{BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED};
 use crate::metrics::ShardMetrics;
 use crate::propose::{Proposer, Unwritten};
+use crate::queue::{Exit, Job};
 use crate::shard::Halt;
 use crate::shared::Foreseen;
 use crate::types::Payload;
-
-/// A command that waits for its answer.
-pub(crate) struct Job {
-    pub(crate) command: Command,
-    pub(crate) answer: oneshot::Sender<Result<Reply, Failure>>,
-}
 
 /// The one place in which a shard's commands are decided.
 pub(crate) struct DecideLoop {
@@ -61,28 +56,24 @@ impl DecideLoop {
     }
 
     /// Works until every handle is gone, until what was queued before draining is answered, or until it stops.
-    pub(crate) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+    pub(crate) async fn run(mut self, jobs: Exit) {
         let mut draining = self.draining.clone();
-        let mut batch = Vec::with_capacity(BATCH_COMMANDS_MAX);
+        let (mut batch, mut open) = (Vec::with_capacity(BATCH_COMMANDS_MAX), true);
         loop {
-            let open = !jobs.is_closed();
             // Both sides may be dropped while they wait: a job stays in its queue, and that the shard drains stays
             // true.
             tokio::select! {
-                count = jobs.recv_many(&mut batch, BATCH_COMMANDS_MAX) => if count == 0 { return },
+                () = jobs.take(BATCH_COMMANDS_MAX, &mut batch) => if batch.is_empty() { return },
                 _ = draining.wait_for(|draining| *draining), if open => {
                     jobs.close();
+                    open = false;
                     continue;
                 }
             }
             if self.serve(batch.drain(..)).await == Err(Failure::Stopped) {
-                break;
+                // Whoever waits learns it from the queue, which is gone with this.
+                return;
             }
-        }
-        // Nobody may go on waiting, whoever was about to queue a job included.
-        jobs.close();
-        while let Some(job) = jobs.recv().await {
-            let _gone = job.answer.send(Err(Failure::Stopped));
         }
     }
 

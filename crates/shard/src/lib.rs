@@ -28,6 +28,7 @@ mod log_store;
 mod metrics;
 mod no_peers;
 mod propose;
+mod queue;
 mod record;
 mod shard;
 mod shared;

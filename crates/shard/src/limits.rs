@@ -2,8 +2,14 @@
 
 use std::time::Duration;
 
-/// Commands that wait for a shard; one more is refused.
+/// Commands that wait for a shard; one more is refused, or takes the place of one of a longer line.
 pub const QUEUE_COMMANDS_MAX: usize = 4_096;
+/// Commands that get in beyond that, because they end work that is under way.
+pub const QUEUE_ESSENTIAL_MAX: usize = 4_096;
+/// What a tenant may take of a shard before the next one has its turn: commands, and more for long ones.
+pub const TURN_COST: usize = 64;
+/// Bytes that a command may carry for the cost of another command.
+pub const COST_BYTES: usize = 4_096;
 /// Commands of one log entry.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// A decision that is written as one entry even though a smaller batch would have made a shorter one, bytes.

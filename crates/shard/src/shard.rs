@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use switchward_engine::{Command, Reply};
 use switchward_machine::{SessionId, TenantId, Time};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::clock::Clock;
-use crate::decide_loop::{DecideLoop, Job};
+use crate::decide_loop::DecideLoop;
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::leadership::Leadership;
-use crate::limits::QUEUE_COMMANDS_MAX;
 use crate::metrics::ShardMetrics;
+use crate::queue::{Entrance, Job, Refused, queue};
 use crate::view::StateView;
 use crate::watch::Watched;
 
@@ -23,7 +23,7 @@ pub(crate) type Halt = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Shard {
     group: Group,
     clock: Arc<dyn Clock>,
-    queue: mpsc::Sender<Job>,
+    queue: Arc<Entrance>,
     leadership: Arc<Leadership>,
     /// True from draining on. Its receiver lives as long as the loop.
     drain: Arc<watch::Sender<bool>>,
@@ -33,8 +33,7 @@ impl Shard {
     /// Starts the loop of an opened group. It ends when every handle is gone, or when it was drained.
     #[must_use]
     pub(crate) fn start(group: Group, clock: Arc<dyn Clock>, halt: Halt) -> Self {
-        // A full queue refuses: whoever waits outside can be told, and what waits inside grows no older.
-        let (queue, jobs) = mpsc::channel(QUEUE_COMMANDS_MAX);
+        let (queue, jobs) = queue();
         let (drain, draining) = watch::channel(false);
         let leadership = Arc::new(Leadership::of(group.raft.clone()));
         let work =
@@ -88,14 +87,16 @@ impl Shard {
             return Err(Failure::Draining);
         }
         let (answer, wait) = oneshot::channel();
-        self.queue.try_send(Job { command, answer }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => {
-                ShardMetrics::add(&self.group.metrics().overloads, 1);
-                Failure::Overloaded
-            }
-            mpsc::error::TrySendError::Closed(_) => self.gone(),
-        })?;
-        wait.await.unwrap_or_else(|_| Err(self.gone()))
+        let put = self.queue.put(Job { command, answer });
+        let outcome = match put {
+            Ok(()) => wait.await.unwrap_or_else(|_| Err(self.gone())),
+            Err(Refused::Full) => Err(Failure::Overloaded),
+            Err(Refused::Closed) => Err(self.gone()),
+        };
+        if outcome == Err(Failure::Overloaded) {
+            ShardMetrics::add(&self.group.metrics().overloads, 1);
+        }
+        outcome
     }
 
     fn gone(&self) -> Failure {

@@ -15,16 +15,16 @@ pub const LOG_BATCH_BYTES_MAX: usize = 8 * MIB;
 /// The largest log record.
 pub const LOG_RECORD_BYTES_MAX: usize = 64 * MIB;
 /// What a group keeps of its log's end in memory; older records are read from disk.
-pub const LOG_TAIL_BYTES_MAX: usize = 8 * MIB;
+pub const LOG_TAIL_BYTES_MAX: usize = 2 * MIB;
 /// fjall's block cache for the log, which only serves reads behind the tail.
-pub const LOG_CACHE_BYTES: u64 = 8 * MIB as u64;
-/// fjall's write buffer for the log: what is purged before it fills is never written a second time.
-pub const LOG_MEMTABLE_BYTES: u64 = 32 * MIB as u64;
+pub const LOG_CACHE_BYTES: u64 = 2 * MIB as u64;
+/// fjall's write buffer for the log. A larger one would spare some of it a second write, and cost its size in memory.
+pub const LOG_MEMTABLE_BYTES: u64 = 8 * MIB as u64;
 /// fjall's journal files for the log, together.
 pub const LOG_JOURNAL_BYTES_MAX: u64 = 256 * MIB as u64;
 
 /// fjall's block cache for the state of all groups.
-pub const STATE_CACHE_BYTES: u64 = 32 * MIB as u64;
+pub const STATE_CACHE_BYTES: u64 = 16 * MIB as u64;
 /// fjall's write buffer per group.
 pub const STATE_MEMTABLE_BYTES: u64 = 16 * MIB as u64;
 /// fjall's journal files for the state of all groups, together.

@@ -19,8 +19,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::metrics;
 
-/// Clean rows in memory where nothing else is said, bytes.
-pub(crate) const CACHE_BYTES_DEFAULT: usize = 256 * 1024 * 1024;
+/// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
+/// is read from disk when it goes on.
+pub(crate) const CACHE_BYTES_DEFAULT: usize = 32 * 1024 * 1024;
 
 /// An opened node.
 pub(crate) struct Node {

@@ -127,6 +127,7 @@ pub(crate) fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &Turn) -> Re
             request: turn.request.as_ref().map(|(id, _)| id.clone()),
             events: turn.events.clone(),
         };
+        session.head = history.link(session.head);
         rows.put(Key::history(site.tenant, *id, first), Row::History(history));
     }
     if let Some(request) = forgotten {

@@ -80,6 +80,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
 fn started(site: &Site<'_>, event: &Event) -> Session {
     let mut session = Session {
         machine: switchward_machine::Digest([0; 32]),
+        head: switchward_machine::Digest([0; 32]),
         definition: String::new(),
         version: 0,
         key: None,

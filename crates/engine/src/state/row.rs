@@ -93,6 +93,17 @@ pub struct History {
     pub events: Vec<Event>,
 }
 
+impl History {
+    /// The head of a session's history once this is added. Nothing can be taken out of a history, changed or moved in
+    /// it without another head.
+    #[must_use]
+    pub fn link(&self, head: Digest) -> Digest {
+        let mut bytes = Vec::with_capacity(512);
+        minicbor::encode(self, &mut bytes).expect("encoding into memory cannot fail");
+        Digest::of_parts(&[&head.0, &bytes])
+    }
+}
+
 /// A reply that is remembered for its request id. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Request {

@@ -66,6 +66,10 @@ pub struct Session {
     /// The request ids whose replies are remembered, oldest first.
     #[cbor(n(19), with = "crate::state::row::hashes")]
     pub requests: Vec<[u8; 16]>,
+    /// The head of the chain of its history: the digest of the head before it and of what the last command added, see
+    /// [`History::link`](crate::History::link).
+    #[n(20)]
+    pub head: Digest,
 }
 
 /// What a session has used.

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{Changes, IndexKey, Key, Kind, Row, Scope, Session, View, ViewError, index_keys};
-use switchward_machine::Status;
+use switchward_engine::{
+    Changes, History, IndexKey, Key, Kind, Row, Scope, Session, View, ViewError, index_keys,
+};
+use switchward_machine::{Digest, Status};
 
 const STATUSES: [Status; 7] = [
     Status::Waiting,
@@ -73,6 +75,7 @@ impl Rows {
             if let Row::Session(session) = &**row {
                 self.listed(key, session)?;
                 self.remembers(key, session)?;
+                self.chained(key, session)?;
             }
         }
         Ok(())
@@ -107,6 +110,25 @@ impl Rows {
         };
         self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
         if named == kept { Ok(()) } else { Err(format!("{key:?} names {named:?} and keeps {kept:?}")) }
+    }
+
+    /// A session's head is what its whole history comes to, and what a history without one of its parts does not.
+    fn chained(&self, key: &Key, session: &Session) -> Result<(), String> {
+        let Some(id) = key.session_of() else { return Err(format!("{key:?} is no session's")) };
+        let mut parts = Vec::new();
+        let look = &mut |_: &Key, row: &Arc<Row>| {
+            if let Row::History(history) = &**row {
+                parts.push(history.clone());
+            }
+            ControlFlow::Continue(())
+        };
+        let prefix = Key::prefix_of_session(key.tenant_of(), id, Kind::History);
+        self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
+        let head = |parts: &[History]| parts.iter().fold(Digest([0; 32]), |head, part| part.link(head));
+        if head(&parts) != session.head || head(&parts[1..]) == session.head {
+            return Err(format!("{key:?} has another head than its {} parts of history", parts.len()));
+        }
+        Ok(())
     }
 
     /// Fails where one of these changes makes another row than the other does.

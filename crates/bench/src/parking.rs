@@ -1,0 +1,106 @@
+//! Parked sessions: what each costs in memory and on disk while it waits for its next answer, and how soon all of them
+//! are there again after a kill.
+
+use anyhow::Context as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::load::{deploy, park, probe};
+use crate::process::Server;
+
+/// The first look at memory and disk, sessions.
+const FIRST: u64 = 20_000;
+/// Memory that one more parked session may cost, bytes.
+const MEMORY_BYTES_MAX: f64 = 200.0;
+/// Disk that one more parked session may cost, bytes.
+const DISK_BYTES_MAX: f64 = 2_048.0;
+/// From the start of the killed server's successor to its answers.
+const RESTART_MAX: Duration = Duration::from_secs(5);
+/// A server that uses less than this share of a core for this long is at rest.
+const IDLE_SHARE: f64 = 0.05;
+const REST: Duration = Duration::from_secs(2);
+const RESTS_MAX: u64 = 30;
+/// Sessions, spread over all, that are answered after the restart.
+const ANSWERED: u64 = 64;
+
+/// What a number of parked sessions takes.
+struct Look {
+    memory: u64,
+    disk: u64,
+}
+
+impl Look {
+    /// Looks once the server has come to rest: what it still writes and frees is of the load, not of the sessions.
+    async fn take(server: &Server, data: &Path) -> anyhow::Result<Self> {
+        for _ in 0..RESTS_MAX {
+            let before = server.used()?.0;
+            tokio::time::sleep(REST).await;
+            if server.used()?.0 - before < REST.as_secs_f64() * IDLE_SHARE {
+                return Ok(Self { memory: server.used()?.1, disk: disk(data)? });
+            }
+        }
+        anyhow::bail!("the server did not come to rest in {} s", REST.as_secs() * RESTS_MAX)
+    }
+}
+
+/// Measures, prints, and fails where a session costs too much or the restart takes too long.
+pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::Result<()> {
+    anyhow::ensure!(sessions > FIRST, "{FIRST} sessions are the first look; park more");
+    let data = folder.join("data");
+    let server = Server::switchward(binary, folder, None)?;
+    deploy(&server).await?;
+    let begun = Instant::now();
+    park(&server, 0, FIRST).await?;
+    let first = Look::take(&server, &data).await?;
+    print(FIRST, &first, begun);
+    park(&server, FIRST, sessions).await?;
+    let second = Look::take(&server, &data).await?;
+    print(sessions, &second, begun);
+    drop(server);
+    let begun = Instant::now();
+    let server = Server::switchward(binary, folder, None).context("it did not start again")?;
+    let ready = begun.elapsed();
+    probe(&server, sessions, ANSWERED).await?;
+    let answered = begun.elapsed();
+    let again = Look::take(&server, &data).await?;
+    println!(
+        "killed and started: ready after {:.2} s, {ANSWERED} sessions answered after {:.2} s, {} MiB in memory",
+        ready.as_secs_f64(),
+        answered.as_secs_f64(),
+        again.memory >> 20
+    );
+    let more = (sessions - FIRST) as f64;
+    let memory = (second.memory as f64 - first.memory as f64) / more;
+    let disk = (second.disk as f64 - first.disk as f64) / more;
+    println!("one more parked session: {memory:.0} bytes of memory, {disk:.0} bytes of disk");
+    anyhow::ensure!(memory < MEMORY_BYTES_MAX, "a session may cost {MEMORY_BYTES_MAX} bytes of memory");
+    anyhow::ensure!(disk < DISK_BYTES_MAX, "a session may cost {DISK_BYTES_MAX} bytes of disk");
+    anyhow::ensure!(answered < RESTART_MAX, "the restart may take {} s", RESTART_MAX.as_secs());
+    Ok(())
+}
+
+fn print(sessions: u64, look: &Look, begun: Instant) {
+    println!(
+        "{sessions:>8} parked after {:>5.1} s: {:>4} MiB in memory, {:>4} MiB on disk",
+        begun.elapsed().as_secs_f64(),
+        look.memory >> 20,
+        look.disk >> 20
+    );
+}
+
+/// Bytes that a folder takes on disk: files are longer than what is written of them.
+fn disk(folder: &Path) -> anyhow::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let about = match entry.metadata() {
+            Ok(about) => about,
+            // The server removes files while this looks.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        };
+        bytes += if about.is_dir() { disk(&entry.path())? } else { about.blocks() * 512 };
+    }
+    Ok(bytes)
+}
