@@ -4,6 +4,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use switchward_engine::{Command, Decided, Reason, Rejection, Reply, decide};
 use tokio::sync::{oneshot, watch};
+use tracing::{Instrument as _, Span, info_span};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -70,11 +71,23 @@ impl DecideLoop {
                     continue;
                 }
             }
-            if self.serve(batch.drain(..)).await == Err(Failure::Stopped) {
+            let span = self.span(&batch);
+            if self.serve(batch.drain(..)).instrument(span).await == Err(Failure::Stopped) {
                 // Whoever waits learns it from the queue, which is gone with this.
                 return;
             }
         }
+    }
+
+    /// What is told of a batch: it belongs to the trace of its first command, and follows from the others'.
+    fn span(&self, batch: &[Job]) -> Span {
+        let shard = self.group.shared.state.group().0;
+        let first = batch.first().and_then(|job| job.span.id());
+        let span = info_span!(parent: first, "shard.batch", shard, commands = batch.len());
+        for job in batch.iter().skip(1) {
+            span.follows_from(job.span.id());
+        }
+        span
     }
 
     /// Answers a batch, in as many entries as its size asks for.
@@ -128,6 +141,7 @@ impl DecideLoop {
                 }
                 let entry = Bytes::from(entry);
                 self.group.shared.foresee(Foreseen { entry: entry.clone(), base, decision, changes });
+                self.group.log.writes_for(Span::current());
                 let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
                 written.map_err(|why| self.unwritten(why))?;
                 ShardMetrics::add(&self.group.metrics().entries, 1);

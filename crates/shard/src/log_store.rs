@@ -5,12 +5,14 @@ use futures::{Stream, TryStreamExt, stream};
 use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
+use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use switchward_store::{Done, GroupId, GroupLog, LogRecord, Meta, StoreError};
 use tokio::sync::oneshot;
+use tracing::{Span, info_span};
 
 use crate::codec::{decode_entry, decode_json, decode_log_id, encode_entry, encode_json};
 use crate::limits::LOG_READ_BYTES_MAX;
@@ -21,13 +23,15 @@ use crate::types::{Entry, LogId, TypeConfig, Vote};
 pub struct LogStore {
     log: Arc<dyn GroupLog>,
     group: GroupId,
+    /// What the entry that this server proposes next belongs to: openraft carries no spans.
+    proposed: Arc<Mutex<Span>>,
 }
 
 impl LogStore {
     /// The part of this group.
     #[must_use]
     pub fn new(log: Arc<dyn GroupLog>, group: GroupId) -> Self {
-        Self { log, group }
+        Self { log, group, proposed: Arc::new(Mutex::new(Span::none())) }
     }
 
     /// Bytes and entries of the log that are not yet purged.
@@ -35,6 +39,21 @@ impl LogStore {
         let entries =
             self.log.first_last(self.group).ok().flatten().map_or(0, |(first, last)| last - first + 1);
         (self.log.bytes(self.group), entries)
+    }
+
+    /// The entry that comes next is written for this.
+    pub(crate) fn writes_for(&self, span: Span) {
+        if !span.is_disabled() {
+            *self.proposed.lock() = span;
+        }
+    }
+
+    /// Covers an append from here until it is on disk.
+    fn span(&self, records: &[LogRecord]) -> Span {
+        let parent = std::mem::replace(&mut *self.proposed.lock(), Span::none());
+        let bytes: usize = records.iter().map(|record| record.bytes.len()).sum();
+        let index = records.first().map_or(0, |record| record.index);
+        info_span!(parent: parent, "log.append", shard = self.group.0, index, entries = records.len(), bytes)
     }
 
     fn purged(&self) -> io::Result<Option<LogId>> {
@@ -157,7 +176,11 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         for entry in entries {
             records.push(LogRecord { index: entry.index(), bytes: encode_entry(&entry)? });
         }
-        let done: Done = Box::new(move |result| callback.io_completed(result.map_err(failed)));
+        let span = self.span(&records);
+        let done: Done = Box::new(move |result| {
+            drop(span);
+            callback.io_completed(result.map_err(failed));
+        });
         self.log.append(self.group, records, done);
         Ok(())
     }

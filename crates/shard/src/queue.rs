@@ -11,6 +11,7 @@ use std::sync::Arc;
 use switchward_engine::{Body, Command, Reply};
 use switchward_machine::TenantId;
 use tokio::sync::{Notify, oneshot};
+use tracing::Span;
 
 use crate::failure::Failure;
 use crate::limits::{COST_BYTES, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, TURN_COST};
@@ -19,6 +20,8 @@ use crate::limits::{COST_BYTES, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, TURN_CO
 pub(crate) struct Job {
     pub(crate) command: Command,
     pub(crate) answer: oneshot::Sender<Result<Reply, Failure>>,
+    /// What the caller does meanwhile.
+    pub(crate) span: Span,
 }
 
 /// Why a command did not get in.
@@ -256,7 +259,7 @@ mod tests {
             body,
         };
         let (answer, wait) = oneshot::channel();
-        (Job { command, answer }, wait)
+        (Job { command, answer, span: Span::none() }, wait)
     }
 
     fn answer(note: &str) -> Body {

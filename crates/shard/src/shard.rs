@@ -4,6 +4,7 @@ use std::sync::Arc;
 use switchward_engine::{Command, Reply};
 use switchward_machine::{SessionId, TenantId, Time};
 use tokio::sync::{oneshot, watch};
+use tracing::{Instrument as _, info_span};
 
 use crate::clock::Clock;
 use crate::decide_loop::DecideLoop;
@@ -87,9 +88,10 @@ impl Shard {
             return Err(Failure::Draining);
         }
         let (answer, wait) = oneshot::channel();
-        let put = self.queue.put(Job { command, answer });
+        let span = info_span!("shard.command", shard = self.group.shared.state.group().0);
+        let put = self.queue.put(Job { command, answer, span: span.clone() });
         let outcome = match put {
-            Ok(()) => wait.await.unwrap_or_else(|_| Err(self.gone())),
+            Ok(()) => wait.instrument(span).await.unwrap_or_else(|_| Err(self.gone())),
             Err(Refused::Full) => Err(Failure::Overloaded),
             Err(Refused::Closed) => Err(self.gone()),
         };

@@ -24,6 +24,9 @@ impl Drop for Telemetry {
     }
 }
 
+/// What is traced, however little is logged: the server's own spans, from the door to the disk.
+const TRACED: &str = "off,switchward=info,switchward_gateway=info,switchward_shard=info";
+
 /// Starts logging at `level` (a level, or a filter such as `info,switchward_shard=debug`), and tracing where
 /// `OTEL_EXPORTER_OTLP_ENDPOINT` or its variant for traces is set.
 ///
@@ -45,8 +48,9 @@ pub(crate) fn start(level: &str) -> anyhow::Result<Telemetry> {
     let resource = Resource::builder().with_service_name("switchward").build();
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
     opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
-    let traces =
-        tracing_opentelemetry::layer().with_tracer(provider.tracer("switchward")).with_filter(filter()?);
+    let traces = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("switchward"))
+        .with_filter(EnvFilter::new(TRACED));
     tracing_subscriber::registry().with(logs).with(traces).init();
     Ok(Telemetry(Some(provider)))
 }

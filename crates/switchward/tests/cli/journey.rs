@@ -1,8 +1,7 @@
 //! A server and its command line together: what an agent and a person type from a deployment to its end.
 
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use crate::support::{Dev, deploy_gate, folder};
@@ -119,34 +118,13 @@ fn a_refusal_says_what_would_have_been_accepted() {
     }
 }
 
-/// Posts to the JSON door, and gives the body of the answer.
-fn post(dev: &Dev, method: &str, key: &str, body: &Value) -> Value {
-    let host = dev.address().strip_prefix("http://").expect("plain HTTP");
-    let body = body.to_string();
-    let mut stream = TcpStream::connect(host).expect("the server listens");
-    let head = format!(
-        "POST /switchward.v1.{method} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: \
-         application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    let (_, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
-}
-
 #[test]
 fn json_says_what_the_json_door_says() {
     let dev = release();
     let key = dev.ready["agent_key"].as_str().unwrap();
     let typed = dev.run(&["answer", "release-42", "maybe", "-o", "json"]).with_code(4).error();
-    let door = post(
-        &dev,
-        "SessionService/AnswerCheckpoint",
-        key,
-        &json!({ "name": "release-42", "answer": "maybe" }),
-    );
+    let door =
+        dev.post("SessionService/AnswerCheckpoint", key, &json!({ "name": "release-42", "answer": "maybe" }));
     assert_eq!((&typed["code"], &typed["message"]), (&door["code"], &door["message"]));
     for (ours, theirs) in typed["details"].as_array().unwrap().iter().zip(door["details"].as_array().unwrap())
     {
@@ -154,7 +132,7 @@ fn json_says_what_the_json_door_says() {
     }
     assert_eq!(typed["metadata"], door["details"][0]["debug"]["metadata"]);
     let typed = dev.json(&["get", "release-42"]);
-    assert_eq!(typed, post(&dev, "SessionService/GetSession", key, &json!({ "name": "release-42" })));
+    assert_eq!(typed, dev.post("SessionService/GetSession", key, &json!({ "name": "release-42" })));
 }
 
 #[test]

@@ -4,4 +4,5 @@ mod check;
 mod journey;
 mod simulate;
 mod support;
+mod traces;
 mod usage;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
@@ -122,9 +123,37 @@ pub(crate) struct Dev {
 impl Dev {
     /// Starts a server on a folder of its own, and waits until it is ready.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with these variables in its environment.
+    pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let (child, stdout, ready) = server(folder.path(), "0");
+        let (child, stdout, ready) = server(folder.path(), "0", environment);
         Self { folder, child, _stdout: stdout, ready }
+    }
+
+    /// Calls a method with JSON over plain HTTP, as any program can, with these headers beside the usual ones.
+    pub(crate) fn post_with(&self, method: &str, headers: &[(&str, &str)], body: &Value) -> Value {
+        let host = self.address().strip_prefix("http://").expect("plain HTTP");
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(host).expect("the server listens");
+        let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head = format!(
+            "POST /switchward.v1.{method} HTTP/1.1\r\nhost: {host}\r\n{more}content-type: \
+             application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    }
+
+    /// Calls a method with JSON over plain HTTP under a key.
+    pub(crate) fn post(&self, method: &str, key: &str, body: &Value) -> Value {
+        self.post_with(method, &[("authorization", &format!("Bearer {key}"))], body)
     }
 
     /// Kills the server at once, and starts it again on the same folder and the same port.
@@ -132,7 +161,7 @@ impl Dev {
         let port = self.address().rsplit(':').next().expect("an address has a port").to_owned();
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
-        (self.child, self._stdout, self.ready) = server(self.folder.path(), &port);
+        (self.child, self._stdout, self.ready) = server(self.folder.path(), &port, &[]);
     }
 
     /// `http://127.0.0.1:7400`.
@@ -160,11 +189,12 @@ impl Dev {
 }
 
 /// A server that is ready, its output, and its first line.
-fn server(folder: &Path, port: &str) -> (Child, BufReader<ChildStdout>, Value) {
+fn server(folder: &Path, port: &str, environment: &[(&str, &str)]) -> (Child, BufReader<ChildStdout>, Value) {
     let mut child = program()
         .args(["dev", "--port", port, "--clock", "manual", "-o", "json", "--data-dir"])
         .arg(folder.join("data"))
         .env("SWITCHWARD_PROFILE", folder.join("profile.json"))
+        .envs(environment.iter().copied())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the server starts");
