@@ -19,6 +19,7 @@ use crate::group::{Group, GroupOptions, RaftSettings};
 use crate::limits::{LIMITS_ASKED_MAX, SHARDS_MAX};
 use crate::no_peers::NoPeers;
 use crate::shard::{Halt, Shard};
+use crate::upkeep;
 
 /// Called once with one line when the server must end: its log or its state can be trusted no more.
 pub type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
@@ -136,6 +137,7 @@ impl Cluster {
     fn begin_duties(&self) {
         for shard in self.all() {
             tokio::spawn(duties::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(upkeep::work(shard.clone(), Arc::downgrade(&self.0)));
         }
     }
 

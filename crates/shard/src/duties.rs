@@ -1,7 +1,6 @@
-//! A leader's duties: carry inner effects to their shards, sweep what has lapsed, write behind, purge the log.
+//! A leader's duties: carry inner effects to their shards, sweep what has lapsed.
 
 use futures::future::join_all;
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::Weak;
 use switchward_engine::{
@@ -12,10 +11,7 @@ use switchward_machine::{Digest, SessionId, Time};
 
 use crate::cluster::Inner;
 use crate::failure::Failure;
-use crate::limits::{
-    DIRTY_BYTES_MAX, DUTY_TICK, LOG_BYTES_MAX, LOG_ENTRIES_KEPT, LOG_ENTRIES_MAX, RELAY_IN_FLIGHT_MAX,
-    SWEEP_ROWS_MAX,
-};
+use crate::limits::{DUTY_TICK, RELAY_IN_FLIGHT_MAX, SWEEP_ROWS_MAX};
 use crate::shard::Shard;
 
 /// Works for one shard until the cluster or the shard is gone.
@@ -39,7 +35,6 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
 /// Does what is to be done now; the error is the one line that a server ends with.
 async fn round(shard: &Shard, cluster: &Inner) -> Result<(), String> {
     shard.group().running()?;
-    write_behind(shard).await.map_err(|error| format!("failed to write state: {error}"))?;
     if !shard.leads() {
         return Ok(());
     }
@@ -158,22 +153,6 @@ async fn sweep(shard: &Shard) -> Result<(), Failure> {
     });
     for result in join_all(all).await {
         result?;
-    }
-    Ok(())
-}
-
-/// Writes changed rows to the state store before they grow too many, and purges the log behind them.
-async fn write_behind(shard: &Shard) -> io::Result<()> {
-    let group = shard.group();
-    if group.shared.state.dirty_bytes() >= DIRTY_BYTES_MAX {
-        let shared = group.shared.clone();
-        tokio::task::spawn_blocking(move || shared.checkpoint()).await.map_err(io::Error::other)??;
-    }
-    let (bytes, entries) = group.log.size();
-    let long = bytes >= LOG_BYTES_MAX || entries >= LOG_ENTRIES_MAX;
-    if long && entries > LOG_ENTRIES_KEPT {
-        // openraft purges what a snapshot covers, and here the state store on disk is the snapshot.
-        group.raft.trigger().snapshot().await.map_err(io::Error::other)?;
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ use std::io;
 use std::sync::Arc;
 use switchward_store::{GroupId, GroupLog, Snapshots, StateOptions, StateStore};
 
-use crate::limits::LOG_ENTRIES_KEPT;
 use crate::log_store::LogStore;
 use crate::metrics::ShardMetrics;
 use crate::shared::Shared;
@@ -146,6 +145,12 @@ impl Group {
         &self.shared.metrics
     }
 
+    /// Bytes of the group's log that are not yet purged.
+    #[must_use]
+    pub fn log_bytes(&self) -> u64 {
+        self.log.size().0
+    }
+
     /// A hash over all rows. Blocks.
     ///
     /// # Errors
@@ -172,7 +177,8 @@ fn config(settings: &RaftSettings) -> Result<Config, openraft::ConfigError> {
         election_timeout_max: settings.election_max_ms,
         max_payload_entries: 1024,
         snapshot_policy: SnapshotPolicy::Never,
-        max_in_snapshot_log_to_keep: LOG_ENTRIES_KEPT,
+        // What goes and what stays is said at each purge.
+        max_in_snapshot_log_to_keep: u64::MAX,
         enable_pre_vote: Some(true),
         // A leader that comes back as one in its old term would take the rows as they were flushed last for the
         // newest ones, and forget what it acknowledged after them. In a new term its blank entry tells the two

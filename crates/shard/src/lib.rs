@@ -35,6 +35,7 @@ mod shared;
 mod snapshot;
 mod state_machine;
 mod types;
+mod upkeep;
 mod view;
 mod watch;
 

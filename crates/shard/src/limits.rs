@@ -28,8 +28,14 @@ pub const DIRTY_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The log of one group that starts a purge, entries.
 pub const LOG_ENTRIES_MAX: u64 = 200_000;
-/// Entries that a purge leaves for replicas that lag a little.
+/// Entries that a purge leaves at most, for replicas that lag a little.
 pub const LOG_ENTRIES_KEPT: u64 = 1_000;
+/// Entries that a purge leaves at most, bytes.
+pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
+/// How often a replica looks at how much of its rows is not on disk, and how long its log is.
+pub const UPKEEP_TICK: Duration = Duration::from_millis(250);
+/// The longest wait for rows to be on disk, before the log behind them is purged at a later tick.
+pub const FLUSH_WAIT: Duration = Duration::from_secs(5);
 /// Effects that a shard carries to others at once.
 pub const RELAY_IN_FLIGHT_MAX: usize = 64;
 /// Rows that one round of sweeping looks at.

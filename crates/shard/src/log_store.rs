@@ -56,6 +56,20 @@ impl LogStore {
         info_span!(parent: parent, "log.append", shard = self.group.0, index, entries = records.len(), bytes)
     }
 
+    /// The last entry that is not among the last ones that are kept: at most so many entries, of so many bytes.
+    /// Nothing where all are kept.
+    pub(crate) fn all_but(&self, entries_kept: u64, bytes_kept: u64) -> Option<u64> {
+        let (_, last) = self.log.first_last(self.group).ok()??;
+        last.checked_sub(self.log.tail_within(self.group, entries_kept, bytes_kept))
+    }
+
+    /// Bytes and entries after one position up to another.
+    pub(crate) fn stretch(&self, after: Option<u64>, upto: Option<u64>) -> (u64, u64) {
+        let range = after.map_or(0, |after| after + 1)..upto.map_or(0, |upto| upto + 1);
+        let (entries, bytes) = self.log.stretch(self.group, range);
+        (bytes, entries)
+    }
+
     fn purged(&self) -> io::Result<Option<LogId>> {
         self.log.meta(self.group, Meta::Purged).map_err(failed)?.map(|bytes| decode_json(&bytes)).transpose()
     }

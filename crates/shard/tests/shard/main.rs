@@ -9,6 +9,7 @@ mod commands;
 mod definitions;
 mod limits;
 mod live;
+mod log_bound;
 mod network;
 mod one_server;
 mod replay;

@@ -13,7 +13,7 @@ use crate::runs::each_seed;
 use crate::server::{Server, Setup};
 
 /// The digest of every group's rows.
-fn digests(server: &Server) -> Vec<Digest> {
+pub(crate) fn digests(server: &Server) -> Vec<Digest> {
     server.cluster().all().map(|shard| Digest(shard.group().digest().unwrap())).collect()
 }
 
@@ -42,7 +42,7 @@ fn walk(key: &str) -> Vec<Command> {
     [start(&gate, key)].into_iter().chain(answers.iter().enumerate().map(step)).collect()
 }
 
-fn prepare(server: &Server) {
+pub(crate) fn prepare(server: &Server) {
     let gate = definition(DEPLOY_GATE);
     assert!(matches!(execute(server, create_tenant()), Ok(Reply::Tenant(TENANT))));
     let deployed = execute(server, deploy(&gate, DEPLOY_GATE)).unwrap();

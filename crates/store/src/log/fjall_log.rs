@@ -179,6 +179,14 @@ impl GroupLog for FjallLog {
     fn bytes(&self, group: GroupId) -> u64 {
         self.shared.view(group).lock().bytes()
     }
+
+    fn stretch(&self, group: GroupId, range: Range<u64>) -> (u64, u64) {
+        self.shared.view(group).lock().stretch(range)
+    }
+
+    fn tail_within(&self, group: GroupId, records_max: u64, bytes_max: u64) -> u64 {
+        self.shared.view(group).lock().tail_within(records_max, bytes_max)
+    }
 }
 
 impl Drop for FjallLog {

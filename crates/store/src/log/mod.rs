@@ -77,6 +77,13 @@ pub trait GroupLog: Send + Sync + 'static {
 
     /// Bytes of the records that exist, with their keys.
     fn bytes(&self, group: GroupId) -> u64;
+
+    /// Records with an index in `range`, and their bytes, with their keys.
+    fn stretch(&self, group: GroupId, range: Range<u64>) -> (u64, u64);
+
+    /// How many of the last records, at most `records_max`, have together at most `bytes_max` bytes, with their
+    /// keys. None, where the last one alone has more.
+    fn tail_within(&self, group: GroupId, records_max: u64, bytes_max: u64) -> u64;
 }
 
 /// Called once with the error that poisons the log, before any callback gets it. A server prints one line and

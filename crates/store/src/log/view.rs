@@ -56,6 +56,28 @@ impl View {
         self.bytes + RECORD_OVERHEAD * self.sizes.len() as u64
     }
 
+    /// Records of `range`, and their bytes, keys included.
+    pub(super) fn stretch(&self, range: Range<u64>) -> (u64, u64) {
+        let end = range.end.min(self.next());
+        let start = range.start.clamp(self.first, end.max(self.first));
+        let at = |index: u64| usize::try_from(index - self.first).unwrap_or(usize::MAX);
+        let sizes = self.sizes.range(at(start)..at(end.max(start)));
+        (end.saturating_sub(start), sizes.map(|size| RECORD_OVERHEAD + u64::from(*size)).sum())
+    }
+
+    /// How many of the last records, at most `records_max`, have together at most `bytes_max` bytes.
+    pub(super) fn tail_within(&self, records_max: u64, bytes_max: u64) -> u64 {
+        let (mut records, mut bytes) = (0, 0);
+        for size in self.sizes.iter().rev() {
+            bytes += RECORD_OVERHEAD + u64::from(*size);
+            if records == records_max || bytes > bytes_max {
+                break;
+            }
+            records += 1;
+        }
+        records
+    }
+
     /// The first index that the tail holds; everything from there on is in memory.
     pub(super) fn tail_start(&self) -> u64 {
         self.next() - self.tail.len() as u64

@@ -66,6 +66,24 @@ fn truncation_and_purge_have_bounds() {
 }
 
 #[test]
+fn ends_and_stretches_are_measured_in_records_and_bytes() {
+    const EACH: u64 = 11 + 18;
+    let root = tempfile::tempdir().unwrap();
+    let log = open_log(root.path());
+    assert_eq!((log.stretch(GROUP, 0..9), log.tail_within(GROUP, 9, 999)), ((0, 0), 0));
+    append(&log, 3..9);
+    assert_eq!(log.stretch(GROUP, 0..99), (6, 6 * EACH));
+    assert_eq!(log.stretch(GROUP, 4..6), (2, 2 * EACH));
+    for nothing in [0..3, 9..99, 5..5, Range { start: 7, end: 4 }] {
+        assert_eq!(log.stretch(GROUP, nothing), (0, 0));
+    }
+    assert_eq!(log.tail_within(GROUP, 4, u64::MAX), 4);
+    assert_eq!(log.tail_within(GROUP, 99, u64::MAX), 6);
+    assert_eq!((log.tail_within(GROUP, 99, 3 * EACH), log.tail_within(GROUP, 99, 3 * EACH - 1)), (3, 2));
+    assert_eq!((log.tail_within(GROUP, 99, EACH - 1), log.tail_within(GROUP, 0, u64::MAX)), (0, 0));
+}
+
+#[test]
 fn reads_stop_at_a_number_of_bytes_but_give_one_record() {
     let root = tempfile::tempdir().unwrap();
     let log = open_log(root.path());

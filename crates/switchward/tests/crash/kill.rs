@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use switchward_shard::limits::LOG_BYTES_MAX;
 use switchward_store::{DataDir, FjallLog, GroupId, GroupLog as _, LogOptions};
 
 use crate::book::Book;
@@ -43,7 +44,7 @@ const LIGHT: Load = Load {
 };
 
 /// So much goes into one shard that its rows are written behind and its log is purged. Few callers make small
-/// batches: a log is purged for its bytes, but not before it has more than a thousand entries.
+/// batches, so that there are many entries in what stays of the log.
 pub(crate) const HEAVY: Load = Load {
     callers: 12,
     notes: Notes { long_bytes: 15 * 1024, long_each: 1 },
@@ -92,7 +93,7 @@ async fn every_acknowledged_step_survives_kills_while_the_log_is_purged() -> any
     was_purged(data.data())
 }
 
-/// Fails unless the log of the one shard has lost its beginning to a purge.
+/// Fails unless the log of the one shard has lost its beginning to a purge, and is about within its bound.
 pub(crate) fn was_purged(data: &Path) -> anyhow::Result<()> {
     const SHARD: GroupId = GroupId(1);
     /// A log that was not purged begins before this entry.
@@ -100,7 +101,9 @@ pub(crate) fn was_purged(data: &Path) -> anyhow::Result<()> {
     let options = LogOptions { on_fatal: Box::new(|_| {}), sync_fault: None };
     let log = FjallLog::open(&DataDir::open(data)?, options)?;
     let range = log.first_last(SHARD)?;
-    eprintln!("  the shard's log has the entries {range:?}, {} bytes", log.bytes(SHARD));
+    let bytes = log.bytes(SHARD);
+    eprintln!("  the shard's log has the entries {range:?}, {bytes} bytes");
+    ensure!(bytes < LOG_BYTES_MAX * 3 / 2, "the log is far longer than its bound");
     ensure!(
         range.is_some_and(|(first, _)| first > BEGINNING),
         "the log was not purged: this shows too little"

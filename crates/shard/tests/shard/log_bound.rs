@@ -1,0 +1,106 @@
+//! A log stays within its bound, however large its entries are.
+
+use openraft::async_runtime::WatchReceiver;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use switchward_engine::{Body, Command};
+use switchward_shard::limits::{LOG_BYTES_KEPT, LOG_BYTES_MAX};
+use switchward_shard::{Group, Raft};
+
+use crate::commands::{DEPLOY_GATE, definition, start};
+use crate::one_server::{digests, prepare};
+use crate::server::{Server, Setup};
+
+/// Entries of a length at which a thousand are far more than the bound; all together are more than twice of it.
+const ENTRIES: usize = 1_150;
+const ENTRY_BYTES: usize = 128 * 1024;
+/// What may be written while the rows are flushed and the log is purged.
+const MEANWHILE_BYTES: u64 = LOG_BYTES_MAX / 2;
+/// The longest wait for the last purge.
+const PURGE_WAIT: Duration = Duration::from_secs(60);
+
+fn long_start(number: usize) -> Command {
+    let mut start = start(&definition(DEPLOY_GATE), &format!("session {number}"));
+    if let Body::Start(start) = &mut start.body {
+        start.input = format!("\"{number} {}\"", "x".repeat(ENTRY_BYTES)).into_bytes();
+    }
+    start
+}
+
+/// Notes the positions at which rows are flushed and synced for the sake of the log, as long as the node lives.
+async fn note_flushes(raft: Raft, seen: Arc<Mutex<BTreeSet<u64>>>) {
+    let mut changes = raft.metrics();
+    loop {
+        seen.lock().extend(changes.borrow_watched().snapshot.map(|id| id.index));
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits until the log is not longer than its bound.
+async fn short(group: &Group) {
+    while group.log_bytes() > LOG_BYTES_MAX {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// One shard with a definition, and the positions at which its rows were flushed for the sake of its log.
+fn opened(setup: &Setup) -> (Server, Arc<Mutex<BTreeSet<u64>>>) {
+    let server = Server::open(setup);
+    prepare(&server);
+    let flushes: Arc<Mutex<BTreeSet<u64>>> = Arc::default();
+    let raft = server.cluster().shards()[0].group().raft().clone();
+    let seen = Arc::clone(&flushes);
+    server.run(async move { drop(tokio::spawn(note_flushes(raft, seen))) });
+    (server, flushes)
+}
+
+/// Writes long entries, and waits until the log is short again. Returns its greatest length, bytes.
+fn written(server: &Server, numbers: Range<usize>) -> u64 {
+    server.run(async {
+        let group = server.cluster().shards()[0].group();
+        let mut longest = 0;
+        for number in numbers {
+            server.cluster().execute(long_start(number)).await.unwrap();
+            longest = longest.max(group.log_bytes());
+        }
+        tokio::time::timeout(PURGE_WAIT, short(group)).await.expect("the log stays long");
+        longest
+    })
+}
+
+#[test]
+fn a_log_of_large_entries_is_purged_for_its_bytes_and_seldom() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = Setup { shards: 1, ..Setup::new(folder.path()) };
+    let (server, flushes) = opened(&setup);
+    let longest = written(&server, 0..ENTRIES);
+    assert!(longest <= LOG_BYTES_MAX + MEANWHILE_BYTES, "the log had {longest} bytes");
+    let all = (ENTRIES * ENTRY_BYTES) as u64;
+    let (seen, worth) = (flushes.lock().len() as u64, all / (LOG_BYTES_MAX - LOG_BYTES_KEPT) + 1);
+    assert!((1..=worth).contains(&seen), "{seen} flushes for {all} bytes");
+    let before = digests(&server);
+    server.crash();
+    assert_eq!(digests(&Server::open(&setup)), before);
+}
+
+/// What the rows on disk cover already is purged as it is.
+#[test]
+fn rows_are_not_flushed_again_for_a_purge_that_needs_no_more_of_them() {
+    /// Almost as many as are too much.
+    const MANY: usize = LOG_BYTES_MAX as usize / ENTRY_BYTES - 10;
+    let folder = tempfile::tempdir().unwrap();
+    let setup = Setup { shards: 1, ..Setup::new(folder.path()) };
+    let (server, flushes) = opened(&setup);
+    written(&server, 0..MANY);
+    assert_eq!(*flushes.lock(), BTreeSet::new(), "the log was not too long");
+    server.shut_down();
+    let (server, flushes) = opened(&setup);
+    let longest = written(&server, MANY..MANY + 40);
+    assert!(longest > LOG_BYTES_MAX, "the log was too long");
+    assert_eq!(flushes.lock().len(), 1, "the rows are those of the shutdown");
+}
