@@ -23,31 +23,7 @@ impl Record for Stored {
     }
 
     fn weight(&self) -> usize {
-        match &*self.0 {
-            Row::Session(session) => {
-                let entries = session.requests.len() + session.labels.len() * 4 + session.calls.len();
-                WEIGHT_BYTES * 2 + entries * ENTRY_BYTES
-            }
-            Row::Ledger(ledger) => {
-                WEIGHT_BYTES + (ledger.calls.len() + ledger.reservations.len() * 4) * ENTRY_BYTES
-            }
-            Row::History(history) => WEIGHT_BYTES + history.events.len() * WEIGHT_BYTES,
-            Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
-            Row::Version(version) => {
-                WEIGHT_BYTES + version.files.iter().map(|file| file.bytes.len()).sum::<usize>()
-            }
-            Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
-            Row::Run(_)
-            | Row::Open(_)
-            | Row::Closed(_)
-            | Row::Call(_)
-            | Row::Request(_)
-            | Row::Outbox(_)
-            | Row::Grant(_)
-            | Row::Tenant(_)
-            | Row::ApiKey(_)
-            | Row::Definition(_) => WEIGHT_BYTES,
-        }
+        structure(&self.0) + payload(&self.0)
     }
 
     fn cache(&self) -> bool {
@@ -72,5 +48,155 @@ impl Record for Stored {
             | Row::LastTenant(_)
             | Row::Source(_) => false,
         }
+    }
+}
+
+/// About what a row takes in memory beside the bytes of its texts.
+fn structure(row: &Row) -> usize {
+    match row {
+        Row::Session(session) => {
+            let entries = session.requests.len() + session.labels.len() * 4 + session.calls.len();
+            WEIGHT_BYTES * 2 + entries * ENTRY_BYTES
+        }
+        Row::Ledger(ledger) => {
+            WEIGHT_BYTES + (ledger.calls.len() + ledger.reservations.len() * 4) * ENTRY_BYTES
+        }
+        Row::History(history) => WEIGHT_BYTES + history.events.len() * WEIGHT_BYTES,
+        Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
+        Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
+        Row::Run(_)
+        | Row::Open(_)
+        | Row::Closed(_)
+        | Row::Call(_)
+        | Row::Request(_)
+        | Row::Outbox(_)
+        | Row::Grant(_)
+        | Row::Tenant(_)
+        | Row::ApiKey(_)
+        | Row::Definition(_)
+        | Row::Version(_) => WEIGHT_BYTES,
+    }
+}
+
+/// The length of the encoded row, which is mostly that of its texts. It is summed up and nothing is encoded.
+fn payload(row: &Row) -> usize {
+    match row {
+        // Long lists of short entries, all of which are in the structure.
+        Row::Ledger(_) => 0,
+        // A machine inside a row would be encoded to be measured.
+        Row::Machine(machine) => minicbor::len(&**machine),
+        Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => 0,
+        Row::Session(_)
+        | Row::Run(_)
+        | Row::Open(_)
+        | Row::Closed(_)
+        | Row::Call(_)
+        | Row::History(_)
+        | Row::Request(_)
+        | Row::Outbox(_)
+        | Row::Grant(_)
+        | Row::Tenant(_)
+        | Row::ApiKey(_)
+        | Row::Definition(_)
+        | Row::Version(_) => minicbor::len(row),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use switchward_engine::{Decision, History};
+    use switchward_machine::Time;
+
+    const ROWS: &str = include_str!("../../engine/tests/golden/row.v1.txt");
+    const DECISIONS: &str = include_str!("../../engine/tests/golden/decision.v1.txt");
+    /// What every text and every free byte string is made as long as.
+    const LONG_BYTES: usize = 20_000;
+
+    fn lines(golden: &'static str) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+        golden.lines().map(|line| {
+            let (name, hex) = line.split_once(' ').unwrap();
+            let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+            (name, (0..hex.len()).step_by(2).map(byte).collect())
+        })
+    }
+
+    /// The same stored form with long texts and long byte strings, but for those that are hashes or machines.
+    fn lengthened(stored: &[u8]) -> Vec<u8> {
+        const HASH_BYTES: usize = 16;
+        let mut out = vec![stored[0]];
+        let mut at = 1;
+        while at < stored.len() {
+            let (major, info) = (stored[at] >> 5, stored[at] & 31);
+            let width = if info < 24 { 0 } else { 1 << (info - 24) };
+            let head = &stored[at..=at + width];
+            let value = head[1..].iter().fold(0, |value, byte| value << 8 | usize::from(*byte));
+            let length = if width == 0 { usize::from(info) } else { value };
+            at += head.len();
+            match major {
+                2 | 3 if major == 3 || length < HASH_BYTES => {
+                    out.push(major << 5 | 26);
+                    out.extend((LONG_BYTES as u32).to_be_bytes());
+                    out.resize(out.len() + LONG_BYTES, b'x');
+                    at += length;
+                }
+                2 => {
+                    out.extend(head);
+                    out.extend(&stored[at..at + length]);
+                    at += length;
+                }
+                _ => out.extend(head),
+            }
+        }
+        out
+    }
+
+    /// Rows of every kind, and a history of every event, with long texts in them.
+    fn long_rows() -> Vec<(String, Row)> {
+        let mut rows: Vec<(String, Row)> = lines(ROWS)
+            .map(|(name, stored)| (name.to_owned(), Row::decode(&lengthened(&stored)).unwrap()))
+            .collect();
+        for (_, row) in &mut rows {
+            if let Row::Machine(machine) = row {
+                Arc::make_mut(machine).nodes[0].text = Some("x".repeat(LONG_BYTES));
+            }
+        }
+        rows.extend(lines(DECISIONS).map(|(_, stored)| {
+            let turn = Decision::decode(&lengthened(&stored)).unwrap().turns.remove(0);
+            let request = turn.request.map(|(id, _)| id);
+            let name = format!("history of {:.40?}", turn.events);
+            (name, Row::History(History { at: Time(1), by: turn.by, request, events: turn.events }))
+        }));
+        rows
+    }
+
+    #[test]
+    fn a_row_weighs_what_its_texts_weigh() {
+        let mut long = BTreeSet::new();
+        for (name, row) in long_rows() {
+            let (weight, encoded) = (Stored(Arc::new(row.clone())).weight(), row.encode().len());
+            assert!(weight >= encoded, "{name} weighs {weight} and has {encoded} bytes");
+            assert!(weight <= 2 * encoded + 4 * WEIGHT_BYTES, "{name} weighs {weight}, not {encoded}");
+            if encoded > LONG_BYTES {
+                long.insert(name);
+            }
+        }
+        for kind in
+            ["session", "run", "open", "closed", "call", "history", "outbox-notice", "machine", "version"]
+        {
+            assert!(long.contains(kind), "no long {kind} was weighed");
+        }
+        assert!(long.len() > 40, "{} long rows were weighed", long.len());
+    }
+
+    #[test]
+    fn a_ledger_weighs_what_its_lists_weigh() {
+        let (_, stored) = lines(ROWS).find(|(name, _)| *name == "ledger").unwrap();
+        let Row::Ledger(mut ledger) = Row::decode(&stored).unwrap() else { panic!("it is no ledger") };
+        ledger.calls = vec![Time(u64::MAX); 1_000];
+        ledger.reservations = vec![ledger.reservations[0].clone(); 1_000];
+        let row = Row::Ledger(ledger);
+        assert!(Stored(Arc::new(row.clone())).weight() >= row.encode().len());
     }
 }
