@@ -13,7 +13,7 @@ use crate::metrics::ShardMetrics;
 use crate::shared::Shared;
 use crate::snapshot::SnapshotSource;
 use crate::state_machine::StateMachine;
-use crate::types::{Raft, TypeConfig};
+use crate::types::{LogId, Raft, TypeConfig};
 
 /// What a group is made of.
 pub struct GroupOptions {
@@ -64,14 +64,30 @@ impl GroupParts {
     /// Opens the log and the state of a group.
     ///
     /// # Errors
-    /// The log or the state cannot be read, or the state is open already.
+    /// The log or the state cannot be read, the state is open already, or it is older than what the log begins with.
     pub fn open(options: &GroupOptions) -> io::Result<Self> {
         let log = LogStore::new(Arc::clone(&options.log), options.group);
         let state_options = StateOptions { clean_bytes_max: options.cache_bytes };
         let state = options.states.group(options.group, &state_options).map_err(io::Error::other)?;
         let machine = StateMachine::open(Arc::new(Shared::new(state, options.snapshots.clone())))?;
+        check_whole(options.group, machine.last_applied(), log.purged()?)?;
         Ok(Self { log, machine })
     }
+}
+
+/// Fails unless the log goes on from where the rows stand: rows that have lost what the log has no more would be
+/// others than every client was told.
+fn check_whole(group: GroupId, rows: Option<LogId>, purged: Option<LogId>) -> io::Result<()> {
+    if purged <= rows {
+        return Ok(());
+    }
+    let told = |id: Option<LogId>| id.map_or("no entry".to_owned(), |id| format!("entry {}", id.index));
+    let (rows, purged) = (told(rows), told(purged));
+    let message = format!(
+        "the state of group {} is damaged: it goes up to {rows}, and the log has only what follows {purged}",
+        group.0
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidData, message))
 }
 
 /// An opened group.

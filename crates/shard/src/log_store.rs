@@ -70,7 +70,8 @@ impl LogStore {
         (bytes, entries)
     }
 
-    fn purged(&self) -> io::Result<Option<LogId>> {
+    /// The last entry that was purged.
+    pub(crate) fn purged(&self) -> io::Result<Option<LogId>> {
         self.log.meta(self.group, Meta::Purged).map_err(failed)?.map(|bytes| decode_json(&bytes)).transpose()
     }
 

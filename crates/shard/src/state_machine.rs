@@ -34,6 +34,11 @@ impl StateMachine {
         Ok(Self { shared, applied })
     }
 
+    /// The last entry that the rows hold.
+    pub(crate) fn last_applied(&self) -> Option<LogId> {
+        self.applied.last
+    }
+
     /// What the shard's loop and its duties need of it.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)

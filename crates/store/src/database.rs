@@ -3,28 +3,31 @@
 //! - A batch is atomic: its journal entry carries a count and a checksum, and recovery drops an unfinished one
 //!   at the end. It stays atomic when a write buffer is rotated, since both hold the journal's lock. Batches
 //!   are kept in order, so what a crash leaves is a prefix of them.
-//! - A torn last batch may nevertheless keep the database from opening: `journal.rs` cuts it off.
+//! - A torn batch may nevertheless keep the database from opening: `journal.rs` cuts it off, where that takes
+//!   nothing with it that was synced or cannot be had again.
 //! - A new journal is synced with its folder before it is used. A table is synced with its folder before the
 //!   journal that holds the same rows is deleted. An ingestion is synced and becomes visible as a whole.
 //! - A crash inside the very first creation leaves a folder that fjall can neither open nor create: it is
 //!   emptied here, which is safe because nothing was ever stored in it.
 //! - After a failed write or sync every later write fails (`Poisoned`).
 //! - Damage in the middle of a journal that hits an entry's tag, and not its content, cuts off silently all
-//!   that follows. Only replication helps against that.
+//!   that follows in this journal. In the log only replication helps against that; in a state it is found here.
 
 use crate::{
     StoreError,
     files::{entries, failed, make_dir},
-    journal,
+    journal::{self, Spare},
     limits::DATABASE_FILES_MAX,
 };
-use fjall::{CompressionType, Database, JournalRecoveryError};
+use fjall::{CompressionType, Database};
 use std::{fs, path::Path};
 
 /// Sizes of one database.
 pub(crate) struct Settings {
     pub(crate) cache_bytes: u64,
     pub(crate) journal_bytes_max: u64,
+    /// What a power cut may have left broken in the newest journal.
+    pub(crate) spare: Spare,
 }
 
 /// Opens or creates the database in `folder`.
@@ -40,9 +43,13 @@ pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, Store
             .worker_threads(1)
             .open()
     };
+    // A journal that was synced batch by batch is looked through when it cannot be read, any other one at once:
+    // fjall would go on with the next journal where one has lost its end.
+    if settings.spare == Spare::Rest {
+        journal::repair(folder, settings.spare)?;
+    }
     let mut opened = open();
-    let torn = matches!(opened, Err(fjall::Error::JournalRecovery(JournalRecoveryError::ChecksumMismatch)));
-    if torn && journal::cut_torn_end(folder)? {
+    if matches!(opened, Err(fjall::Error::JournalRecovery(_))) && journal::repair(folder, settings.spare)? {
         opened = open();
     }
     opened.map_err(StoreError::database("open a database"))

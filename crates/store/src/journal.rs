@@ -1,11 +1,13 @@
 //! Repair of a torn end of a fjall journal.
 //!
 //! A batch is written to the journal with several `write` calls into a file that was grown sparsely to 64 MiB,
-//! and then synced. A power cut in between may leave any subset of its pages; the missing ones read as zeros.
-//! fjall discards such a batch if the hole hits an entry's header or the end; if the hole lies inside a value
-//! (which needs a value of more than a page) it fails with a checksum mismatch, and the database never opens
-//! again. That batch was never acknowledged, so it may go: this module cuts it off, if it is the last thing in
-//! the newest journal. A mismatch anywhere else is damage to data that somebody relies on, and stays an error.
+//! and is synced later. A power cut in between may leave any subset of its pages; the missing ones read as zeros.
+//! fjall discards such a batch, and all that follows, if the hole hits the tag of an entry; if the hole lies inside
+//! a value (which needs a value of more than a page) or in a number, it fails, and the database never opens again.
+//! What was not synced may go: this module cuts it off. How much that is differs, see [`Spare`]. Damage anywhere
+//! else is damage to data that somebody relies on, and stays an error, which says where it is.
+//!
+//! A journal is synced before the next one is begun, so that only the newest one can have been torn.
 
 use crate::{
     StoreError,
@@ -14,7 +16,7 @@ use crate::{
 use std::{
     fs::File,
     io::{self, BufReader, Read},
-    path::{Path, PathBuf},
+    path::Path,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -23,15 +25,45 @@ const ITEM: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 const MAGIC: [u8; 4] = *b"FJL\x03";
+/// What is read at one time, bytes.
+const BLOCK: usize = 64 * 1024;
 
-/// Cuts a torn last batch off the newest journal in `folder`. Returns whether it did.
-pub(crate) fn cut_torn_end(folder: &Path) -> Result<bool, StoreError> {
-    let Some(path) = newest(folder)? else { return Ok(false) };
-    let file = File::options().read(true).write(true).open(&path).map_err(failed("open", &path))?;
-    let Some(start) = torn_batch(&file).map_err(failed("read", &path))? else { return Ok(false) };
-    file.set_len(start).and_then(|()| file.sync_all()).map_err(failed("cut", &path))?;
-    tracing::warn!(path = %path.display(), start, "cut an unfinished batch off the journal");
-    Ok(true)
+/// What may be cut off the newest journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spare {
+    /// A broken batch that nothing follows: every batch is synced before the next one is written.
+    LastBatch,
+    /// The first broken batch and all that follows: batches are written without a sync, what they hold can be had
+    /// again from elsewhere, and whoever reads the database sees how far it goes.
+    Rest,
+}
+
+/// Cuts a torn end off the newest journal in `folder`. Returns whether it did.
+///
+/// # Errors
+/// [`StoreError::Damaged`], with the place, if something is broken that is not spare.
+pub(crate) fn repair(folder: &Path, spare: Spare) -> Result<bool, StoreError> {
+    let mut journals = entries(folder)?;
+    journals.retain(|path| number(path).is_some());
+    journals.sort_by_key(|path| number(path));
+    let newest = journals.last().cloned();
+    for path in journals {
+        let file = File::options().read(true).write(true).open(&path).map_err(failed("open", &path))?;
+        let Some(broken) = first_broken(&file).map_err(failed("read", &path))? else { continue };
+        let start = broken.start;
+        let torn = match spare {
+            Spare::LastBatch => broken.last,
+            Spare::Rest => true,
+        };
+        if !torn || Some(&path) != newest.as_ref() {
+            let detail = format!("the batch at byte {start} of {} is broken", path.display());
+            return Err(StoreError::damaged("journal", detail));
+        }
+        file.set_len(start).and_then(|()| file.sync_all()).map_err(failed("cut", &path))?;
+        tracing::warn!(path = %path.display(), start, "cut what was not synced off the journal");
+        return Ok(true);
+    }
+    Ok(false)
 }
 
 /// Whether no journal in `folder` holds anything.
@@ -47,28 +79,49 @@ pub(crate) fn all_blank(folder: &Path) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn newest(folder: &Path) -> Result<Option<PathBuf>, StoreError> {
-    let journals = entries(folder)?.into_iter().filter(|path| number(path).is_some());
-    Ok(journals.max_by_key(|path| number(path)))
-}
-
 fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_suffix(".jnl")?.parse().ok()
 }
 
-/// Where the batch with a wrong checksum begins, if nothing but zeros follows it.
-fn torn_batch(file: &File) -> io::Result<Option<u64>> {
-    let mut journal = Journal { reader: BufReader::new(file), position: 0 };
+/// A place at which a journal does not go on as it was written.
+struct Broken {
+    start: u64,
+    /// Whether a batch stands there that is whole but for its content, and nothing but zeros follows it.
+    last: bool,
+}
+
+/// The first place that is broken, if there is one. A journal ends where nothing but zeros follows.
+fn first_broken(file: &File) -> io::Result<Option<Broken>> {
+    let mut journal = Journal { reader: BufReader::with_capacity(BLOCK, file), position: 0 };
     loop {
         let start = journal.position;
-        match journal.batch() {
-            Ok(Some(true)) => {}
-            Ok(Some(false)) => return Ok(journal.rest_is_zero()?.then_some(start)),
-            Ok(None) => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        let last = match journal.batch() {
+            Ok(Batch::Sound) => continue,
+            Ok(Batch::Changed) => journal.rest_is_zero()?,
+            Ok(Batch::None) if journal.rest_is_zero()? => return Ok(None),
+            Ok(Batch::Cut | Batch::None) => false,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                if journal.position == start {
+                    return Ok(None);
+                }
+                false
+            }
             Err(error) => return Err(error),
-        }
+        };
+        return Ok(Some(Broken { start, last }));
     }
+}
+
+/// What stands at one place of a journal.
+enum Batch {
+    /// A batch, as it was written.
+    Sound,
+    /// A whole batch whose checksum does not hold.
+    Changed,
+    /// The beginning of a batch, and something else than its rest.
+    Cut,
+    /// A zero, with which no batch begins, or anything else than the beginning of one.
+    None,
 }
 
 struct Journal<'a> {
@@ -77,9 +130,9 @@ struct Journal<'a> {
 }
 
 impl Journal<'_> {
-    /// Reads one batch: whether its checksum holds, or `None` if it is no whole batch (which fjall handles).
-    fn batch(&mut self) -> io::Result<Option<bool>> {
-        let [START] = self.take()? else { return Ok(None) };
+    /// Reads what stands here.
+    fn batch(&mut self) -> io::Result<Batch> {
+        let [START] = self.take()? else { return Ok(Batch::None) };
         let count = u32::from_le_bytes(self.take()?);
         let _sequence: [u8; 8] = self.take()?;
         let mut sum = Xxh3::new();
@@ -89,12 +142,15 @@ impl Journal<'_> {
             match tag {
                 ITEM => self.item(&mut sum)?,
                 CLEAR => sum.update(&self.take::<8>()?),
-                _ => return Ok(None),
+                _ => return Ok(Batch::Cut),
             }
         }
-        let [END] = self.take()? else { return Ok(None) };
+        let [END] = self.take()? else { return Ok(Batch::Cut) };
         let expected = u64::from_le_bytes(self.take()?);
-        Ok((self.take()? == MAGIC).then_some(sum.digest() == expected))
+        if self.take()? != MAGIC {
+            return Ok(Batch::Cut);
+        }
+        Ok(if sum.digest() == expected { Batch::Sound } else { Batch::Changed })
     }
 
     /// Value type, compression, keyspace, length of key, of value, of value on disk; then key and value.
@@ -123,11 +179,11 @@ impl Journal<'_> {
     }
 
     fn rest_is_zero(&mut self) -> io::Result<bool> {
-        let mut buffer = [0; 4096];
+        let (mut buffer, zeros) = (vec![0; BLOCK], vec![0; BLOCK]);
         loop {
             match self.reader.read(&mut buffer)? {
                 0 => return Ok(true),
-                size if buffer[..size].iter().any(|&byte| byte != 0) => return Ok(false),
+                size if buffer[..size] != zeros[..size] => return Ok(false),
                 _ => {}
             }
         }

@@ -21,6 +21,7 @@ mod scenarios;
 mod server;
 mod storage_suite;
 mod three_voters;
+mod torn_state;
 mod trio;
 #[path = "../../../engine/tests/replay/wishes.rs"]
 mod wishes;

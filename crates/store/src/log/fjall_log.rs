@@ -8,6 +8,7 @@ use crate::{
     DataDir, StoreError, database,
     files::failed,
     forms::{KIND_RECORD, LOG_KEY_BYTES, LOG_META, LOG_RECORD, log_key, parse_log_key},
+    journal::Spare,
     limits::{LOG_CACHE_BYTES, LOG_JOURNAL_BYTES_MAX, LOG_MEMTABLE_BYTES},
 };
 use bytes::Bytes;
@@ -38,8 +39,11 @@ impl FjallLog {
     /// If a file cannot be read or written, or if a stored record is damaged, of another version, or missing
     /// between its neighbours.
     pub fn open(dir: &DataDir, options: LogOptions) -> Result<Self, StoreError> {
-        let settings =
-            database::Settings { cache_bytes: LOG_CACHE_BYTES, journal_bytes_max: LOG_JOURNAL_BYTES_MAX };
+        let settings = database::Settings {
+            cache_bytes: LOG_CACHE_BYTES,
+            journal_bytes_max: LOG_JOURNAL_BYTES_MAX,
+            spare: Spare::LastBatch,
+        };
         let database = database::open(&dir.log(), &settings)?;
         let create = || KeyspaceCreateOptions::default().max_memtable_size(LOG_MEMTABLE_BYTES);
         let keyspace = database.keyspace("log", create).map_err(StoreError::database("open the log"))?;

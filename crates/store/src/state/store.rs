@@ -1,6 +1,7 @@
 use super::{Record, State, rows::Tables};
 use crate::{
     DataDir, GroupId, StoreError, database, forms,
+    journal::Spare,
     limits::{CLEAN_BYTES_DEFAULT, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX, STATE_MEMTABLE_BYTES},
 };
 use fjall::{
@@ -39,11 +40,17 @@ impl Default for StateOptions {
 impl StateStore {
     /// Opens or creates the database in a data folder.
     ///
+    /// What a power cut has broken of the flushes that were not synced is cut off, and the states are those of an
+    /// earlier entry then. Whether the log still has all that follows must be seen by whoever has both.
+    ///
     /// # Errors
-    /// If it cannot be read or written.
+    /// If it cannot be read or written, or if what was synced is damaged in a way that leaves no whole state.
     pub fn open(dir: &DataDir) -> Result<Self, StoreError> {
-        let settings =
-            database::Settings { cache_bytes: STATE_CACHE_BYTES, journal_bytes_max: STATE_JOURNAL_BYTES_MAX };
+        let settings = database::Settings {
+            cache_bytes: STATE_CACHE_BYTES,
+            journal_bytes_max: STATE_JOURNAL_BYTES_MAX,
+            spare: Spare::Rest,
+        };
         let database = database::open(&dir.state(), &settings)?;
         Ok(StateStore(Arc::new(StoreInner { database, open: Mutex::default(), _dir: dir.clone() })))
     }
