@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -28,9 +28,33 @@ pub(crate) fn make_dir(path: &Path) -> Result<(), StoreError> {
 
 /// Writes a small file so that it is there whole or not at all, also after a power cut.
 pub(crate) fn write_whole(path: &Path, content: &str) -> Result<(), StoreError> {
+    write_at_once(path, content.as_bytes(), File::options().create(true).truncate(true))
+}
+
+/// Writes a small file that only its owner can read, so that it is there whole or not at all, also after a power cut.
+/// One that is there already is replaced. What is written first has the same name with the ending `tmp`.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_secret(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let temporary = path.with_extension("tmp");
-    File::create(&temporary)
-        .and_then(|mut file| file.write_all(content.as_bytes()).and_then(|()| file.sync_all()))
+    // Left behind by a process that was killed, or put there by somebody: its owner and its mode would stay.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("remove", &temporary)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    write_at_once(path, content, options.create_new(true))
+}
+
+fn write_at_once(path: &Path, content: &[u8], options: &mut OpenOptions) -> Result<(), StoreError> {
+    let temporary = path.with_extension("tmp");
+    let file = options.write(true).open(&temporary);
+    file.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .map_err(failed("write", &temporary))?;
     publish(&temporary, path)
 }
@@ -38,7 +62,7 @@ pub(crate) fn write_whole(path: &Path, content: &str) -> Result<(), StoreError> 
 /// Renames a synced file to its final name, durably.
 pub(crate) fn publish(temporary: &Path, path: &Path) -> Result<(), StoreError> {
     fs::rename(temporary, path).map_err(failed("rename", temporary))?;
-    sync_dir(path.parent().unwrap_or(Path::new(".")))
+    sync_dir(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
 /// Reads a small text file; `None` if it is not there.

@@ -5,6 +5,7 @@
 //! - [`State`] is an ordered table per group, written behind: an entry touches memory, a [`Flush`] writes what
 //!   changed together with the applied blob that it covers, in one atomic batch.
 //! - [`Snapshots`] keeps one verified, immutable copy of a group's table as a file.
+//! - [`write_secret`] is for the small files of others that must be there whole.
 //!
 //! All calls block; the crate has threads of its own and no async runtime. It must never know what a row, an
 //! entry or an applied blob means: they are bytes, or a [`Record`].
@@ -26,6 +27,7 @@ mod state;
 
 pub use data_dir::DataDir;
 pub use error::StoreError;
+pub use files::write_secret;
 pub use log::{Done, FjallLog, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SyncFault};
 pub use snapshot::{SnapshotFile, SnapshotReceiver, Snapshots};
 pub use state::{Flush, Record, RowKey, State, StateOptions, StateStore};

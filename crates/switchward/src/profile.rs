@@ -4,8 +4,8 @@
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
+use switchward_store::write_secret;
 
 /// Where a server is, and the keys to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,18 +43,7 @@ impl Profile {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
         }
-        let temporary = path.with_extension("tmp");
-        let write = || -> anyhow::Result<()> {
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&temporary)?;
-            file.write_all(&serde_json::to_vec_pretty(self)?)?;
-            fs::rename(&temporary, &path)?;
-            Ok(())
-        };
-        write().with_context(|| format!("failed to write {}", path.display()))?;
+        write_secret(&path, &serde_json::to_vec_pretty(self)?)?;
         Ok(path)
     }
 

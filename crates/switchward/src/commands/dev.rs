@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
 use switchward_machine::Time;
 use switchward_shard::{Clock, ManualClock, SystemClock};
+use switchward_store::write_secret;
 use tokio::net::TcpListener;
 
 use crate::args::{ClockKind, DevArgs, Output};
@@ -27,7 +28,7 @@ const LEVEL: &str = "warn,openraft=error";
 const KEYS_FILE: &str = "dev-keys.json";
 
 /// The secrets of a development server.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Keys {
     agent: String,
     person: String,
@@ -107,19 +108,15 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
 /// The keys of a data folder: those that it has, or new ones.
 fn keys(folder: &Path) -> anyhow::Result<Keys> {
     let file = folder.join(KEYS_FILE);
-    if let Ok(bytes) = fs::read(&file) {
-        return serde_json::from_slice(&bytes).with_context(|| format!("{} holds no keys", file.display()));
+    let no_keys =
+        || format!("{} holds no keys; without this file the next start makes new ones", file.display());
+    match fs::read(&file) {
+        Ok(bytes) => return serde_json::from_slice(&bytes).with_context(no_keys),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("failed to read {}", file.display())),
     }
     let keys = Keys { agent: NewKey::draw().secret, person: NewKey::draw().secret };
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&file).and_then(|mut file| {
-        file.write_all(&serde_json::to_vec(&keys)?)?;
-        file.sync_all()
-    });
-    written.with_context(|| format!("failed to write {}", file.display()))?;
+    write_secret(&file, &serde_json::to_vec(&keys)?)?;
     Ok(keys)
 }
 
@@ -163,4 +160,36 @@ fn announce(ready: &Ready, profile: &Path, output: Output) -> anyhow::Result<()>
     }
     out.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// What a start leaves that is killed while it writes the keys: the file is there whole, or it is not there.
+    #[test]
+    fn keys_that_were_not_written_to_their_end_are_no_obstacle() {
+        let folder = tempfile::tempdir().unwrap();
+        let half = folder.path().join("dev-keys.tmp");
+        fs::write(&half, "{\"agent\":\"sw").unwrap();
+        let made = keys(folder.path()).unwrap();
+        assert_eq!(keys(folder.path()).unwrap(), made, "the next start has the same");
+        assert!(!half.exists(), "the keys were written elsewhere than to their final place, and renamed");
+        let mode = fs::metadata(folder.path().join(KEYS_FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn keys_that_cannot_be_read_are_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(KEYS_FILE);
+        fs::write(&file, "").unwrap();
+        let error = keys(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("dev-keys.json holds no keys; without this file"), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), b"");
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(keys(folder.path()).unwrap_err().to_string().starts_with("failed to read"));
+    }
 }
