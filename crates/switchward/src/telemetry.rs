@@ -11,6 +11,11 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
+/// What the libraries below are heard with, unless a filter names them. A lone voter has nothing to say of its
+/// elections; what fjall says of a failed write or a broken journal is part of the error that this program says.
+const LIBRARIES: &str =
+    "openraft=error,fjall=warn,lsm_tree=warn,fjall::batch=off,fjall::db=off,fjall::journal=off";
+
 /// Ends the export of traces in order when it is dropped.
 pub(crate) struct Telemetry(Option<SdkTracerProvider>);
 
@@ -27,16 +32,22 @@ impl Drop for Telemetry {
 /// What is traced, however little is logged: the server's own spans, from the door to the disk.
 const TRACED: &str = "off,switchward=info,switchward_gateway=info,switchward_shard=info";
 
-/// Starts logging at `level` (a level, or a filter such as `info,switchward_shard=debug`), and tracing where
-/// `OTEL_EXPORTER_OTLP_ENDPOINT` or its variant for traces is set.
+/// The filter of a level, or of a filter such as `info,switchward_shard=debug,openraft=info`.
+fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+    let libraries = if level == "off" { "off" } else { LIBRARIES };
+    let filter = EnvFilter::try_new(format!("{libraries},{level}"));
+    filter.with_context(|| format!("log.level: {level:?} is no level"))
+}
+
+/// Starts logging at `level`, which is a level or a filter, and tracing where `OTEL_EXPORTER_OTLP_ENDPOINT` or its
+/// variant for traces is set.
 ///
 /// # Errors
 /// The level is none, or the exporter cannot be made.
 pub(crate) fn start(level: &str) -> anyhow::Result<Telemetry> {
-    let filter = || EnvFilter::try_new(level).with_context(|| format!("log.level: {level:?} is no level"));
     let colours = std::io::stderr().is_terminal();
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
-    let logs = logs.with_filter(filter()?);
+    let logs = logs.with_filter(filter(level)?);
     let asked = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
     let asked = asked.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     if !asked {
@@ -53,4 +64,64 @@ pub(crate) fn start(level: &str) -> anyhow::Result<Telemetry> {
         .with_filter(EnvFilter::new(TRACED));
     tracing_subscriber::registry().with(logs).with(traces).init();
     Ok(Telemetry(Some(provider)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The words that are heard at a level, of what the server and its libraries say when all goes well, and of
+    /// what they say beside an error that the server ends with.
+    fn heard(level: &str) -> String {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .with_writer(move || writer.clone())
+            .without_time()
+            .with_level(false)
+            .with_target(false);
+        let logs = tracing_subscriber::registry().with(layer.with_filter(filter(level).unwrap()));
+        tracing::subscriber::with_default(logs, || {
+            tracing::info!(target: "switchward::commands::server", "ready");
+            tracing::info!(target: "openraft::raft", "elected");
+            tracing::warn!(target: "openraft::core::raft_core", "ignored");
+            tracing::error!(target: "openraft::core::raft_core", "stopped");
+            tracing::info!(target: "fjall::db", "opened");
+            tracing::error!(target: "fjall::db", "repeated");
+            tracing::error!(target: "fjall::journal::writer", "repeated");
+            tracing::error!(target: "fjall::worker_pool", "crashed");
+        });
+        let bytes = lines.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn libraries_are_heard_when_something_is_wrong_that_nobody_else_says() {
+        assert_eq!(heard("info"), "ready stopped crashed");
+        assert_eq!(heard("warn"), "stopped crashed");
+        assert_eq!(heard("off"), "");
+    }
+
+    #[test]
+    fn a_filter_that_names_a_library_has_its_way() {
+        assert_eq!(heard("warn,openraft=info"), "elected ignored stopped crashed");
+        assert_eq!(heard("openraft=off,fjall=off"), "");
+        assert!(filter("loud,,=").is_err());
+    }
 }

@@ -22,8 +22,8 @@ use crate::{telemetry, tls};
 
 /// The tenant of a development server.
 const TENANT: &str = "dev";
-/// What is logged where nothing else is said: a lone voter has nothing to say of its elections.
-const LEVEL: &str = "warn,openraft=error";
+/// What is logged where nothing else is said.
+const LEVEL: &str = "warn";
 /// Where a data folder keeps the development keys.
 const KEYS_FILE: &str = "dev-keys.json";
 

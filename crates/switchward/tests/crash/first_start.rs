@@ -70,11 +70,13 @@ async fn cut(scratch: &Path, mut chance: Chance) -> anyhow::Result<()> {
     told(&host, folders, in_time, usual)
 }
 
-/// How long a first start takes here, just now.
+/// How long a first start takes here, just now; there is nothing to say of it.
 async fn measured(host: &Host) -> anyhow::Result<Duration> {
     let server = host.start().await?;
     let usual = server.took;
     server.kill().await?;
+    let said = host.said()?;
+    anyhow::ensure!(said.is_empty(), "a first start said:\n{said}");
     Ok(usual)
 }
 
