@@ -14,7 +14,7 @@ use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStat
 
 use crate::clock::Clock;
 use crate::duties;
-use crate::failure::Failure;
+use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, RaftSettings};
 use crate::limits::{LIMITS_ASKED_MAX, SHARDS_MAX};
 use crate::no_peers::NoPeers;
@@ -69,7 +69,7 @@ impl Cluster {
         }
         let halt = once(options.on_fatal);
         let told = Arc::clone(&halt);
-        let on_fatal = Box::new(move |error: &switchward_store::StoreError| told(&error.to_string()));
+        let on_fatal = Box::new(move |error: &switchward_store::StoreError| told(&line(error)));
         let log = FjallLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
             .map_err(io::Error::other)?;
         let log = Arc::new(log);

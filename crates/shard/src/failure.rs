@@ -1,5 +1,6 @@
 //! Why a command came to nothing.
 
+use std::error::Error;
 use switchward_engine::Rejection;
 
 /// Why a command or a read came to nothing.
@@ -21,6 +22,17 @@ pub enum Failure {
     /// The shard has stopped, because its state could not be read or written.
     #[error("the shard has stopped")]
     Stopped,
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn line(error: &(dyn Error + 'static)) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    line
 }
 
 impl From<Rejection> for Failure {

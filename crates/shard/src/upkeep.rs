@@ -7,6 +7,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use crate::cluster::Inner;
+use crate::failure::line;
 use crate::group::Group;
 use crate::limits::{
     DIRTY_BYTES_MAX, FLUSH_WAIT, LOG_BYTES_KEPT, LOG_BYTES_MAX, LOG_ENTRIES_KEPT, LOG_ENTRIES_MAX,
@@ -31,7 +32,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
             return;
         }
         if let Err(error) = done {
-            cluster.halt(&format!("failed to write state: {error}"));
+            cluster.halt(&format!("failed to write the state: {}", line(&error)));
             return;
         }
     }

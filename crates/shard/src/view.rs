@@ -6,6 +6,7 @@ use std::sync::Arc;
 use switchward_engine::{Key, Row, View, ViewError};
 use switchward_store::{State, StoreError};
 
+use crate::failure::line;
 use crate::record::Stored;
 
 /// Held in common by who reads, alone by who puts an entry's rows.
@@ -34,7 +35,7 @@ impl StateView {
 }
 
 fn unreadable(error: StoreError) -> ViewError {
-    ViewError(error.to_string())
+    ViewError(line(&error))
 }
 
 impl View for StateView {

@@ -1,5 +1,5 @@
 use crate::log::GroupId;
-use std::{io, path::PathBuf, sync::Arc};
+use std::{error::Error, io, path::PathBuf, sync::Arc};
 
 /// What the environment did to the store. Cheap to clone: one failed sync answers many callers.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -43,9 +43,9 @@ pub enum StoreError {
     Database {
         /// A verb and its object.
         action: &'static str,
-        /// What fjall said.
+        /// What the system said, or fjall.
         #[source]
-        source: Arc<fjall::Error>,
+        source: Arc<dyn Error + Send + Sync>,
     },
     /// A callback or a bug brought down the thread that writes the log.
     #[error("the writer of the log panicked")]
@@ -108,11 +108,19 @@ impl StoreError {
 
     /// For `map_err` of a call into fjall: `action` completes "failed to ...".
     pub(crate) fn database(action: &'static str) -> impl FnOnce(fjall::Error) -> Self {
-        move |source| StoreError::Database { action, source: Arc::new(source) }
+        move |error| StoreError::Database { action, source: cause(error) }
     }
 
     /// Fails if `bytes` is over `max`.
     pub(crate) fn check_size(what: &'static str, bytes: usize, max: usize) -> Result<(), Self> {
         if bytes > max { Err(StoreError::TooLarge { what, bytes, max }) } else { Ok(()) }
     }
+}
+
+/// What the system said, where that is behind it: fjall's own words would only repeat it.
+fn cause(error: fjall::Error) -> Arc<dyn Error + Send + Sync> {
+    if let fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) = error {
+        return Arc::new(error);
+    }
+    Arc::new(error)
 }

@@ -49,7 +49,7 @@ impl Node {
         let data = DataDir::open(data)?;
         let on_fatal = Box::new(|why: &str| {
             // Whatever is acknowledged is on disk; going on could acknowledge what is not.
-            eprintln!("switchward: stopped: {why}");
+            eprintln!("switchward: {why}");
             std::process::exit(1);
         });
         let cluster = Cluster::open(ClusterOptions { data, shards, cache_bytes, clock, on_fatal }).await?;

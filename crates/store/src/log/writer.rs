@@ -41,7 +41,6 @@ impl Shared {
             if lost.is_none()
                 && let Err(error) = self.write(&mut operations)
             {
-                tracing::error!(%error, "the log is lost");
                 (self.options.on_fatal)(&error);
                 lost = Some(error);
             }
