@@ -161,6 +161,12 @@ impl Group {
         &self.shared.metrics
     }
 
+    /// Bytes of changed rows in memory that are not yet in the state store.
+    #[must_use]
+    pub fn dirty_bytes(&self) -> usize {
+        self.shared.state.dirty_bytes()
+    }
+
     /// Bytes of the group's log that are not yet purged.
     #[must_use]
     pub fn log_bytes(&self) -> u64 {

@@ -34,6 +34,8 @@ pub const LOG_ENTRIES_KEPT: u64 = 1_000;
 pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
 /// How often a replica looks at how much of its rows is not on disk, and how long its log is.
 pub const UPKEEP_TICK: Duration = Duration::from_millis(250);
+/// Looks at a shard at rest, one after the other, until its rows are written to the state store.
+pub const PARKED_TICKS: u32 = 8;
 /// The longest wait for rows to be on disk, before the log behind them is purged at a later tick.
 pub const FLUSH_WAIT: Duration = Duration::from_secs(5);
 /// Effects that a shard carries to others at once.

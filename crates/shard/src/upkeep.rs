@@ -11,7 +11,7 @@ use crate::failure::line;
 use crate::group::Group;
 use crate::limits::{
     DIRTY_BYTES_MAX, FLUSH_WAIT, LOG_BYTES_KEPT, LOG_BYTES_MAX, LOG_ENTRIES_KEPT, LOG_ENTRIES_MAX,
-    UPKEEP_TICK,
+    PARKED_TICKS, UPKEEP_TICK,
 };
 use crate::shard::Shard;
 use crate::types::LogId;
@@ -20,12 +20,13 @@ use crate::types::LogId;
 pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
     let mut tick = tokio::time::interval(UPKEEP_TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut rest = Rest::default();
     loop {
         tick.tick().await;
         if cluster.strong_count() == 0 || shard.draining() {
             return;
         }
-        let done = round(shard.group()).await;
+        let done = round(shard.group(), &mut rest).await;
         let Some(cluster) = cluster.upgrade() else { return };
         // A node that was shut down stops on its own account.
         if shard.draining() {
@@ -38,8 +39,25 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
     }
 }
 
-async fn round(group: &Group) -> io::Result<()> {
-    if group.shared.state.dirty_bytes() >= DIRTY_BYTES_MAX {
+/// Since when nothing has been applied.
+#[derive(Default)]
+struct Rest {
+    position: Option<LogId>,
+    ticks: u32,
+}
+
+impl Rest {
+    /// Whether nothing has come for a while: what is parked then takes no memory, and need not be replayed.
+    fn is_long(&mut self, position: Option<LogId>) -> bool {
+        self.ticks = if position == self.position { self.ticks.saturating_add(1) } else { 0 };
+        self.position = position;
+        self.ticks >= PARKED_TICKS
+    }
+}
+
+async fn round(group: &Group, rest: &mut Rest) -> io::Result<()> {
+    let dirty = group.shared.state.dirty_bytes();
+    if dirty >= DIRTY_BYTES_MAX || (rest.is_long(group.shared.position()) && dirty > 0) {
         let shared = Arc::clone(&group.shared);
         tokio::task::spawn_blocking(move || shared.checkpoint()).await.map_err(io::Error::other)??;
     }

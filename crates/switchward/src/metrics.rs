@@ -44,6 +44,13 @@ fn text(cluster: &Cluster) -> prometheus::Result<Vec<u8>> {
         }
         registry.register(Box::new(family))?;
     }
+    let help = "bytes of changed rows that are not yet in the state store";
+    let family = IntGaugeVec::new(Opts::new("switchward_shard_dirty_bytes", help), &["shard"])?;
+    for (number, shard) in cluster.all().enumerate() {
+        let bytes = i64::try_from(shard.group().dirty_bytes()).unwrap_or(i64::MAX);
+        family.with_label_values(&[number.to_string()]).set(bytes);
+    }
+    registry.register(Box::new(family))?;
     let help = "bytes of the shard's log that are not yet purged";
     let family = IntGaugeVec::new(Opts::new("switchward_shard_log_bytes", help), &["shard"])?;
     for (number, shard) in cluster.all().enumerate() {

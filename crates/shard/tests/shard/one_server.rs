@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use switchward_engine::{Body, Command, Reply, session_view};
 use switchward_machine::{Digest, Status};
 use switchward_shard::{Failure, Group, Shard};
@@ -72,6 +73,30 @@ fn a_session_outlives_every_end_of_its_server() {
         assert_eq!(decided(&server), 0, "and makes no entry");
     }
     assert_eq!(status(&server, "one"), (Status::Completed, 12, "traffic-check".into()));
+}
+
+#[test]
+fn a_shard_at_rest_writes_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = Setup::new(folder.path());
+    let server = Server::open(&setup);
+    prepare(&server);
+    for step in walk("one") {
+        execute(&server, step).unwrap();
+    }
+    let dirty = || server.cluster().all().map(|shard| shard.group().dirty_bytes()).sum::<usize>();
+    assert!(dirty() > 0);
+    server.run(async {
+        let written = async {
+            while dirty() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), written).await.unwrap();
+    });
+    let before = digests(&server);
+    server.crash();
+    assert_eq!(digests(&Server::open(&setup)), before);
 }
 
 #[test]
