@@ -424,6 +424,8 @@ pub struct UpdateTenant {
     pub name: String,
     /// All of its switches.
     pub settings: Settings,
+    /// What the caller saw, see [`Tenant::etag`](crate::Tenant::etag); empty where any will do.
+    pub etag: String,
 }
 
 /// A new API key.
@@ -467,6 +469,8 @@ pub struct Deploy {
     pub machine: std::sync::Arc<Machine>,
     /// Whether new sessions use it from now on.
     pub activate: bool,
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    pub etag: String,
 }
 
 /// Another version is used from now on.
@@ -476,4 +480,6 @@ pub struct ActivateVersion {
     pub name: String,
     /// The version.
     pub version: u32,
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    pub etag: String,
 }

@@ -94,6 +94,8 @@ reasons! {
     QuotaExceeded = "QUOTA_EXCEEDED",
     /// The session has moved since the caller looked.
     SequenceConflict = "SEQUENCE_CONFLICT",
+    /// It has changed since the caller looked.
+    EtagMismatch = "ETAG_MISMATCH",
     /// It does not exist in this tenant.
     NotFound = "NOT_FOUND",
     /// It exists already.

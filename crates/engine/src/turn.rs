@@ -133,6 +133,15 @@ pub(crate) fn not_paused(session: &Session) -> Result<(), Rejection> {
     Ok(())
 }
 
+/// The caller's view of a thing is the thing as it is now; an empty one is of whatever it is.
+pub(crate) fn check_etag(what: &str, seen: &str, now: Option<String>) -> Result<(), Rejection> {
+    if seen.is_empty() || now.as_deref() == Some(seen) {
+        return Ok(());
+    }
+    let message = format!("the {what} has changed since you looked; look again before you change it");
+    Err(Rejection::new(Reason::EtagMismatch, message).fact("etag", now.unwrap_or_default()))
+}
+
 /// A text within its limit.
 pub(crate) fn check_text(field: &'static str, text: &str, bytes_max: usize) -> Result<(), Rejection> {
     if text.len() > bytes_max {

@@ -3,7 +3,7 @@
 use crate::command::{ActivateVersion, Deploy, InstallMachine};
 use crate::limits::VERSIONS_MAX;
 use crate::state::{SourceFile, Version};
-use crate::turn::{Stop, Turn};
+use crate::turn::{Stop, Turn, check_etag};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
 /// Publishes a definition. A known name gets its next version; the same files are the version that they were.
@@ -15,6 +15,7 @@ pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
         let message = format!("{} is a {} definition and stays one", deploy.name, known.format);
         return Err(Rejection::new(Reason::StateMismatch, message).into());
     }
+    check_etag("definition", &deploy.etag, known.as_ref().map(|known| known.etag()))?;
     drop(known);
     let before =
         turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
@@ -60,8 +61,9 @@ pub(super) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
     if turn.rows.version_at(&Key::version(turn.tenant(), name, number))?.is_none() {
         return Err(Rejection::new(Reason::NotFound, "there is no such version").into());
     }
-    let active =
-        turn.rows.definition_at(&Key::definition(turn.tenant(), name))?.and_then(|known| known.active);
+    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    check_etag("definition", &activate.etag, known.as_ref().map(|known| known.etag()))?;
+    let active = known.and_then(|known| known.active);
     if active != Some(number) {
         turn.emit(Event::VersionActivated { name: name.clone(), number })?;
     }

@@ -3,7 +3,7 @@
 use switchward_machine::TenantId;
 
 use crate::command::{CreateTenant, UpdateTenant};
-use crate::turn::{Stop, Turn};
+use crate::turn::{Stop, Turn, check_etag};
 use crate::{Event, Key, Reason, Rejection, Reply, Tenant};
 
 /// The longest name of a tenant, characters.
@@ -38,6 +38,7 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
     let Some(tenant) = turn.rows.tenant_at(&Key::tenant(&update.name))? else {
         return Err(Rejection::new(Reason::NotFound, "there is no such tenant").into());
     };
+    check_etag("tenant", &update.etag, Some(tenant.etag()))?;
     let (id, same) = (tenant.id, tenant.settings == update.settings);
     drop(tenant);
     if !same {

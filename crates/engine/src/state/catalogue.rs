@@ -127,3 +127,27 @@ pub struct SourceFile {
     #[cbor(n(1), with = "minicbor::bytes")]
     pub bytes: Vec<u8>,
 }
+
+/// Stands for a row as it is now.
+fn etag<T: Encode<()>>(row: &T) -> String {
+    let mut bytes = Vec::with_capacity(256);
+    minicbor::encode(row, &mut bytes).expect("encoding into memory cannot fail");
+    let digest = Digest::of(&bytes);
+    digest.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Tenant {
+    /// Stands for the tenant as it is now: 16 hexadecimal digits, others after every change.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        etag(self)
+    }
+}
+
+impl Definition {
+    /// Stands for the definition as it is now: 16 hexadecimal digits, others after every change.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        etag(self)
+    }
+}

@@ -139,6 +139,7 @@ impl Wishes {
             source: compiled.digest,
             machine: compiled.machine,
             activate: chance.once_in(2),
+            etag: String::new(),
         };
         self.command(chance, tenant, Scope::Catalogue, Body::Deploy(body))
     }
@@ -152,8 +153,8 @@ impl Wishes {
         let (scope, body) = match chance.below(6) {
             0 => return self.deploy(chance, tenant, name),
             1 => {
-                let activate =
-                    ActivateVersion { name: name.into(), version: chance.from(1, 4).try_into().unwrap() };
+                let version = chance.from(1, 4).try_into().unwrap();
+                let activate = ActivateVersion { name: name.into(), version, etag: String::new() };
                 (Scope::Catalogue, Body::ActivateVersion(activate))
             }
             2 => {
@@ -169,7 +170,10 @@ impl Wishes {
                 (Scope::Catalogue, Body::CreateKey(key))
             }
             3 => (Scope::Catalogue, Body::RevokeKey(RevokeKey { id: format!("key-{}", chance.below(2)) })),
-            4 => (Scope::Catalogue, Body::UpdateTenant(UpdateTenant { name: "acme".into(), settings })),
+            4 => (
+                Scope::Catalogue,
+                Body::UpdateTenant(UpdateTenant { name: "acme".into(), settings, etag: String::new() }),
+            ),
             _ => (Scope::Shard, Body::InstallMachine(InstallMachine { machine: known.machine })),
         };
         self.command(chance, tenant, scope, body)

@@ -124,7 +124,11 @@ impl DefinitionService for Door {
         let request = request_id(&message.request_id, "ActivateVersion", &message)?;
         let (name, which) = names::version(&call.caller, "name", &message.name)?;
         let (_, number) = numbered(&call, name, which, &message.name).await?;
-        let body = Body::ActivateVersion(ActivateVersion { name: name.to_owned(), version: number });
+        let body = Body::ActivateVersion(ActivateVersion {
+            name: name.to_owned(),
+            version: number,
+            etag: message.expected_etag.clone(),
+        });
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         reply.map_err(|refusal| named(refusal, "version", &message.name))?;
         let row = definition(&call, name, &message.name).await?;
@@ -183,6 +187,7 @@ async fn deploy(
         source: ready.source,
         machine: Arc::new(ready.machine),
         activate: message.activate.unwrap_or(true),
+        etag: message.expected_etag,
     });
     let reply = call.execute(Scope::Catalogue, request, None, body).await?;
     let Reply::Version { name, number, created } = reply else { return Err(odd(&reply)) };
@@ -283,6 +288,7 @@ fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
         latest_version: row.latest,
         create_time: Some(timestamp(row.created)),
         update_time: Some(timestamp(row.updated)),
+        etag: row.etag(),
     }
 }
 

@@ -84,7 +84,7 @@ impl TenantService for Door {
         if named("allow_foreign_role") {
             settings.allow_foreign_role = wish.allow_foreign_role;
         }
-        let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings });
+        let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let tenant = tenant(&call, &name).await?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
@@ -189,5 +189,6 @@ fn of_tenant(tenant: &Tenant) -> v1::Tenant {
         allow_foreign_role: tenant.settings.allow_foreign_role,
         create_time: Some(timestamp(tenant.created)),
         update_time: Some(timestamp(tenant.updated)),
+        etag: tenant.etag(),
     }
 }

@@ -155,3 +155,41 @@ async fn what_is_too_many_is_refused_with_its_limit() {
     assert_eq!(world.look(&name).await.waiting_on.len(), 100);
     world.node.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_changes_what_has_changed_meanwhile_is_told() {
+    let world = World::start().await;
+    let get = v1::GetDefinitionRequest { name: "release".into() };
+    let seen: v1::GetDefinitionResponse = world.ask("agent", "GetDefinition", &get).await;
+    let seen = seen.definition.expect("a definition").etag;
+    let changed = v1::DeployDefinitionRequest { expected_etag: seen.clone(), ..deployment(&second()) };
+    let _: v1::DeployDefinitionResponse = world.ask("author", "DeployDefinition", &changed).await;
+    let late = v1::DeployDefinitionRequest { expected_etag: seen.clone(), ..deployment(RELEASE) };
+    let outcome: Result<v1::DeployDefinitionResponse, _> =
+        world.attempt("author", "DeployDefinition", &late).await;
+    let now = refused(outcome, "ETAG_MISMATCH").metadata["etag"].clone();
+    assert_ne!(now, seen);
+    let mut activate = v1::ActivateVersionRequest {
+        name: "release/versions/1".into(),
+        expected_etag: seen,
+        ..v1::ActivateVersionRequest::default()
+    };
+    let outcome: Result<v1::ActivateVersionResponse, _> =
+        world.attempt("author", "ActivateVersion", &activate).await;
+    refused(outcome, "ETAG_MISMATCH");
+    activate.expected_etag = now;
+    let _: v1::ActivateVersionResponse = world.ask("author", "ActivateVersion", &activate).await;
+    let fresh = v1::DeployDefinitionRequest { expected_etag: "0".into(), ..deployment(&named("fresh")) };
+    let outcome: Result<v1::DeployDefinitionResponse, _> =
+        world.attempt("author", "DeployDefinition", &fresh).await;
+    refused(outcome, "ETAG_MISMATCH");
+
+    let get = v1::GetTenantRequest { name: "tenants/-".into() };
+    let tenant: v1::GetTenantResponse = world.ask("admin", "GetTenant", &get).await;
+    let mut update = switches(v1::DefaultEffect::Deny, &["default_effect"]);
+    update.tenant.as_mut().expect("a tenant").etag = tenant.tenant.expect("a tenant").etag;
+    let _: v1::UpdateTenantResponse = world.ask("admin", "UpdateTenant", &update).await;
+    let outcome: Result<v1::UpdateTenantResponse, _> = world.attempt("admin", "UpdateTenant", &update).await;
+    refused(outcome, "ETAG_MISMATCH");
+    world.node.end().await;
+}

@@ -83,6 +83,7 @@ impl Player<'_> {
             source: definition.source,
             machine: Arc::new(definition.machine),
             activate: true,
+            etag: String::new(),
         }))
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn deploy(definition: &Definition, source: &str) -> Command {
         source: definition.source,
         machine: Arc::new(definition.machine.clone()),
         activate: true,
+        etag: String::new(),
     };
     command(Scope::Catalogue, Some(&format!("deploy {}", definition.source)), Body::Deploy(body))
 }

@@ -29,6 +29,7 @@ async fn one(talk: &Talk, path: &Path, bytes: Vec<u8>, activate: bool) -> Result
         files: vec![v1::DefinitionFile { path: clean(&name).replace('\n', "_"), content: bytes.into() }],
         format: v1::Format::Unspecified.into(),
         activate: Some(activate),
+        expected_etag: String::new(),
         request_id: talk.request_id(),
     };
     let reply = talk
@@ -67,6 +68,7 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
 pub(super) async fn activate(talk: &Talk, activate: Activate) -> Result<(), Exit> {
     let request = v1::ActivateVersionRequest {
         name: format!("{}/versions/{}", activate.definition, activate.version),
+        expected_etag: String::new(),
         request_id: talk.request_id(),
     };
     let reply = talk
