@@ -1,0 +1,159 @@
+//! `switchward server` as it is run for real: configured in three places, behind TLS, told to stop by a signal.
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use tempfile::TempDir;
+
+use crate::support::{Ended, deploy_gate, program};
+
+const ADMIN_KEY: &str =
+    "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+/// An address of no network here: whoever takes the file's word fails to listen.
+const NOT_MINE: &str = "192.0.2.1:7400";
+
+/// A folder with a certificate, a key of the tenant acme, and a configuration that names both.
+struct Site(TempDir);
+
+impl Site {
+    fn new() -> Self {
+        let site = Self(tempfile::tempdir().expect("a folder"));
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        let write = |name: &str, text: &str| fs::write(site.path(name), text).expect("a file");
+        write("tls.crt", &made.cert.pem());
+        write("tls.key", &made.signing_key.serialize_pem());
+        write("admin.key", ADMIN_KEY);
+        let at = |name: &str| site.path(name);
+        write(
+            "switchward.toml",
+            &format!(
+                "data_dir = {:?}\nlisten = {NOT_MINE:?}\nshards = 1\n[log]\nlevel = \"error\"\n[tls]\ncert_file = {:?}\n\
+                 key_file = {:?}\n[[tenants]]\nname = \"acme\"\nadmin_key_file = {:?}\n",
+                at("data"),
+                at("tls.crt"),
+                at("tls.key"),
+                at("admin.key")
+            ),
+        );
+        site
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("a plain path").to_owned()
+    }
+
+    /// The server's command: the environment says where to listen, and a flag what is logged.
+    fn server(&self) -> Command {
+        let mut command = program();
+        command.args(["server", "--config", &self.path("switchward.toml"), "--log", "info"]);
+        command.env("SWITCHWARD_LISTEN", "127.0.0.1:0");
+        command
+    }
+}
+
+/// A server that is ready.
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    address: String,
+}
+
+impl Running {
+    fn start(site: &Site) -> Self {
+        let mut child = site.server().stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it logs"));
+        let (mut log, mut address) = (String::new(), None);
+        while address.is_none() {
+            let begin = log.len();
+            let read = stderr.read_line(&mut log).expect("it says that it is ready");
+            assert!(read > 0, "it ended: {log}");
+            let line = &log[begin..];
+            address = line.split("address=").nth(1).filter(|_| line.contains("ready")).map(|rest| {
+                rest.trim().trim_matches('"').split(['"', ' ']).next().unwrap_or_default().to_owned()
+            });
+        }
+        Self { child, stderr, address: address.expect("the loop ends with it") }
+    }
+
+    /// A command of the tenant's admin, who trusts this certificate and no other.
+    fn run(&self, certificate: &str, words: &[&str]) -> Ended {
+        let mut command = program();
+        command.env("SWITCHWARD_ADDRESS", &self.address).env("SWITCHWARD_API_KEY", ADMIN_KEY);
+        command.env("SSL_CERT_FILE", certificate).env_remove("SSL_CERT_DIR");
+        Ended::of(command.args(words))
+    }
+
+    /// Asks it to stop, and waits until it has: what it logged in the end, and how it ended.
+    fn stop(mut self) -> (String, Option<i32>) {
+        let kill = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(kill.expect("there is a kill").success());
+        let mut log = String::new();
+        self.stderr.read_to_string(&mut log).expect("it logs to its end");
+        (log, self.child.wait().expect("it ends").code())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+#[test]
+fn a_server_keeps_what_it_took_behind_tls_and_stops_in_order() {
+    let site = Site::new();
+    let server = Running::start(&site);
+    assert!(server.address.starts_with("https://127.0.0.1:"), "{}", server.address);
+    let trusted = site.path("tls.crt");
+    server.run(&trusted, &["deploy", &deploy_gate()]).with_code(0);
+    server.run(&trusted, &["start", "deploy-gate", "--key", "release-42"]).with_code(0);
+    let (log, code) = server.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("stopped"), "{log}");
+
+    let server = Running::start(&site);
+    let kept: Value = server.run(&trusted, &["get", "release-42", "-o", "json"]).with_code(0).json();
+    assert_eq!(kept["session"]["at"][0], "env-check");
+    assert!(Path::new(&site.path("data")).is_dir());
+}
+
+#[test]
+fn who_does_not_trust_the_certificate_and_who_speaks_no_tls_gets_nothing() {
+    let (site, other) = (Site::new(), Site::new());
+    let server = Running::start(&site);
+    let refused = server.run(&other.path("tls.crt"), &["list", "sessions"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    let port = server.address.strip_prefix("https://").expect("TLS");
+    let mut plain = TcpStream::connect(port).expect("it listens");
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").expect("it reads");
+    let mut answer = Vec::new();
+    // It may close with what was sent still unread, which ends the connection in another way.
+    let _ended = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP/"), "{:?}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn what_is_wrong_with_the_configuration_is_named() {
+    let site = Site::new();
+    let refused = |command: &mut Command, words: &str| {
+        let ended = Ended::of(command);
+        let told = ended.err.to_lowercase().contains(&words.to_lowercase());
+        assert!(ended.code != 0 && told, "{words}: {ended:?}");
+    };
+    refused(site.server().env("SWITCHWARD_LISTEN", "here"), "listen");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = listener.local_addr().expect("an address").to_string();
+    refused(site.server().env("SWITCHWARD_LISTEN", &taken), &taken);
+    refused(site.server().env("SWITCHWARD_TLS__KEY_FILE", site.path("admin.key")), "admin.key");
+    refused(site.server().env("SWITCHWARD_SHARDS", "0"), "shards");
+    fs::write(site.path("admin.key"), "swordfish").expect("a file");
+    refused(&mut site.server(), "admin.key");
+    fs::write(site.path("switchward.toml"), "listen = [").expect("a file");
+    refused(&mut site.server(), "switchward.toml");
+    fs::remove_file(site.path("switchward.toml")).expect("a file");
+    refused(&mut site.server(), "switchward.toml");
+}
