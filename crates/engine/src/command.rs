@@ -184,6 +184,8 @@ pub enum Body {
     ReportUsage(ReportUsage),
     /// A person decides.
     DecideGate(DecideGate),
+    /// A person says something about a decision, and does not make it.
+    DiscussGate(DiscussGate),
     /// A cap is set anew.
     RaiseCap(RaiseCap),
     /// Stop in place.
@@ -300,6 +302,17 @@ pub struct DecideGate {
     pub shown: Option<Digest>,
     /// What the ledger said, where approving a call meets limits.
     pub limits: Option<LimitCheck>,
+}
+
+/// A person says something about a decision, and does not make it.
+#[derive(Debug, Clone)]
+pub struct DiscussGate {
+    /// The gate, which stays open.
+    pub gate: OpenId,
+    /// What is said.
+    pub comment: String,
+    /// What the person was shown; where given it must be what the gate shows.
+    pub shown: Option<Digest>,
 }
 
 /// A cap is set anew.

@@ -455,4 +455,17 @@ pub enum Event {
         #[n(1)]
         number: u32,
     },
+    /// A person said something at a gate, and it stays open.
+    #[n(39)]
+    GateDiscussed {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who.
+        #[n(1)]
+        by: String,
+        /// What.
+        #[n(2)]
+        comment: String,
+    },
 }

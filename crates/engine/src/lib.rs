@@ -33,9 +33,9 @@ mod working;
 pub use args::{Args, BadArgs};
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, Confirm, CreateKey,
-    CreateTenant, DecideGate, DefaultEffect, Deploy, InstallMachine, Pause, RaiseCap, ReportCall,
-    ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep,
-    UpdateTenant,
+    CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, InstallMachine, Pause, RaiseCap,
+    ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings, Settle, Start,
+    Sweep, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};

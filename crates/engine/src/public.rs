@@ -102,6 +102,10 @@ fn gates(event: &Event) -> Option<PublicEvent> {
             .with("decision", decision.word(GateKind::ToolAsk))
             .with("by", by)
             .with("comment", comment),
+        Event::GateDiscussed { gate, by, comment } => PublicEvent::new("approval.discussed")
+            .with("gate", number(gate))
+            .with("by", by)
+            .with("comment", comment),
         Event::Voided { gates, .. } if !gates.is_empty() => {
             let list: Vec<String> = gates.iter().map(number).collect();
             PublicEvent::new("approval.voided").with("gates", list.join(" "))

@@ -352,6 +352,12 @@ fn calls() -> Vec<Event> {
     ]
 }
 
+/// What came later; appended, so that the lines before stay as they are.
+fn later() -> Vec<Event> {
+    let (by, comment) = ("kim".into(), "why now?".into());
+    vec![Event::GateDiscussed { gate: OpenId(6), by, comment }]
+}
+
 fn shared() -> Vec<Event> {
     let (call, estimate, at) = (digest(), Micros(5), Time(3));
     let name = || "deploy-gate".to_owned();
@@ -384,7 +390,7 @@ fn decisions_keep_their_form() {
         Scope::Shard,
     ];
     let mut decisions = Vec::new();
-    for (at, event) in moves().into_iter().chain(calls()).chain(shared()).enumerate() {
+    for (at, event) in moves().into_iter().chain(calls()).chain(shared()).chain(later()).enumerate() {
         let turn = TurnRecord {
             tenant: TenantId(1),
             scope: scopes[at % scopes.len()].clone(),

@@ -1,27 +1,20 @@
 //! A person decides. Sources: semantics §6.2 and §7.
 
-use switchward_machine::{OpenId, Resolve, RunId, Status};
+use switchward_machine::{Digest, OpenId, Resolve, RunId, Status};
 
 use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate};
 use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX};
 use crate::moves;
-use crate::policy::{LedgerRule, LimitOutcome, asked_rules, gate_name};
+use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
 use crate::state::{Closed, Due, EffectBody, Grant, Open, Resolution};
 use crate::turn::{Stop, Turn, check_text};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
-    let session = turn.session()?;
-    let id = turn.session_id()?;
-    if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, decide.gate))? {
-        return Err(resolved(&closed).into());
-    }
-    let open = turn.rows.open(turn.tenant(), id, decide.gate)?;
-    let open = open.map(|open| Open::clone(&open));
-    let open = open.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such gate"))?;
-    turn.expect_sequence(&session)?;
+    let open = open_gate(turn, decide.gate)?;
     entitled(&turn.command.actor, &open, decide)?;
+    let session = turn.session()?;
     let run = turn.run(open.run)?;
     let machine = turn.machine(&run)?;
     let spec = machine.gate(open.gate.spec).ok_or_else(|| crate::ViewError("the gate has no spec".into()))?;
@@ -58,6 +51,19 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
 }
 
+/// The open gate of this number, in a session that stands where the caller saw it.
+pub(super) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop> {
+    let session = turn.session()?;
+    let id = turn.session_id()?;
+    if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? {
+        return Err(resolved(&closed).into());
+    }
+    let open = turn.rows.open(turn.tenant(), id, gate)?;
+    let open = open.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such gate"))?;
+    turn.expect_sequence(&session)?;
+    Ok(Open::clone(&open))
+}
+
 /// Acts now, or on resuming where the session is paused: a decision is never lost.
 fn settle(turn: &mut Turn<'_, '_>, run: RunId, paused: bool, due: Due) -> Result<(), Stop> {
     if paused {
@@ -73,18 +79,29 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, paused: bool, due: Due) -> Result
 /// Whether this person may decide it. Looked at before a ledger is asked too, so that who is refused holds no place
 /// there.
 pub(crate) fn entitled(actor: &Actor, open: &Open, decide: &DecideGate) -> Result<(), Rejection> {
-    if !actor.role.decides() {
-        let message = format!("a key of the role {} cannot decide", actor.role.word());
-        return Err(Rejection::new(Reason::NotAnApprover, message));
-    }
+    has_a_say(actor)?;
     if actor.subject == open.gate.requester {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
     }
-    if decide.shown.is_some() && decide.shown != open.gate.shown() {
+    is_meant(open, decide.shown, &decide.comment)
+}
+
+/// Whether this person may speak at gates.
+pub(super) fn has_a_say(actor: &Actor) -> Result<(), Rejection> {
+    if actor.role.decides() {
+        return Ok(());
+    }
+    let message = format!("a key of the role {} cannot decide", actor.role.word());
+    Err(Rejection::new(Reason::NotAnApprover, message))
+}
+
+/// Whether what is said is about what the gate shows.
+pub(super) fn is_meant(open: &Open, shown: Option<Digest>, comment: &str) -> Result<(), Rejection> {
+    if shown.is_some() && shown != open.gate.shown() {
         let message = "what you were shown is not what this gate is about; look at it again";
         return Err(Rejection::new(Reason::StateMismatch, message));
     }
-    check_text("comment", &decide.comment, NOTE_BYTES_MAX)
+    check_text("comment", comment, NOTE_BYTES_MAX)
 }
 
 /// The refusal that tells the first decision.
@@ -106,7 +123,7 @@ fn resolved(closed: &Closed) -> Rejection {
     }
 }
 
-/// What approving the asked call makes, refused where a limit has no room by now.
+/// What approving the asked call makes, refused where the session's cap or a limit has no room by now.
 fn granting(
     turn: &Turn<'_, '_>,
     decide: &DecideGate,
@@ -121,9 +138,14 @@ fn granting(
         )
         .into());
     }
-    let (process, rules, estimate) = asked_rules(turn.rows, turn.command, id, decide)?.unwrap_or_default();
+    let asked = asked_call(turn.rows, turn.command, id, decide)?;
+    let asked = asked.ok_or_else(|| crate::ViewError("the gate is about no call".into()))?;
+    let Asked { process, rules, call, over } = asked;
+    if let Some((reason, why)) = over {
+        return Err(Rejection::new(reason, format!("{why}; the gate stays open")).into());
+    }
     if !rules.is_empty() {
-        let check = fresh(turn, decide.limits.as_ref(), &rules, estimate)?;
+        let check = fresh(turn, decide.limits.as_ref(), &rules, call.estimate)?;
         match &check.outcome {
             LimitOutcome::Full { money, capability, until } => {
                 let message = format!("the limit of {capability} has no room; the gate stays open");
@@ -136,15 +158,14 @@ fn granting(
             LimitOutcome::Room { reserved: false, .. } => return Err(stale()),
         }
     }
-    let call = open.gate.call.clone().ok_or_else(|| crate::ViewError("the gate is about no call".into()))?;
-    let reservation = (!rules.is_empty() && estimate.0 > 0).then(|| gate_name(id, decide.gate));
+    let reservation = (!rules.is_empty() && call.estimate.0 > 0).then(|| gate_name(id, decide.gate));
     let grant = Grant {
         gate: decide.gate.0,
         capability: call.capability,
         digest: call.digest,
         expires: turn.now().after_ms(GRANT_KEPT_MS),
         run: open.run,
-        reserved: estimate,
+        reserved: call.estimate,
         reservation,
         rules: rules.clone(),
     };

@@ -5,6 +5,7 @@ mod authorize;
 mod cancel;
 mod decide_gate;
 mod definitions;
+mod discuss_gate;
 mod effects;
 mod keys;
 mod ledger;
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::ReportCall(report) => report::call(turn, report),
         Body::ReportUsage(report) => report::usage(turn, report),
         Body::DecideGate(decide) => decide_gate::run(turn, decide),
+        Body::DiscussGate(discuss) => discuss_gate::run(turn, discuss),
         Body::RaiseCap(raise) => raise_cap::run(turn, raise),
         Body::Pause(pause) => pause::pause(turn, pause),
         Body::Resume(resume) => pause::resume(turn, resume),

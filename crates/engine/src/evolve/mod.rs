@@ -78,6 +78,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::RequestsForgotten => session::apply(rows, site, event)?,
         Event::GateOpened { .. }
         | Event::GateClosed { .. }
+        | Event::GateDiscussed { .. }
         | Event::Voided { .. }
         | Event::EffectQueued { .. }
         | Event::EffectAcked { .. } => gates::apply(rows, site, event)?,

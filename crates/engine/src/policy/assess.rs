@@ -106,7 +106,8 @@ pub(crate) fn used(unit: BudgetUnit, meters: &Meters) -> u64 {
     }
 }
 
-fn over_budget(
+/// Why the session's own caps stop a call of this cost, where they do.
+pub(crate) fn over_budget(
     machine: &Machine,
     meters: &Meters,
     run: &Run,

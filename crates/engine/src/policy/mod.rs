@@ -12,10 +12,10 @@ mod limits;
 mod plan;
 
 pub(crate) use assess::cap as cap_of;
-pub(crate) use assess::{Assessment, Place, assess, call_name, cap, gate_name, used};
+pub(crate) use assess::{Assessment, Place, assess, call_name, cap, gate_name, over_budget, used};
 pub use explain::{Explanation, LimitState, explain};
 pub(crate) use judge::{Judged, Verdict, judge};
 pub(crate) use limits::room_in;
 pub use limits::{LedgerRule, LimitCheck, LimitOutcome, room};
-pub(crate) use plan::asked_rules;
+pub(crate) use plan::{Asked, asked_call};
 pub use plan::{Ledgers, Plan, plan_authorize, plan_decide};

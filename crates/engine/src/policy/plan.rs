@@ -3,14 +3,14 @@
 //! A limit spans sessions, so its counters live in their own bucket. Whoever submits an `Authorize` or an approving
 //! `DecideGate` plans it first on the session's shard, asks the ledger's shard, and submits it with the answer.
 
-use switchward_machine::{Decision, Digest, Micros, Resolve, SessionId, Time};
+use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
 
-use super::{Assessment, LedgerRule, Place, Verdict, assess, call_name, gate_name, judge};
+use super::{Assessment, LedgerRule, Place, Verdict, assess, call_name, gate_name, judge, over_budget};
 use crate::command::{Authorize, Command, DecideGate, Scope};
 use crate::commands::{entitled, well_formed};
-use crate::state::Session;
+use crate::state::{AskedCall, Session};
 use crate::working::Working;
-use crate::{Args, View, ViewError};
+use crate::{Args, Reason, View, ViewError};
 
 /// What must be asked first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,31 +85,46 @@ pub fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> R
     if refused || known(&rows, command)? {
         return Ok(Plan::Direct);
     }
-    match asked_rules(&rows, command, id, decide)? {
-        Some((process, rules, estimate)) if !rules.is_empty() => {
-            Ok(Plan::Reserve(Ledgers { process, call: gate_name(id, decide.gate), rules, estimate }))
+    match asked_call(&rows, command, id, decide)? {
+        Some(Asked { process, rules, call, over: None }) if !rules.is_empty() => {
+            let (name, estimate) = (gate_name(id, decide.gate), call.estimate);
+            Ok(Plan::Reserve(Ledgers { process, call: name, rules, estimate }))
         }
         Some(_) | None => Ok(Plan::Direct),
     }
 }
 
-/// The process, the limited rules and the estimate of the call that this decision would grant.
-pub(crate) fn asked_rules(
+/// The call that a decision would grant.
+pub(crate) struct Asked {
+    /// The process whose ledger it is.
+    pub(crate) process: String,
+    /// The rules whose limits must have room.
+    pub(crate) rules: Vec<LedgerRule>,
+    /// The call.
+    pub(crate) call: AskedCall,
+    /// Why the session's own caps have no room for it, where they have none.
+    pub(crate) over: Option<(Reason, String)>,
+}
+
+/// The call that this decision would grant; nothing where it grants none.
+pub(crate) fn asked_call(
     rows: &Working<'_>,
     command: &Command,
     id: SessionId,
     decide: &DecideGate,
-) -> Result<Option<(String, Vec<LedgerRule>, Micros)>, ViewError> {
+) -> Result<Option<Asked>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
     let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(None) };
     let Some(machine) = rows.machine(command.tenant, session.machine)? else { return Ok(None) };
-    let grants = decide.decision == Decision::Approve
-        && machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision))
-            == Some(&Resolve::Grant);
+    let resolve = machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision));
+    let grants = resolve == Some(&Resolve::Grant);
     let Some(call) = open.gate.call.as_ref().filter(|_| grants) else { return Ok(None) };
     let args = Args::parse(&call.args).map_err(|bad| ViewError(format!("stored arguments {}", bad.0)))?;
     let judged = judge(&machine, &session, command.settings, &call.capability, &args);
-    Ok(Some((session.definition.clone(), judged.limited, call.estimate)))
+    let run = rows.run(command.tenant, id, session.root)?;
+    let over = over_budget(&machine, &session.meters, &run, &call.capability, call.estimate);
+    let process = session.definition.clone();
+    Ok(Some(Asked { process, rules: judged.limited, call: call.clone(), over }))
 }
 
 /// Whether the session has moved since the caller looked.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use switchward_engine::{
     ActivateVersion, Actor, Answer, Args, Authorize, Body, Cancel, Command, CreateKey, CreateTenant,
-    DecideGate, DefaultEffect, Deploy, Grant, InstallMachine, Key, Pause, RaiseCap, Reply, ReportCall,
-    ReportUsage, RequestId, Resume, RevokeKey, Role, Row, Scope, Session, Settings, Start, UpdateTenant,
-    View,
+    DecideGate, DefaultEffect, Deploy, DiscussGate, Grant, InstallMachine, Key, Pause, RaiseCap, Reply,
+    ReportCall, ReportUsage, RequestId, Resume, RevokeKey, Role, Row, Scope, Session, Settings, Start,
+    UpdateTenant, View,
 };
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
@@ -99,6 +99,7 @@ impl Wishes {
             36 => (Scope::Session(id), Body::Pause(Pause { comment: "wait".into() })),
             37 => (Scope::Session(id), Body::Resume(Resume { comment: String::new() })),
             _ if chance.once_in(4) => (Scope::Session(id), Body::Cancel(Cancel { comment: "enough".into() })),
+            _ if chance.once_in(3) => (Scope::Session(id), Body::DiscussGate(discuss(chance, rows, id))),
             _ => (Scope::Session(id), Body::Answer(answer(chance))),
         };
         let mut command = self.command(chance, tenant, scope, body);
@@ -210,7 +211,7 @@ impl Wishes {
 
     fn command(&mut self, chance: &mut Chance, tenant: TenantId, scope: Scope, body: Body) -> Command {
         self.count += 1;
-        let decides = matches!(body, Body::DecideGate(_));
+        let decides = matches!(body, Body::DecideGate(_) | Body::DiscussGate(_));
         let roles = if decides { [Role::Approver, Role::Operator, Role::Agent] } else { [Role::Agent; 3] };
         let subject = if decides { *chance.pick(&SUBJECTS) } else { SUBJECTS[0] };
         let request = (!chance.once_in(4)).then(|| {
@@ -258,6 +259,12 @@ fn grant(rows: &dyn View, id: SessionId) -> Option<Grant> {
     let row = rows.row(&Key::grant(tenant, id, *session.grants.first()?)).ok().flatten()?;
     let Row::Grant(grant) = &*row else { return None };
     Some(grant.clone())
+}
+
+/// Words at a gate, as if they were a decision.
+fn discuss(chance: &mut Chance, rows: &dyn View, id: SessionId) -> DiscussGate {
+    let DecideGate { gate, comment, shown, .. } = decide(chance, rows, id);
+    DiscussGate { gate, comment, shown }
 }
 
 /// A decision on one of the session's open gates, where it has any.
