@@ -3,7 +3,8 @@
 use switchward_api::v1;
 use switchward_api::v1::gate_service_server::GateService;
 use switchward_engine::{
-    Body, DecideGate, GateView, IndexKey, Reply, Scope, SessionView, View, ViewError, gate_view, session_view,
+    Body, DecideGate, DiscussGate, GateView, IndexKey, Reply, Scope, SessionView, View, ViewError, gate_view,
+    session_view,
 };
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
 use tonic::{Request, Response, Status};
@@ -34,34 +35,40 @@ impl GateService for Door {
     async fn decide_gate(&self, request: Request<v1::DecideGateRequest>) -> Answered<v1::DecideGateResponse> {
         let (call, message) = self.open(request, roles::DECIDE)?;
         let request = request_id(&message.request_id, "DecideGate", &message)?;
-        let decision = match known("decision", message.decision)? {
-            v1::GateDecision::Approve => Decision::Approve,
-            v1::GateDecision::Refuse => Decision::Refuse,
-            v1::GateDecision::Unspecified => {
-                return Err(Refusal::field(
-                    "decision",
-                    "must be GATE_DECISION_APPROVE or GATE_DECISION_REFUSE",
-                )
-                .into());
-            }
-        };
+        let decision = said(&message)?;
         let (session, gate) = names::gate(&call.caller, "name", &message.name)?;
         let shown_digest = message.args_digest.as_deref().filter(|text| !text.is_empty());
         let shown_digest = shown_digest.map(str::parse::<Digest>).transpose();
         let shown_digest =
             shown_digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))?;
-        let body = Body::DecideGate(DecideGate {
-            gate,
-            decision,
-            comment: message.comment,
-            shown: shown_digest,
-            limits: None,
-        });
+        let (comment, shown_args) = (message.comment, shown_digest);
+        let body = match decision {
+            Some(decision) => {
+                Body::DecideGate(DecideGate { gate, decision, comment, shown: shown_args, limits: None })
+            }
+            None => Body::DiscussGate(DiscussGate { gate, comment, shown: shown_args }),
+        };
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
         let Reply::Gate { sequence, .. } = reply else { return Err(odd(&reply).into()) };
         let gate = shown(&call, session, gate, &message.name).await?;
         Ok(Response::new(v1::DecideGateResponse { gate: Some(gate), sequence }))
+    }
+}
+
+/// The decision; nothing where the gate is only talked about.
+fn said(message: &v1::DecideGateRequest) -> Result<Option<Decision>, Refusal> {
+    match known("decision", message.decision)? {
+        v1::GateDecision::Approve => Ok(Some(Decision::Approve)),
+        v1::GateDecision::Refuse => Ok(Some(Decision::Refuse)),
+        v1::GateDecision::Discuss if message.comment.trim().is_empty() => {
+            Err(Refusal::field("comment", "must say something where nothing is decided"))
+        }
+        v1::GateDecision::Discuss => Ok(None),
+        v1::GateDecision::Unspecified => Err(Refusal::field(
+            "decision",
+            "must be GATE_DECISION_APPROVE, GATE_DECISION_REFUSE or GATE_DECISION_DISCUSS",
+        )),
     }
 }
 

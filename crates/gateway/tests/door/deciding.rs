@@ -109,6 +109,40 @@ async fn the_second_is_told_of_the_first_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_discussion_is_recorded_and_decides_nothing() {
+    let world = World::start().await;
+    let gate = world.gate().await;
+    let discuss = |comment: &str| v1::DecideGateRequest {
+        comment: comment.to_owned(),
+        ..decide(&gate, GateDecision::Discuss)
+    };
+    for nothing in ["", " \n"] {
+        let outcome: Result<v1::DecideGateResponse, _> =
+            world.attempt("approver", "DecideGate", &discuss(nothing)).await;
+        assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["comment"]);
+    }
+    let other = v1::DecideGateRequest { args_digest: Some("0".repeat(64)), ..discuss("why now?") };
+    let outcome: Result<v1::DecideGateResponse, _> = world.attempt("approver", "DecideGate", &other).await;
+    refused(outcome, "STATE_MISMATCH");
+    let reply: v1::DecideGateResponse = world.ask("approver", "DecideGate", &discuss("why now?")).await;
+    let shown = reply.gate.expect("a gate");
+    assert_eq!((shown.status(), &shown.resolution, &shown.end_time), (v1::GateStatus::Open, &None, &None));
+    let look = world.look(&shown.session).await;
+    assert_eq!((look.sequence, look.waiting_on.len()), (reply.sequence, 1));
+    let list = v1::ListSessionEventsRequest { name: shown.session, ..Default::default() };
+    let events: v1::ListSessionEventsResponse = world.ask("agent", "ListSessionEvents", &list).await;
+    let event = events.events.last().expect("an event");
+    assert_eq!((event.r#type.as_str(), event.by.as_str()), ("approval.discussed", "approver@acme"));
+    assert!(event.message.ends_with("by=approver@acme comment=why now?"), "{event:?}");
+    let _: v1::DecideGateResponse =
+        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+    let outcome: Result<v1::DecideGateResponse, _> =
+        world.attempt("approver", "DecideGate", &discuss("too late")).await;
+    assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["decision"], "refuse");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_is_about_what_was_shown() {
     let world = World::start().await;
     let session = world.session().await;

@@ -51,7 +51,8 @@ Examples:
 Examples:
   switchward list gates
   switchward decide gat_... approve
-  switchward decide gat_... refuse --comment 'not on a Friday'")]
+  switchward decide gat_... refuse --comment 'not on a Friday'
+  switchward decide gat_... discuss --comment 'what is it for?'    # it stays open")]
     Decide(On<Decide>),
     /// Raise what a session may cost.
     #[command(after_help = "Example:\n  switchward raise release-42 --cost-usd 12.50")]
@@ -250,8 +251,8 @@ pub(crate) struct Decide {
     /// The decision; `resume` is `approve`, `reject` is `refuse`.
     #[arg(value_enum)]
     pub(crate) decision: Verdict,
-    /// Kept beside the decision.
-    #[arg(long, value_name = "TEXT")]
+    /// Kept beside the decision; `discuss` needs it.
+    #[arg(long, value_name = "TEXT", required_if_eq("decision", "discuss"))]
     pub(crate) comment: Option<String>,
     /// Digest of the arguments that you were shown; refused where the gate is about others.
     #[arg(long, value_name = "SHA256")]
@@ -267,6 +268,8 @@ pub(crate) enum Verdict {
     /// It may not.
     #[value(alias = "reject")]
     Refuse,
+    /// Neither: it is talked about, and stays open.
+    Discuss,
 }
 
 /// Arguments of `raise`.

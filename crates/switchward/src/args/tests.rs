@@ -42,12 +42,14 @@ fn both_words_for_a_decision_are_taken() {
         ("resume", Verdict::Approve),
         ("refuse", Verdict::Refuse),
         ("reject", Verdict::Refuse),
+        ("discuss", Verdict::Discuss),
     ] {
-        let Command::Client(ClientCommand::Decide(on)) = parsed(&["decide", "gat_1", word]).command else {
-            panic!()
-        };
+        let words = ["decide", "gat_1", word, "--comment", "why?"];
+        let Command::Client(ClientCommand::Decide(on)) = parsed(&words).command else { panic!() };
         assert_eq!(on.what.decision, verdict);
     }
+    parsed(&["decide", "gat_1", "approve"]);
+    assert_eq!(refused(&["decide", "gat_1", "discuss"]), clap::error::ErrorKind::MissingRequiredArgument);
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(super) async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
     let decision = match decide.decision {
         Verdict::Approve => v1::GateDecision::Approve,
         Verdict::Refuse => v1::GateDecision::Refuse,
+        Verdict::Discuss => v1::GateDecision::Discuss,
     };
     let request = v1::DecideGateRequest {
         name: decide.gate,

@@ -154,7 +154,7 @@ fn gate_status(gate: &v1::Gate) -> String {
     let decided = match resolution.decision() {
         v1::GateDecision::Approve => "approved",
         v1::GateDecision::Refuse => "refused",
-        v1::GateDecision::Unspecified => "decided",
+        v1::GateDecision::Unspecified | v1::GateDecision::Discuss => "decided",
     };
     clean(&format!("{decided} by {}", resolution.by))
 }
