@@ -28,6 +28,8 @@ pub const ENTRIES_MAX: u32 = 1_000;
 pub const REQUEST_ID_CHARS_MAX: usize = 128;
 /// A call id, characters.
 pub const CALL_ID_CHARS_MAX: usize = 128;
+/// The same, bytes: a character is at most four.
+pub const CALL_ID_BYTES_MAX: usize = 512;
 /// The arguments of a call, bytes of JSON.
 pub const ARGS_BYTES_MAX: usize = 256 * 1024;
 /// Nesting of the arguments of a call.

@@ -144,8 +144,13 @@ pub(crate) fn check_etag(what: &str, seen: &str, now: Option<String>) -> Result<
 
 /// A text within its limit.
 pub(crate) fn check_text(field: &'static str, text: &str, bytes_max: usize) -> Result<(), Rejection> {
-    if text.len() > bytes_max {
-        let message = format!("{field} is longer than {bytes_max} bytes");
+    check_size(field, text.len(), bytes_max, "bytes")
+}
+
+/// A field within its limit.
+pub(crate) fn check_size(field: &'static str, size: usize, max: usize, unit: &str) -> Result<(), Rejection> {
+    if size > max {
+        let message = format!("{field} is more than {max} {unit}");
         return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", field));
     }
     Ok(())

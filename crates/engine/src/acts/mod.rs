@@ -1,6 +1,5 @@
 //! Acts: one file each. An act either leaves something open, or ends with a port.
 
-mod ask;
 mod operations;
 
 use switchward_machine::{ActIx, ActKind, Node, Port, RunId};
@@ -30,7 +29,8 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, node: &Node) -> Result<
             turn.emit(Event::ActBegun { run, act: at })?;
         }
         let port = match &act.kind {
-            ActKind::Ask(ask) => ask::begin(ask),
+            // The agent owes an answer; nothing is opened for it, because nobody holds a lease on a turn.
+            ActKind::Ask(_) => return Ok(Progress::Rests),
             ActKind::Do(ops) => operate(turn, ops)?,
         };
         let Some(port) = port else { return Ok(Progress::Rests) };

@@ -3,7 +3,7 @@
 use switchward_machine::{GateIx, GateKind, Machine, Micros, OpenId, Pattern, SessionId};
 
 use crate::command::Authorize;
-use crate::limits::{CALL_ID_CHARS_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
+use crate::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use crate::policy::{
     Assessment, Judged, LimitCheck, LimitOutcome, Place, Verdict, assess, call_name, cap, used,
 };
@@ -32,7 +32,7 @@ pub(crate) fn well_formed(call: &Authorize) -> Result<(), Rejection> {
         let message = format!("the capability {bad}; name one call, such as mcp:filesystem:write_file");
         Rejection::new(Reason::FieldInvalid, message).fact("field", "capability")
     })?;
-    check_text("call_id", &call.call_id, CALL_ID_CHARS_MAX * 4)
+    check_text("call_id", &call.call_id, CALL_ID_BYTES_MAX)
 }
 
 fn judged_open(

@@ -3,7 +3,7 @@
 use switchward_machine::{BudgetUnit, Micros};
 
 use crate::command::{ReportCall, ReportUsage};
-use crate::policy::{cap, judge, used};
+use crate::policy::{cap, judge};
 use crate::state::{Call, EffectBody, Meters, Session};
 use crate::turn::{Stop, Turn, ended};
 use crate::{Args, Event, Key, Reason, Rejection, Reply};
@@ -77,10 +77,9 @@ fn meter(turn: &mut Turn<'_, '_>, before: Meters, cost: Micros, tokens: u64) -> 
     let session = turn.session()?;
     let run = turn.run(session.root)?;
     let machine = turn.machine(&run)?;
-    let reported = |meters: &Meters| used(BudgetUnit::UsdMicros, &Meters { reserved_micros: 0, ..*meters });
     for budget in machine.budgets.iter().filter(|budget| budget.unit == BudgetUnit::UsdMicros) {
         let cap = cap(budget, &machine, &run);
-        if reported(&before) < cap && reported(&session.meters) >= cap {
+        if before.usd_micros < cap && session.meters.usd_micros >= cap {
             turn.emit(Event::BudgetExhausted { unit: budget.unit, cap })?;
         }
     }

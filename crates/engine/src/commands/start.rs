@@ -5,7 +5,7 @@ use switchward_machine::RunId;
 use crate::command::Start;
 use crate::limits::{INPUT_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX};
 use crate::moves;
-use crate::turn::{Stop, Turn, check_text};
+use crate::turn::{Stop, Turn, check_size, check_text};
 use crate::{Event, Reason, Rejection, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop> {
@@ -45,14 +45,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
 
 fn check(start: &Start) -> Result<(), Rejection> {
     check_text("role", &start.role, LABEL_BYTES_MAX)?;
-    if start.input.len() > INPUT_BYTES_MAX {
-        let message = format!("input is longer than {INPUT_BYTES_MAX} bytes");
-        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "input"));
-    }
-    if start.labels.len() > LABELS_MAX {
-        let message = format!("there are more than {LABELS_MAX} labels");
-        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "labels"));
-    }
+    check_size("input", start.input.len(), INPUT_BYTES_MAX, "bytes")?;
+    check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;
     for (key, value) in &start.labels {
         check_text("labels", key, LABEL_BYTES_MAX)?;
         check_text("labels", value, LABEL_BYTES_MAX)?;

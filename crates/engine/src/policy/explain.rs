@@ -1,6 +1,6 @@
 //! Why a call would be decided as it would be, rule by rule. Changes nothing.
 
-use switchward_machine::{Limit, Micros, SessionId, TenantId, Time};
+use switchward_machine::{SessionId, TenantId, Time};
 
 use super::{Assessment, LedgerRule, Place, Verdict, assess, cap, used};
 use crate::command::{Authorize, Settings};
@@ -97,18 +97,4 @@ pub fn explain(
         }
     }
     Ok(Some(told))
-}
-
-impl LedgerRule {
-    /// The rule's limits, one line each, for a person.
-    #[must_use]
-    pub fn describe(&self) -> Vec<String> {
-        let line = |limit: &Limit| match limit {
-            Limit::Rate { max, window_ms } => format!("{max} calls in {} s", window_ms / 1000),
-            Limit::Money { max, period } => {
-                format!("{} USD a {}", Micros(max.0), format!("{period:?}").to_lowercase())
-            }
-        };
-        self.limits.iter().map(line).collect()
-    }
 }
