@@ -259,14 +259,20 @@ wanted! {
     Decision = "decision",
     /// Why, or why the status is what it is.
     Reason = "reason",
+    /// The rule that decided the last call.
+    Rule = "rule",
     /// What is left after the last call.
     Left = "left",
+    /// When a call that was denied, or an approval that was refused, may have room again.
+    RetryAfter = "retry_after_seconds",
     /// What is open.
     Open = "open",
     /// What this step sent.
     Effects = "effects",
     /// What this step recorded.
     Events = "events",
+    /// What this step did not record.
+    Without = "without",
     /// What this step warned of.
     Log = "log",
     /// The session's runs.

@@ -1,7 +1,8 @@
 //! What must hold after every command, whatever it was.
 
-use switchward_engine::{Body, Command, EffectBody, Key, Kind, Row, Scope, Session, View};
-use switchward_machine::{Micros, OpenId, SessionId, TenantId};
+use std::collections::BTreeSet;
+use switchward_engine::{Body, Command, EffectBody, Key, Kind, Role, Row, Scope, Session, View};
+use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId};
 
 use super::shard::Shard;
 use super::{Care, Memory};
@@ -9,6 +10,10 @@ use crate::world::{Answer, Broken};
 
 /// A sequence that no session ever had.
 const NEVER: u64 = u64::MAX;
+/// Commands after each of which there is a restart.
+const RESTARTS_OFTEN: u64 = 250;
+/// From then on there is one after so many.
+const RESTARTS_THEN_EVERY: u64 = 50;
 
 impl Memory {
     /// Restarts, and sends the command again in two ways that must change nothing.
@@ -38,6 +43,32 @@ impl Memory {
         Ok(())
     }
 
+    /// Sends what is said at a gate by somebody who has no say, and about something that the gate does not show: both
+    /// must be refused and change nothing.
+    pub(super) fn look_before(&mut self, command: &Command) -> Result<(), Broken> {
+        if self.care == Care::Plain {
+            return Ok(());
+        }
+        let mut other = Command { request: None, ..command.clone() };
+        let elsewhere = Some(Digest::of(b"what the gate does not show"));
+        if let Body::DecideGate(decide) = &mut other.body {
+            decide.shown = elsewhere;
+        } else if let Body::DiscussGate(discuss) = &mut other.body {
+            discuss.shown = elsewhere;
+        } else {
+            return Ok(());
+        }
+        let mut agent = Command { request: None, ..command.clone() };
+        agent.actor.role = Role::Agent;
+        for wrong in [other, agent] {
+            let answer = self.unchanged(&wrong)?;
+            if answer.is_ok() {
+                return Err(Broken(format!("{wrong:?} must be refused, and was answered {answer:?}")));
+            }
+        }
+        Ok(())
+    }
+
     /// Brings a command to its answer and makes sure that no shard decided anything for it.
     fn unchanged(&mut self, command: &Command) -> Result<Answer, Broken> {
         let before = self.decisions();
@@ -53,15 +84,37 @@ impl Memory {
         self.shards.iter().map(Shard::decisions).sum()
     }
 
-    /// What a crash and a new start must not change.
+    /// What a crash and a new start must not change. A long scenario is restarted less often after a while: every row is
+    /// written down and read back each time.
     pub(super) fn restart(&mut self) -> Result<(), Broken> {
-        if self.care == Care::Plain {
+        self.commands += 1;
+        let often = self.commands <= RESTARTS_OFTEN || self.commands.is_multiple_of(RESTARTS_THEN_EVERY);
+        if self.care == Care::Plain || !often {
             return Ok(());
         }
         self.shards.iter_mut().try_for_each(|shard| {
             shard.restart()?;
             audit(shard)
-        })
+        })?;
+        self.balance()
+    }
+
+    /// What ledgers hold is what calls and approvals hold there, by name.
+    fn balance(&self) -> Result<(), Broken> {
+        let (mut wanted, mut found) = (BTreeSet::new(), BTreeSet::new());
+        for (key, row) in self.shards.iter().flat_map(Shard::rows) {
+            if let Row::Call(call) = row {
+                wanted.extend(call.reservation.map(|name| (key.tenant_of(), name)));
+            } else if let Row::Grant(grant) = row {
+                wanted.extend(grant.reservation.map(|name| (key.tenant_of(), name)));
+            } else if let Row::Ledger(ledger) = row {
+                found.extend(ledger.reservations.iter().map(|held| (key.tenant_of(), held.call)));
+            }
+        }
+        if wanted == found {
+            return Ok(());
+        }
+        Err(Broken(format!("calls and approvals hold {wanted:?}, and ledgers hold {found:?}")))
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 use switchward_engine::{
-    AckEffect, Body, Command, Confirm, Due, Effect, EffectBody, IndexKey, RequestId, Scope, Settle, Sweep,
-    View,
+    AckEffect, Body, Command, Confirm, Due, Effect, EffectBody, IndexKey, LedgerRow, RequestId, Row, Scope,
+    Settle, Sweep, View,
 };
 use switchward_machine::{Digest, SessionId, TenantId, Time};
 
 use super::hops::inner;
-use super::{Memory, ShardIx};
+use super::{Care, Memory, ShardIx};
 use crate::limits::{RELAYS_MAX, SWEEPS_MAX};
 use crate::world::Broken;
 
@@ -24,26 +24,60 @@ impl Memory {
             let command = relayed(tenant, id, &effect);
             let command = command.ok_or_else(|| Broken("a notice stands in the relay index".into()))?;
             let home = self.home(tenant, &command.scope);
+            let before = self.ledgers(home);
             self.done(home, &command)?;
+            if self.care == Care::Restart && self.ledgers(home) == before {
+                return Err(Broken(format!("{command:?} was carried for nothing")));
+            }
             let ack = Body::AckEffect(AckEffect { number: effect.number });
             self.done(at, &inner(tenant, Scope::Session(id), ack))?;
         }
         Err(Broken(format!("{RELAYS_MAX} effects were carried, and there are more")))
     }
 
+    /// The counters of a shard, to see what changes in them.
+    fn ledgers(&self, at: ShardIx) -> Vec<LedgerRow> {
+        let rows = self.shards[at].rows();
+        rows.filter_map(|(_, row)| if let Row::Ledger(ledger) = row { Some(ledger.clone()) } else { None })
+            .collect()
+    }
+
     /// Sweeps what falls due up to this time, earliest first, each at its own time.
     pub(super) fn sweep(&mut self, to: Time) -> Result<(), Broken> {
         for _ in 0..SWEEPS_MAX {
             let Some((at, due)) = self.first(&IndexKey::due(), to)? else { return Ok(()) };
-            self.now = self.now.max(due.at);
             let sweep = Body::Sweep(Sweep { key: due.key.clone() });
-            self.done(at, &inner(due.key.tenant_of(), due.scope(), sweep))?;
+            let sweep = inner(due.key.tenant_of(), due.scope(), sweep);
+            if due.at > self.now {
+                self.now = Time(due.at.0 - 1);
+                self.sweep_in_vain(at, &sweep)?;
+            }
+            self.now = self.now.max(due.at);
+            let before = self.counted(at, &due.key)?;
+            self.done(at, &sweep)?;
+            if self.counted(at, &due.key)? != before {
+                return Err(Broken(format!("what has lapsed counted until it was swept: {due:?}")));
+            }
             self.carry()?;
+            self.sweep_in_vain(at, &sweep)?;
             if self.first(&IndexKey::due(), to)? == Some((at, due.clone())) {
                 return Err(Broken(format!("a sweep at {:?} left what was due: {due:?}", self.now)));
             }
         }
         Err(Broken(format!("{SWEEPS_MAX} rows were swept, and there are more")))
+    }
+
+    /// With care: a sweep too early, or once more, changes nothing.
+    fn sweep_in_vain(&mut self, at: ShardIx, sweep: &Command) -> Result<(), Broken> {
+        if self.care == Care::Plain {
+            return Ok(());
+        }
+        let before = self.decisions();
+        self.done(at, sweep)?;
+        if self.decisions() != before {
+            return Err(Broken(format!("{sweep:?} at {:?} had nothing to do and did something", self.now)));
+        }
+        Ok(())
     }
 
     /// A command of the server's own is never refused.

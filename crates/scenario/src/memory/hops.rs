@@ -1,10 +1,11 @@
 //! What needs more than one shard: a call that a limit counts, and a machine that a shard has not got.
 
+use switchward_engine::limits::RESERVATION_USABLE_MS;
 use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, plan_authorize, plan_decide, room};
 use switchward_engine::{
     Actor, Body, Command, InstallMachine, Reason, Rejection, Reply, Reserve, Scope, Settings,
 };
-use switchward_machine::{TenantId, Time};
+use switchward_machine::{Micros, TenantId, Time};
 
 use super::{CATALOGUE, Care, Memory, ShardIx};
 use crate::limits::PLANS_MAX;
@@ -32,13 +33,45 @@ impl Memory {
                 Err(rejection) => return Ok(Err(rejection)),
                 Ok(check) => attach(&mut command, check),
             }
+            self.mistrust(&command)?;
+            let (told, before) = (self.explained(&command)?, self.decisions());
             let answer = self.decide_at_home(&command)?;
+            if self.decisions() != before {
+                self.agrees(told, &command, &answer)?;
+            }
             match &answer {
                 Err(rejection) if rejection.reason == Reason::LimitsStale => {}
                 Ok(_) | Err(_) => return Ok(answer),
             }
         }
         Err(Broken(format!("the limits of a call moved {PLANS_MAX} times: {command:?}")))
+    }
+
+    /// With care a ledger's answer is first put in wrong ways: about other rules or another cost, too old, without the
+    /// place that it holds, and not at all. None of them may be believed.
+    fn mistrust(&mut self, command: &Command) -> Result<(), Broken> {
+        let Some(check) = attached(command).filter(|_| self.care == Care::Restart) else { return Ok(()) };
+        let mut wrong = vec![
+            None,
+            Some(LimitCheck { rules: Vec::new(), ..check.clone() }),
+            Some(LimitCheck { estimate: check.estimate.plus(Micros(1)), ..check.clone() }),
+            Some(LimitCheck { at: Time(self.now.0.saturating_sub(RESERVATION_USABLE_MS)), ..check.clone() }),
+        ];
+        if let LimitOutcome::Room { remaining, reserved: true } = check.outcome {
+            let outcome = LimitOutcome::Room { remaining, reserved: false };
+            wrong.push(Some(LimitCheck { outcome, ..check }));
+        }
+        let before = self.decisions();
+        for check in wrong {
+            let mut command = command.clone();
+            attach(&mut command, check);
+            let answer = self.decide_at_home(&command)?;
+            let stale = answer.as_ref().is_err_and(|refusal| refusal.reason == Reason::LimitsStale);
+            if !stale || self.decisions() != before {
+                return Err(Broken(format!("{command:?} must not be believed, and was answered {answer:?}")));
+            }
+        }
+        Ok(())
     }
 
     /// Asks the ledger; with care it is asked again, as if its first answer had been lost on the way. A place is taken
@@ -72,6 +105,7 @@ impl Memory {
                 Ok(Ok(Some(room(shard, command.tenant, process, rules, *estimate, self.now)?)))
             }
             Plan::Reserve(ledgers) => {
+                self.asked = Some((command.tenant, ledgers.clone()));
                 let Ledgers { process, call, rules, estimate } = ledgers;
                 let scope = Scope::Ledger(process);
                 let home = self.home(command.tenant, &scope);
@@ -85,7 +119,7 @@ impl Memory {
         }
     }
 
-    fn plan(&self, command: &Command) -> Result<Plan, Broken> {
+    pub(super) fn plan(&self, command: &Command) -> Result<Plan, Broken> {
         let shard = &self.shards[self.home(command.tenant, &command.scope)];
         if let Body::Authorize(call) = &command.body {
             return Ok(plan_authorize(shard, command, call, self.now)?);
@@ -116,6 +150,14 @@ type Asked = Result<Option<LimitCheck>, Rejection>;
 fn held(asked: &Asked) -> Option<(bool, Time)> {
     let check = asked.as_ref().ok()?.as_ref()?;
     Some((matches!(check.outcome, LimitOutcome::Room { reserved: true, .. }), check.at))
+}
+
+/// The ledger's answer beside a call.
+fn attached(command: &Command) -> Option<LimitCheck> {
+    if let Body::Authorize(call) = &command.body {
+        return call.limits.clone();
+    }
+    if let Body::DecideGate(decide) = &command.body { decide.limits.clone() } else { None }
 }
 
 /// Puts the ledger's answer, or that there is none, beside the call that it is about.

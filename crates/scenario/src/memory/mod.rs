@@ -2,9 +2,12 @@
 
 mod care;
 mod duties;
+mod explained;
 mod hops;
+mod lost;
 mod shard;
 
+use switchward_engine::policy::Ledgers;
 use switchward_engine::{Command, Reason, Scope, View, ViewError};
 use switchward_machine::{TenantId, Time};
 
@@ -27,7 +30,9 @@ pub enum Care {
     Plain,
     /// After every command all rows are written down and read back, the indices are rebuilt from them, what must
     /// agree in them is compared, and the command is sent again: under its request id it must be answered as before,
-    /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice.
+    /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice, its
+    /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every
+    /// call is explained before it is decided, and the two must agree. What is carried must change something, and what is swept too early or twice must change nothing.
     Restart,
 }
 
@@ -37,6 +42,10 @@ pub struct Memory {
     shards: Vec<Shard>,
     now: Time,
     care: Care,
+    /// How many commands came, and how often the clock was moved.
+    commands: u64,
+    /// What a ledger was asked last.
+    asked: Option<(TenantId, Ledgers)>,
 }
 
 /// The place of a shard in [`Memory::shards`].
@@ -52,7 +61,13 @@ impl Memory {
             Layout::Together => 1,
             Layout::Apart => SHARDS_APART,
         };
-        Self { shards: (0..count).map(|_| Shard::default()).collect(), now: Time(0), care }
+        Self {
+            shards: (0..count).map(|_| Shard::default()).collect(),
+            now: Time(0),
+            care,
+            commands: 0,
+            asked: None,
+        }
     }
 
     /// The shard that owns the rows of a scope. A scope that names a shard as a whole is sent there directly.
@@ -91,6 +106,7 @@ impl World for Memory {
     }
 
     fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
+        self.look_before(&command)?;
         let answer = self.hop(command.clone())?;
         self.carry()?;
         self.look_after(&command, &answer)?;
@@ -112,6 +128,7 @@ impl World for Memory {
         if to < self.now {
             return Err(Broken(format!("the clock stands at {:?} and was sent back to {to:?}", self.now)));
         }
+        self.lose(to)?;
         self.sweep(to)?;
         self.now = to;
         self.restart()

@@ -20,6 +20,8 @@ const OPEN: Shape = Shape {
 const EFFECT: Shape =
     Shape { what: "an effect", keys: &["kind", "to", "subject", "contains"], ignored: &[], hints: &[] };
 const LEFT: Shape = Shape { what: "`left`", keys: &["calls", "usd"], ignored: &[], hints: &[] };
+const RULE: Shape =
+    Shape { what: "`rule`", keys: &["layer", "list", "capability"], ignored: &[], hints: &[] };
 const RUN: Shape = Shape { what: "a run", keys: &["process", "status"], ignored: &[], hints: &[] };
 
 const DECISIONS: [&str; 4] = ["allow", "ask", "deny", "bypass"];
@@ -53,7 +55,13 @@ fn expectation((key, node): &Entry, report: &mut Report) -> Option<Expectation> 
         Wanted::Left => node.is_null() || Fields::open(node, &LEFT, report).is_some(),
         Wanted::Reason => node.is_null() || is_text(node, wanted, report),
         Wanted::Log | Wanted::Shows => is_text(node, wanted, report),
-        Wanted::Events => values::texts(node, "`events`", report).is_some(),
+        Wanted::Rule => node.is_null() || Fields::open(node, &RULE, report).is_some(),
+        Wanted::RetryAfter => {
+            node.is_null() || shape::integer(node, "`retry_after_seconds`", 0..=u64::MAX, report).is_some()
+        }
+        Wanted::Events | Wanted::Without => {
+            values::texts(node, &format!("`{}`", wanted.word()), report).is_some()
+        }
         Wanted::Version => shape::integer(node, "`version`", 1..=u64::from(u32::MAX), report).is_some(),
         Wanted::Open => things(node, "`open`", &OPEN, &OPEN_KINDS, report),
         Wanted::Effects => things(node, "`effects`", &EFFECT, &EFFECT_KINDS, report),

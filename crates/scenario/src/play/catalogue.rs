@@ -158,5 +158,5 @@ fn invalid(path: &str, findings: &[Finding]) -> Refusal {
     if errors.len() > TOLD_MAX {
         told.push(format!("and {} more", errors.len() - TOLD_MAX));
     }
-    Refusal { code: DEFINITION_INVALID, message: told.join("; ") }
+    Refusal { code: DEFINITION_INVALID, message: told.join("; "), retry_after_ms: None }
 }

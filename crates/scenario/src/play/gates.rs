@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Actor, Body, Closed, DecideGate, Key, Kind as RowKind, Open, Role, Row, Scope, ViewError,
+    Actor, Body, Closed, DecideGate, DiscussGate, Key, Kind as RowKind, Open, Role, Row, Scope, ViewError,
 };
-use switchward_machine::{Decision, Machine, OpenId, SessionId};
+use switchward_machine::{Digest, Machine, OpenId, SessionId};
 
 use super::moves::no_session;
 use super::{Moved, Player};
@@ -15,32 +15,36 @@ impl Player<'_> {
     /// A person decides the oldest open gate that fits; with none open, it is about the newest closed one.
     pub(super) fn decide(&mut self, decide: &Decide) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
-        let open = self.oldest_open(id, decide)?;
-        let decision = match decide.decision {
-            Said::Decided(decision) => decision,
-            // Talk decides nothing at a gate of this build: it stays open.
-            Said::Discuss if open.is_some() => return Ok(Ok(())),
-            // Whatever is said to a closed gate is told the first decision.
-            Said::Discuss => Decision::Refuse,
+        let gate = match self.oldest_open(id, decide)? {
+            Some(open) => Some(open),
+            None => self.newest_closed(id, decide)?.map(|gate| (gate, None)),
         };
-        let gate = match open {
-            Some(gate) => Some(gate),
-            None => self.newest_closed(id, decide)?,
-        };
-        let Some(gate) = gate else { return Ok(Err(self.nothing_takes(id, "decide")?)) };
+        let Some((gate, shown)) = gate else { return Ok(Err(self.nothing_takes(id, "decide")?)) };
         let person = Actor { subject: decide.by.clone(), role: Role::Approver };
         let comment = decide.comment.clone();
-        let body = DecideGate { gate, decision, comment, shown: None, limits: None };
-        Ok(self.about_session(person, Body::DecideGate(body))?.map(|_| ()))
+        let body = match decide.decision {
+            Said::Decided(decision) => {
+                Body::DecideGate(DecideGate { gate, decision, comment, shown, limits: None })
+            }
+            Said::Discuss => Body::DiscussGate(DiscussGate { gate, comment, shown }),
+        };
+        Ok(self.about_session(person, body)?.map(|_| ()))
     }
 
-    fn oldest_open(&self, id: SessionId, decide: &Decide) -> Result<Option<OpenId>, Broken> {
+    /// The gate, and what a person who looks at it is shown.
+    fn oldest_open(
+        &self,
+        id: SessionId,
+        decide: &Decide,
+    ) -> Result<Option<(OpenId, Option<Digest>)>, Broken> {
         let Some(view) = self.session_view(id)? else { return Ok(None) };
         for gate in &view.session.opens {
             let key = Key::open(self.tenant, id, *gate);
             let row = read(self.world, self.tenant, &Scope::Session(id), |view| view.row(&key))?;
             match row.as_deref() {
-                Some(Row::Open(open)) if fits(open, decide, &view.machine) => return Ok(Some(*gate)),
+                Some(Row::Open(open)) if fits(open, decide, &view.machine) => {
+                    return Ok(Some((*gate, open.gate.shown())));
+                }
                 Some(_) | None => {}
             }
         }

@@ -8,12 +8,13 @@ pub(super) fn holds(wanted: Wanted, expected: &Value, seen: &Value) -> bool {
     match wanted {
         Wanted::Status | Wanted::Decision | Wanted::Reason | Wanted::Version => expected == seen,
         Wanted::At => at(expected, seen),
-        Wanted::Context | Wanted::Left => fits(expected, Some(seen)),
+        Wanted::Context | Wanted::Left | Wanted::Rule | Wanted::RetryAfter => fits(expected, Some(seen)),
         Wanted::Open if items(expected).is_empty() => items(seen).is_empty(),
         Wanted::Open => distinct(items(expected), items(seen)),
         Wanted::Effects if items(expected).is_empty() => items(seen).is_empty(),
         Wanted::Effects => in_order(items(expected), items(seen), effect),
         Wanted::Events => in_order(items(expected), items(seen), |expected, seen| expected == seen),
+        Wanted::Without => !items(expected).iter().any(|kind| items(seen).contains(kind)),
         Wanted::Log => items(seen).iter().any(|line| contains(expected, Some(line))),
         Wanted::Runs => {
             let (expected, seen) = (items(expected), items(seen));
@@ -134,6 +135,8 @@ mod tests {
         let events = |expected: Value| holds(Wanted::Events, &expected, &json!(["a", "b", "a", "c"]));
         assert!(events(json!(["a", "a", "c"])) && events(json!(["b"])));
         assert!(!events(json!(["c", "a"])) && !events(json!(["a", "a", "a"])));
+        let without = |expected: Value| holds(Wanted::Without, &expected, &json!(["a", "b"]));
+        assert!(without(json!(["c"])) && without(json!([])) && !without(json!(["c", "b"])));
         let sent = json!([{"kind": "notice", "subject": "x: y", "text": "x: y"}]);
         let effects = |expected: Value| holds(Wanted::Effects, &expected, &sent);
         assert!(effects(json!([{"kind": "notice", "contains": ": y"}])));

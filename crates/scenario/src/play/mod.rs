@@ -16,9 +16,9 @@ use crate::codes::FILE;
 use crate::memory::{Care, Layout, Memory};
 use crate::parse::parse;
 use crate::report::{Miss, REFUSAL, Report, StepReport};
-use crate::script::{Expected, Scenario, Verb};
+use crate::script::{Expected, Scenario, Verb, Wanted};
 use crate::world::{Broken, World};
-use seen::Seen;
+use seen::{Seen, seconds};
 
 /// Gives the bytes of a file that a scenario names, relative to the scenario's own place; or why it cannot.
 pub type Loader<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, String>;
@@ -101,17 +101,22 @@ fn files(scenario: &Scenario, loader: Loader<'_>) -> Result<Files, Unplayed> {
 struct Refusal {
     code: &'static str,
     message: String,
+    retry_after_ms: Option<u64>,
 }
 
 impl Refusal {
     fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { code: reason.code(), message: message.into() }
+        Self { code: reason.code(), message: message.into(), retry_after_ms: None }
     }
 }
 
 impl From<Rejection> for Refusal {
     fn from(rejection: Rejection) -> Self {
-        Self { code: rejection.reason.code(), message: rejection.message }
+        Self {
+            code: rejection.reason.code(),
+            message: rejection.message,
+            retry_after_ms: rejection.retry_after_ms,
+        }
     }
 }
 
@@ -187,7 +192,10 @@ impl<'a> Player<'a> {
         compare_refusal(&mut report, expected, refusal);
         for expectation in &expected.expectations {
             let wanted = expectation.wanted;
-            let found = seen.value(wanted, &expectation.value, verb == "authorize");
+            let found = match refusal {
+                Some(refusal) if wanted == Wanted::RetryAfter => seconds(refusal.retry_after_ms),
+                Some(_) | None => seen.value(wanted, &expectation.value, verb == "authorize"),
+            };
             if !holds::holds(wanted, &expectation.value, &found) {
                 report.misses.push(Miss {
                     span: expectation.span,

@@ -65,10 +65,12 @@ impl Seen {
             Wanted::Context => json!({}),
             Wanted::Decision => self.last.as_ref().map_or(Value::Null, |last| json!(last.effect.word())),
             Wanted::Left => self.last.as_ref().map_or(Value::Null, left),
+            Wanted::Rule => self.last.as_ref().map_or(Value::Null, rule),
+            Wanted::RetryAfter => seconds(self.last.as_ref().and_then(|last| last.retry_after_ms)),
             Wanted::Reason => self.reason(expected, about_call),
             Wanted::Open => Value::Array(self.opens.iter().map(|open| self.gate(open)).collect()),
             Wanted::Effects => Value::Array(self.events.iter().filter_map(effect).collect()),
-            Wanted::Events => json!(self.event_types()),
+            Wanted::Events | Wanted::Without => json!(self.event_types()),
             Wanted::Log => Value::Array(self.events.iter().filter_map(warning).collect()),
             Wanted::Runs => Value::Array(view.map(run).into_iter().collect()),
             Wanted::Version => view.map_or(Value::Null, |view| json!(view.session.version)),
@@ -123,10 +125,24 @@ impl Seen {
     }
 }
 
+/// The rule that decided, by its place in the policy.
+fn rule(last: &Authorized) -> Value {
+    let rule = last.rule.as_ref();
+    rule.map_or(
+        Value::Null,
+        |rule| json!({ "layer": rule.layer, "list": rule.list, "capability": rule.capability }),
+    )
+}
+
 /// What the tightest limits and caps leave, where there are any.
 fn left(last: &Authorized) -> Value {
     let usd = last.remaining.usd.and_then(|usd| usd.to_string().parse::<Number>().ok());
     json!({ "calls": last.remaining.calls, "usd": usd })
+}
+
+/// A time to wait, in seconds; what is less than one is a whole one.
+pub(super) fn seconds(ms: Option<u64>) -> Value {
+    json!(ms.map(|ms| ms.div_ceil(1_000)))
 }
 
 /// The open gates of the session, oldest first, as a list of all gates of the tenant shows them.

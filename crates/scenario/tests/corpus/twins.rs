@@ -1,11 +1,12 @@
 //! A world in which a second tenant does at every step what the first one does.
 
 use std::collections::BTreeMap;
-use switchward_engine::{Body, Command, Reply, Scope, View, ViewError};
+use switchward_engine::{Body, Command, Key, Reply, Row, Scope, View, ViewError};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_scenario::{Answer, Broken, Memory, World};
 
-/// Nothing of one tenant may reach the other, so both must be answered alike.
+/// Nothing of one tenant may reach the other, so both must be answered alike. Where there are two ways to say the same,
+/// the twin takes the other one.
 pub(crate) struct Twins {
     world: Memory,
     twin: TenantId,
@@ -29,7 +30,36 @@ impl Twins {
             let fresh = SessionId::from_request(self.twin, request);
             twin.scope = Scope::Session(*self.sessions.entry(id).or_insert(fresh));
         }
+        if let Body::ReportCall(report) = &mut twin.body
+            && let Some(name) = self.oldest(&twin.scope, report.capability.as_deref())
+        {
+            // The one names the capability, the other the call that is meant by it.
+            (report.call_id, report.capability) = (Some(name), None);
+        }
         twin
+    }
+
+    /// The twin's oldest unreported call of a capability, by its name.
+    fn oldest(&self, scope: &Scope, capability: Option<&str>) -> Option<String> {
+        let Scope::Session(id) = *scope else { return None };
+        let mut found = None;
+        let look = |view: &dyn View| {
+            let session = view.row(&Key::session(self.twin, id))?;
+            let Some(Row::Session(session)) = session.as_deref() else { return Ok(()) };
+            for number in &session.calls {
+                let row = view.row(&Key::call(self.twin, id, *number))?;
+                if let Some(Row::Call(call)) = row.as_deref()
+                    && Some(call.capability.as_str()) == capability
+                {
+                    found = Some(call.call_id.clone());
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let mut look = look;
+        self.world.read(self.twin, scope, &mut look).expect("the rows can be read");
+        found
     }
 }
 

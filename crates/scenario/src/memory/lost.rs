@@ -1,0 +1,77 @@
+//! What lapses: a place in a ledger that was taken for a call that was then lost, because its server died before it
+//! decided, and an approval that nobody used. Neither may count for longer than its time, however late it is swept.
+
+use switchward_engine::limits::RESERVATION_LAPSE_MS;
+use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, explain, room};
+use switchward_engine::{
+    Args, Authorize, Body, Closed, Key, Kind, Reply, Reserve, Row, Scope, Settings, View,
+};
+use switchward_machine::{Digest, Limit, OpenId, TenantId, Time};
+
+use super::explained::at_hand;
+use super::hops::inner;
+use super::{Care, Memory, ShardIx};
+use crate::world::Broken;
+
+impl Memory {
+    /// With care, where the clock moves so far that the place lapses on the way: takes one in the ledger that was
+    /// asked last. It must count at once.
+    pub(super) fn lose(&mut self, to: Time) -> Result<(), Broken> {
+        let far = to.since_ms(self.now) >= RESERVATION_LAPSE_MS;
+        let Some((tenant, asked)) = self.asked.clone().filter(|_| far && self.care == Care::Restart) else {
+            return Ok(());
+        };
+        let before = self.room_of(tenant, &asked)?;
+        let Ledgers { process, rules, estimate, .. } = asked.clone();
+        let rates = |limit: &Limit| matches!(limit, Limit::Rate { .. });
+        let counts = estimate.0 > 0 || rules.iter().flat_map(|rule| &rule.limits).any(rates);
+        let scope = Scope::Ledger(process);
+        let home = self.home(tenant, &scope);
+        let body = Body::Reserve(Reserve { call: Digest::of(b"a call that is lost"), rules, estimate });
+        let taken = self.decide(home, &inner(tenant, scope, body))?;
+        let after = self.room_of(tenant, &asked)?;
+        let reserved =
+            matches!(&taken, Ok(Reply::Limits(LimitCheck { outcome: LimitOutcome::Room { .. }, .. })));
+        if reserved && counts && before.outcome == after.outcome {
+            return Err(Broken(format!("a place was taken and does not count: {taken:?} {after:?}")));
+        }
+        Ok(())
+    }
+
+    /// What a row that falls due counts for now: of a ledger the room in the one that was asked last, of an approval
+    /// whether it is at hand. What has lapsed must not count, swept or not.
+    pub(super) fn counted(&self, at: ShardIx, key: &Key) -> Result<Option<LimitOutcome>, Broken> {
+        if self.care == Care::Plain {
+            return Ok(None);
+        }
+        if key.is(Kind::Grant) && self.lapsed_at_hand(at, key)? {
+            return Err(Broken(format!("an approval is at hand and has lapsed: {key:?}")));
+        }
+        let Some((tenant, asked)) = self.asked.as_ref().filter(|_| key.is(Kind::Ledger)) else {
+            return Ok(None);
+        };
+        Ok(Some(self.room_of(*tenant, asked)?.outcome))
+    }
+
+    /// Whether the call of an approval would be allowed because of it.
+    fn lapsed_at_hand(&self, at: ShardIx, key: &Key) -> Result<bool, Broken> {
+        let (shard, tenant) = (&self.shards[at], key.tenant_of());
+        let (Some(Row::Grant(grant)), Some(id)) = (shard.row(key)?.as_deref().cloned(), key.session_of())
+        else {
+            return Ok(false);
+        };
+        let gate = shard.row(&Key::closed(tenant, id, OpenId(grant.gate)))?;
+        let Some(Row::Closed(Closed { open, .. })) = gate.as_deref() else { return Ok(false) };
+        let Some(asked) = &open.gate.call else { return Ok(false) };
+        let args = Args::parse(&asked.args).map_err(|bad| Broken(bad.0))?;
+        let (capability, estimate) = (asked.capability.clone(), Some(asked.estimate));
+        let call = Authorize { capability, args, estimate, call_id: "again".into(), limits: None };
+        let told = explain(shard, tenant, id, Settings::default(), &call, self.now)?;
+        Ok(told.as_ref().is_some_and(at_hand))
+    }
+
+    fn room_of(&self, tenant: TenantId, asked: &Ledgers) -> Result<LimitCheck, Broken> {
+        let shard = &self.shards[self.home(tenant, &Scope::Ledger(asked.process.clone()))];
+        Ok(room(shard, tenant, &asked.process, &asked.rules, asked.estimate, self.now)?)
+    }
+}
