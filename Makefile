@@ -5,10 +5,10 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench crash
+.PHONY: help demo test fix bench crash mutants
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
 demo: ## build the server and watch an agent being walked through a deploy gate
 	@sh tests/scripts/need.sh rust cc
@@ -21,6 +21,9 @@ test: ## format, lints, repository checks and every test; gets what is missing
 
 crash: ## 200 kills and 20 power cuts under load, and limits kept through them: many minutes
 	cargo nextest run --locked -p switchward --test crash --no-capture
+
+mutants: ## change the engine in small ways and see that the scenarios alone notice: many minutes
+	@sh tests/scripts/mutants.sh
 
 fix: ## format, and let clippy mend what it can
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged

@@ -1,0 +1,59 @@
+#!/bin/sh
+# make mutants: changes the engine's acts and guards in one small way after another and plays the scenarios alone on
+# each. A change that no scenario notices is a rule that no scenario holds; at least 90 in 100 must be noticed.
+#
+# MUTANTS_SHARD=0/6 tries every sixth only.
+set -eu
+cd "$(dirname "$0")/../.."
+
+version=27.1.0
+least=90
+build=${CARGO_TARGET_DIR:-$PWD/target}
+tools=$build/tools
+out=$build/mutants
+PATH=$tools/bin:$PATH
+export PATH
+
+if ! cargo mutants --version >/dev/null 2>&1; then
+    echo "cargo-mutants $version is built once, into $tools"
+    cargo install --locked --root "$tools" --version "$version" cargo-mutants
+fi
+
+engine=crates/engine/src
+set -- -f "$engine/acts/**/*.rs" -f "$engine/policy/**/*.rs" -f "$engine/moves.rs" -f "$engine/period.rs" \
+    -f "$engine/state/ledger.rs"
+for command in answer authorize cancel decide_gate discuss_gate ledger pause raise_cap report start sweep; do
+    set -- "$@" -f "$engine/commands/$command.rs"
+done
+if [ -n "${MUTANTS_SHARD:-}" ]; then
+    set -- "$@" --sharding round-robin --shard "$MUTANTS_SHARD"
+fi
+
+echo "the scenarios hold on the engine as it is:"
+cargo test --locked -q -p switchward-scenario --test corpus
+
+# A copy of the tree is changed, not the tree. What is missed ends cargo mutants with 2.
+rm -rf "$out"
+mkdir -p "$out"
+code=0
+CARGO_TARGET_DIR=$out/build cargo mutants "$@" --test-package switchward-scenario --baseline skip --timeout 180 \
+    --no-shuffle --colors never -o "$out" -- --locked --test corpus || code=$?
+case $code in
+    0 | 2 | 3) ;;
+    *) exit "$code" ;;
+esac
+
+count() { wc -l <"$out/mutants.out/$1.txt"; }
+caught=$(($(count caught) + $(count timeout)))
+viable=$((caught + $(count missed)))
+if [ "$viable" = 0 ]; then
+    echo "nothing was changed" >&2
+    exit 1
+fi
+tenths=$((caught * 1000 / viable))
+echo
+echo "missed:"
+sed 's/^/  /' "$out/mutants.out/missed.txt"
+echo "$((viable + $(count unviable))) changes, $viable of them compile, $caught noticed by the scenarios:" \
+    "$((tenths / 10)).$((tenths % 10)) in 100, and $least are wanted"
+[ "$tenths" -ge $((least * 10)) ]
