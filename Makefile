@@ -5,10 +5,10 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench crash mutants
+.PHONY: help demo test fix bench crash mutants parking
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: ## build the server and watch an agent being walked through a deploy gate
 	@sh tests/scripts/need.sh rust cc
@@ -32,3 +32,7 @@ fix: ## format, and let clippy mend what it can
 bench: ## measure the release server beside a bare echo and a bare disk sync
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench
+
+parking: ## park 200,000 sessions: what each costs in memory and on disk, and how soon all are there after a kill
+	cargo build --locked --release --bin switchward --bin switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --parking 200000
