@@ -2,6 +2,7 @@
 //! editing a definition keeps the counters of the rules that it keeps (semantics §1b-7).
 
 use minicbor::{CborLen, Decode, Encode};
+use std::cmp::Ordering;
 use switchward_machine::{Digest, Limit, Micros, Period, Time};
 
 use crate::limits::RESERVATION_LAPSE_MS;
@@ -110,11 +111,14 @@ impl LedgerRow {
     pub(crate) fn spend(&mut self, micros: Micros, at: Time) {
         for period in [Period::Hour, Period::Day, Period::Month] {
             let start = period::start(period, at);
-            match self.spent.iter_mut().find(|spent| spent.period == period) {
-                Some(spent) if spent.start == start => spent.micros = spent.micros.plus(micros),
-                Some(spent) if spent.start < start => *spent = Spent { period, start, micros },
-                Some(_) => {}
-                None => self.spent.push(Spent { period, start, micros }),
+            let Some(spent) = self.spent.iter_mut().find(|spent| spent.period == period) else {
+                self.spent.push(Spent { period, start, micros });
+                continue;
+            };
+            match spent.start.cmp(&start) {
+                Ordering::Less => *spent = Spent { period, start, micros },
+                Ordering::Equal => spent.micros = spent.micros.plus(micros),
+                Ordering::Greater => {}
             }
         }
     }
