@@ -10,10 +10,6 @@ use crate::world::{Answer, Broken};
 
 /// A sequence that no session ever had.
 const NEVER: u64 = u64::MAX;
-/// Commands after each of which there is a restart.
-const RESTARTS_OFTEN: u64 = 250;
-/// From then on there is one after so many.
-const RESTARTS_THEN_EVERY: u64 = 50;
 
 impl Memory {
     /// Restarts, and sends the command again in two ways that must change nothing.
@@ -84,12 +80,9 @@ impl Memory {
         self.shards.iter().map(Shard::decisions).sum()
     }
 
-    /// What a crash and a new start must not change. A long scenario is restarted less often after a while: every row is
-    /// written down and read back each time.
+    /// What a crash and a new start must not change.
     pub(super) fn restart(&mut self) -> Result<(), Broken> {
-        self.commands += 1;
-        let often = self.commands <= RESTARTS_OFTEN || self.commands.is_multiple_of(RESTARTS_THEN_EVERY);
-        if self.care == Care::Plain || !often {
+        if self.care == Care::Plain {
             return Ok(());
         }
         self.shards.iter_mut().try_for_each(|shard| {

@@ -26,13 +26,29 @@ impl Memory {
             let home = self.home(tenant, &command.scope);
             let before = self.ledgers(home);
             self.done(home, &command)?;
-            if self.care == Care::Restart && self.ledgers(home) == before {
-                return Err(Broken(format!("{command:?} was carried for nothing")));
-            }
+            self.counts(home, &before, &command)?;
             let ack = Body::AckEffect(AckEffect { number: effect.number });
             self.done(at, &inner(tenant, Scope::Session(id), ack))?;
         }
         Err(Broken(format!("{RELAYS_MAX} effects were carried, and there are more")))
+    }
+
+    /// With care: what was carried has changed counters, and those keep no call that no window sees any more.
+    fn counts(&self, at: ShardIx, before: &[LedgerRow], carried: &Command) -> Result<(), Broken> {
+        if self.care == Care::Plain {
+            return Ok(());
+        }
+        let changed: Vec<LedgerRow> =
+            self.ledgers(at).into_iter().filter(|ledger| !before.contains(ledger)).collect();
+        if changed.is_empty() {
+            return Err(Broken(format!("{carried:?} was carried for nothing")));
+        }
+        let seen =
+            |ledger: &LedgerRow| ledger.calls.iter().all(|call| self.now.since_ms(*call) < ledger.window_ms);
+        if changed.iter().all(seen) {
+            return Ok(());
+        }
+        Err(Broken(format!("calls are kept that no window sees: {changed:?}")))
     }
 
     /// The counters of a shard, to see what changes in them.

@@ -31,8 +31,9 @@ pub enum Care {
     /// After every command all rows are written down and read back, the indices are rebuilt from them, what must
     /// agree in them is compared, and the command is sent again: under its request id it must be answered as before,
     /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice, its
-    /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every
-    /// call is explained before it is decided, and the two must agree. What is carried must change something, and what is swept too early or twice must change nothing.
+    /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every call is explained
+    /// before it is decided, and the two must agree. What is carried must change something, and what is swept too
+    /// early or twice must change nothing.
     Restart,
 }
 
@@ -42,8 +43,6 @@ pub struct Memory {
     shards: Vec<Shard>,
     now: Time,
     care: Care,
-    /// How many commands came, and how often the clock was moved.
-    commands: u64,
     /// What a ledger was asked last.
     asked: Option<(TenantId, Ledgers)>,
 }
@@ -61,13 +60,7 @@ impl Memory {
             Layout::Together => 1,
             Layout::Apart => SHARDS_APART,
         };
-        Self {
-            shards: (0..count).map(|_| Shard::default()).collect(),
-            now: Time(0),
-            care,
-            commands: 0,
-            asked: None,
-        }
+        Self { shards: (0..count).map(|_| Shard::default()).collect(), now: Time(0), care, asked: None }
     }
 
     /// The shard that owns the rows of a scope. A scope that names a shard as a whole is sent there directly.
