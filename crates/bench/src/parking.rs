@@ -6,9 +6,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::load::{deploy, park, probe};
+use crate::load::{self, Shape, deploy, park, probe};
 use crate::process::Server;
 
+/// What the server has behind it before anything is parked.
+const WARM_UP: Shape = Shape { callers: 64, connections: 8, time: Duration::from_secs(20) };
 /// The first look at memory and disk, sessions.
 const FIRST: u64 = 20_000;
 /// Memory that one more parked session may cost, bytes.
@@ -50,6 +52,8 @@ pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::
     let data = folder.join("data");
     let server = Server::switchward(binary, folder, None)?;
     deploy(&server).await?;
+    // Buffers, caches and the allocator grow to what the load asks for, whatever is parked: that comes first.
+    load::run(&server, WARM_UP).await?;
     let begun = Instant::now();
     park(&server, 0, FIRST).await?;
     let first = Look::take(&server, &data).await?;

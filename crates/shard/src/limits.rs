@@ -25,7 +25,7 @@ pub const LOG_READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changed rows in memory that start a write to the state store, bytes.
 pub const DIRTY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The log of one group that starts a purge, bytes.
-pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// The log of one group that starts a purge, entries.
 pub const LOG_ENTRIES_MAX: u64 = 200_000;
 /// Entries that a purge leaves at most, for replicas that lag a little.

@@ -21,14 +21,14 @@ pub const LOG_CACHE_BYTES: u64 = 2 * MIB as u64;
 /// fjall's write buffer for the log. A larger one would spare some of it a second write, and cost its size in memory.
 pub const LOG_MEMTABLE_BYTES: u64 = 8 * MIB as u64;
 /// fjall's journal files for the log, together.
-pub const LOG_JOURNAL_BYTES_MAX: u64 = 256 * MIB as u64;
+pub const LOG_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
 
 /// fjall's block cache for the state of all groups.
 pub const STATE_CACHE_BYTES: u64 = 16 * MIB as u64;
 /// fjall's write buffer per group.
 pub const STATE_MEMTABLE_BYTES: u64 = 16 * MIB as u64;
 /// fjall's journal files for the state of all groups, together.
-pub const STATE_JOURNAL_BYTES_MAX: u64 = 128 * MIB as u64;
+pub const STATE_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
 /// Open table files per database.
 pub const DATABASE_FILES_MAX: usize = 256;
 
