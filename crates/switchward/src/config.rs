@@ -152,4 +152,46 @@ mod tests {
         assert!(read(Some(&file), &[]).unwrap_err().to_string().contains("TLS"));
         assert!(read(Some(&file), &[("insecure_listen", true.into())]).is_ok());
     }
+
+    /// What people and programs get wrong, and what neither would write.
+    const JUNK: [&str; 12] = [
+        "",
+        "=",
+        "[",
+        "[[tenants]]",
+        "\"",
+        "\u{0}",
+        "-1",
+        "99999999999999999999",
+        "listen = 7400",
+        "tls = true",
+        "\u{1f600}",
+        "log.level = [\"\"]",
+    ];
+
+    #[test]
+    fn damaged_configurations_are_told_in_words() {
+        use rand::{Rng as _, SeedableRng as _};
+        let sample = include_str!("../../../deploy/switchward.toml");
+        let mut refused = 0;
+        for seed in 0..2_000 {
+            let mut dice = rand::rngs::StdRng::seed_from_u64(seed);
+            let mut lines: Vec<String> = sample.lines().map(str::to_owned).collect();
+            for _ in 0..dice.random_range(1..4) {
+                let at = dice.random_range(0..lines.len());
+                match dice.random_range(0..4) {
+                    0 => drop(lines.remove(at)),
+                    1 => lines.insert(at, JUNK[dice.random_range(0..JUNK.len())].to_owned()),
+                    2 => lines[at] = lines[at].chars().rev().collect(),
+                    _ => lines[at].push_str(JUNK[dice.random_range(0..JUNK.len())]),
+                }
+            }
+            let (_folder, file) = written(&lines.join("\n"));
+            if let Err(error) = read(Some(&file), &[]) {
+                assert!(format!("{error:#}").len() > 20, "seed {seed}: {error:#}");
+                refused += 1;
+            }
+        }
+        assert!((500..2_000).contains(&refused), "{refused}");
+    }
 }

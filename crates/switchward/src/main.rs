@@ -18,9 +18,10 @@ use std::process::ExitCode;
 use args::{Args, Command};
 use exit::Exit;
 
-/// Requests are made on one thread and die on another, many times a step: a sixth more steps than with the C library's.
+/// Requests are made on one thread and die on another, many times a step, and what a load has freed must go back to the
+/// system.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();

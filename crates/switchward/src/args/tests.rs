@@ -81,3 +81,59 @@ fn durations() {
         assert!(values::duration(text).is_err(), "{text}");
     }
 }
+
+/// Words of the command line, and others.
+const WORDS: [&str; 30] = [
+    "dev",
+    "server",
+    "check",
+    "simulate",
+    "deploy",
+    "start",
+    "answer",
+    "authorize",
+    "decide",
+    "raise",
+    "get",
+    "list",
+    "watch",
+    "clock",
+    "keys",
+    "-o",
+    "json",
+    "--port",
+    "0",
+    "--config",
+    "--args",
+    "{\"a\":",
+    "--help",
+    "--",
+    "-",
+    "",
+    "--no-such",
+    "\u{1f600}",
+    "18446744073709551616",
+    "../..",
+];
+
+#[test]
+fn whatever_is_typed_is_taken_or_refused_in_words() {
+    use rand::{Rng as _, SeedableRng as _};
+    let mut refused = 0;
+    for seed in 0..2_000 {
+        let mut dice = rand::rngs::StdRng::seed_from_u64(seed);
+        let count = dice.random_range(0..7);
+        let words = (0..count).map(|_| match dice.random_range(0..20) {
+            0 => "x".repeat(dice.random_range(0..5_000)),
+            _ => WORDS[dice.random_range(0..WORDS.len())].to_owned(),
+        });
+        let words: Vec<String> = std::iter::once("switchward".to_owned()).chain(words).collect();
+        if let Err(error) = Args::try_parse_from(&words) {
+            let help = !error.use_stderr();
+            assert!(help || error.exit_code() == 2, "{words:?}: {error}");
+            assert!(!error.to_string().is_empty(), "{words:?}");
+            refused += usize::from(!help);
+        }
+    }
+    assert!((500..2_000).contains(&refused), "{refused}");
+}
