@@ -14,6 +14,7 @@ mod door;
 mod error;
 mod guard;
 pub mod limits;
+mod mask;
 mod names;
 mod pages;
 pub mod routes;

@@ -15,6 +15,8 @@ pub const TRANSPORT_HEADERS_BYTES_MAX: u32 = 64 * 1024;
 pub const HTTP1_HEADERS_MAX: usize = 100;
 /// Nesting of a JSON request. One level of a `google.protobuf.Struct` is three of protobuf, which stops at 100.
 pub const JSON_DEPTH_MAX: usize = 32;
+/// Paths of one `read_mask`.
+pub const MASK_PATHS_MAX: usize = 100;
 
 /// Field violations in one error.
 pub const VIOLATIONS_MAX: usize = 50;

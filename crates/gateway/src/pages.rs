@@ -211,6 +211,19 @@ pub(crate) fn filter(text: &str) -> Result<Vec<(String, String)>, Refusal> {
     Ok(terms)
 }
 
+/// Checks `order_by` of a list that has one order, such as `create_time desc`.
+///
+/// # Errors
+/// FIELD_INVALID for any other.
+pub(crate) fn order(text: &str, known: &str) -> Result<(), Refusal> {
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let spelled_out = said.strip_suffix(" asc").filter(|name| !name.contains(' '));
+    if said.is_empty() || spelled_out.unwrap_or(&said) == known {
+        return Ok(());
+    }
+    Err(Refusal::field("order_by", format!("is no order of this list, which knows {known}")))
+}
+
 /// The refusal of a filter's word that the list does not know.
 pub(crate) fn unknown_term(name: &str, known: &str) -> Refusal {
     Refusal::field("filter", format!("does not know {name}; it knows {known}"))

@@ -1,8 +1,9 @@
-//! A span for every call, under the trace that the caller names in `traceparent`.
+//! A span for every call, under the trace that the caller names in `traceparent`, and an id for every answer: the
+//! caller's own `x-request-id`, or else one that was drawn.
 
 use axum::body::Body;
 use futures::future::BoxFuture;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use opentelemetry::propagation::Extractor;
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -10,6 +11,11 @@ use tower::{Layer, Service};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+/// Names one request in logs, on both sides.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Its longest; a longer one of the caller's is not taken over.
+const REQUEST_ID_CHARS_MAX: usize = 128;
 
 /// Puts a [`Traced`] before a service.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,14 +49,20 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let span = span(request.uri().path(), request.headers());
+        let id = request_id(request.headers());
+        let span = span(request.uri().path(), request.headers(), &id);
         let answered = self.inner.call(request);
+        let named = async move {
+            let mut response = answered.await?;
+            response.headers_mut().insert(REQUEST_ID, id);
+            Ok(response)
+        };
         if span.is_disabled() {
-            return Box::pin(answered);
+            return Box::pin(named);
         }
         let outer = span.clone();
         let told = async move {
-            let response = answered.await?;
+            let response: Response<Body> = named.await?;
             // A status that comes in the trailers is not known yet; a refusal comes in the headers.
             let status = response.headers().get("grpc-status").and_then(|status| status.to_str().ok());
             outer.record("rpc.response.status_code", status.unwrap_or("0"));
@@ -60,7 +72,17 @@ where
     }
 }
 
-fn span(path: &str, headers: &HeaderMap) -> Span {
+/// The caller's own id of the request where it is one, and else a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let given = headers.get(REQUEST_ID).filter(|id| {
+        let bytes = id.as_bytes();
+        (1..=REQUEST_ID_CHARS_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+    });
+    let drawn = || HeaderValue::try_from(format!("{:032x}", rand::random::<u128>()));
+    given.cloned().map_or_else(drawn, Ok).expect("hex digits may stand in a header")
+}
+
+fn span(path: &str, headers: &HeaderMap, id: &HeaderValue) -> Span {
     let method = path.trim_start_matches('/');
     let span = tracing::info_span!(
         "rpc",
@@ -69,6 +91,7 @@ fn span(path: &str, headers: &HeaderMap) -> Span {
         rpc.system.name = "grpc",
         rpc.method = method,
         rpc.response.status_code = Empty,
+        request_id = id.to_str().unwrap_or_default(),
     );
     if !span.is_disabled() {
         let parent = opentelemetry::global::get_text_map_propagator(|known| known.extract(&Carrier(headers)));

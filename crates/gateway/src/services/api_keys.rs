@@ -12,8 +12,9 @@ use crate::auth::{Caller, NewKey, key_of, roles};
 use crate::convert::{known, time, timestamp};
 use crate::door::{Call, Door, named, odd, request_id, unreadable};
 use crate::error::{Reason, Refusal};
+use crate::mask::Mask;
 use crate::names;
-use crate::pages::Page;
+use crate::pages::{Page, order};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -55,6 +56,8 @@ impl ApiKeyService for Door {
     ) -> Answered<v1::ListApiKeysResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         names::parent(&call.caller, "parent", &message.parent)?;
+        let mask = Mask::read("ApiKey", message.read_mask)?;
+        order(&message.order_by, "create_time desc")?;
         let list = ["api keys", call.caller.tenant_name.as_str()];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
         let keys = keys(&call).await?.into_iter().map(|key| {
@@ -62,6 +65,7 @@ impl ApiKeyService for Door {
             ([&newest, key.id.as_bytes()].concat(), of_key(&call.caller, &key))
         });
         let (api_keys, next_page_token) = page.cut(keys.collect());
+        let api_keys = mask.keep_each(api_keys);
         Ok(Response::new(v1::ListApiKeysResponse { api_keys, next_page_token }))
     }
 

@@ -13,8 +13,9 @@ use crate::auth::{Caller, roles};
 use crate::convert::{self, json, known, timestamp};
 use crate::door::{Call, Door, named, odd, request_id};
 use crate::error::{Reason, Refusal};
+use crate::mask::Mask;
 use crate::names::{self, Which};
-use crate::pages::Page;
+use crate::pages::{Page, order};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -54,9 +55,11 @@ impl DefinitionService for Door {
         request: Request<v1::GetDefinitionRequest>,
     ) -> Answered<v1::GetDefinitionResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
+        let mask = Mask::read("Definition", message.read_mask)?;
         let name = names::definition(&call.caller, "name", &message.name)?;
         let row = definition(&call, name, &message.name).await?;
-        Ok(Response::new(v1::GetDefinitionResponse { definition: Some(of_definition(&call.caller, &row)) }))
+        let shown = mask.keep(of_definition(&call.caller, &row));
+        Ok(Response::new(v1::GetDefinitionResponse { definition: Some(shown) }))
     }
 
     async fn list_definitions(
@@ -65,18 +68,22 @@ impl DefinitionService for Door {
     ) -> Answered<v1::ListDefinitionsResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
         names::parent(&call.caller, "parent", &message.parent)?;
+        let mask = Mask::read("Definition", message.read_mask)?;
+        order(&message.order_by, "name")?;
         let list = ["definitions", call.caller.tenant_name.as_str()];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
         let prefix = Key::prefix_of_catalogue(call.caller.tenant, Kind::Definition);
         let (definitions, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
             if let Row::Definition(row) = &**row { Some(of_definition(&call.caller, row)) } else { None }
         })?;
+        let definitions = mask.keep_each(definitions);
         Ok(Response::new(v1::ListDefinitionsResponse { definitions, next_page_token }))
     }
 
     async fn get_version(&self, request: Request<v1::GetVersionRequest>) -> Answered<v1::GetVersionResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
         let view = known("view", message.view)?;
+        let mask = Mask::read("Version", message.read_mask)?;
         let (name, which) = names::version(&call.caller, "name", &message.name)?;
         let (row, number) = numbered(&call, name, which, &message.name).await?;
         let found = version(&call, name, number, &message.name).await?;
@@ -88,7 +95,7 @@ impl DefinitionService for Door {
                 shown.compiled = machine(&call, &found).await?.map(|machine| compiled_view(&machine))
             }
         }
-        Ok(Response::new(v1::GetVersionResponse { version: Some(shown) }))
+        Ok(Response::new(v1::GetVersionResponse { version: Some(mask.keep(shown)) }))
     }
 
     async fn list_versions(
@@ -96,6 +103,8 @@ impl DefinitionService for Door {
         request: Request<v1::ListVersionsRequest>,
     ) -> Answered<v1::ListVersionsResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
+        let mask = Mask::read("Version", message.read_mask)?;
+        order(&message.order_by, "number desc")?;
         let name = names::definition(&call.caller, "parent", &message.parent)?;
         let row = definition(&call, name, &message.parent).await?;
         let list = ["versions", call.caller.tenant_name.as_str(), name];
@@ -113,6 +122,7 @@ impl DefinitionService for Door {
         }
         let last = versions.last().map(|version| version.number).filter(|number| *number > 1);
         let next_page_token = last.map(|number| page.token(&number.to_be_bytes())).unwrap_or_default();
+        let versions = mask.keep_each(versions);
         Ok(Response::new(v1::ListVersionsResponse { versions, next_page_token }))
     }
 

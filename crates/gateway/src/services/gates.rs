@@ -13,8 +13,9 @@ use crate::auth::roles;
 use crate::convert::{self, known};
 use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
 use crate::error::Refusal;
+use crate::mask::Mask;
 use crate::names;
-use crate::pages::{Page, filter, unknown_term};
+use crate::pages::{Page, filter, order, unknown_term};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -27,9 +28,10 @@ impl GateService for Door {
 
     async fn get_gate(&self, request: Request<v1::GetGateRequest>) -> Answered<v1::GetGateResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
+        let mask = Mask::read("Gate", message.read_mask)?;
         let (session, gate) = names::gate(&call.caller, "name", &message.name)?;
         let gate = shown(&call, session, gate, &message.name).await?;
-        Ok(Response::new(v1::GetGateResponse { gate: Some(gate) }))
+        Ok(Response::new(v1::GetGateResponse { gate: Some(mask.keep(gate)) }))
     }
 
     async fn decide_gate(&self, request: Request<v1::DecideGateRequest>) -> Answered<v1::DecideGateResponse> {
@@ -116,6 +118,8 @@ fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
 async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::ListGatesResponse, Refusal> {
     names::parent(&call.caller, "parent", &message.parent)?;
     let wanted = wanted(call, &message.filter)?;
+    let mask = Mask::read("Gate", message.read_mask)?;
+    order(&message.order_by, "create_time")?;
     let list = ["gates", call.caller.tenant_name.as_str(), message.filter.as_str()];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let tenant = call.caller.tenant;
@@ -136,5 +140,5 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
         parts.push(part?);
     }
     let (gates, next_page_token) = page.merge(parts);
-    Ok(v1::ListGatesResponse { gates, next_page_token })
+    Ok(v1::ListGatesResponse { gates: mask.keep_each(gates), next_page_token })
 }

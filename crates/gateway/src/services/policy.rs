@@ -20,8 +20,9 @@ use crate::auth::roles;
 use crate::convert::{self, known};
 use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
+use crate::mask::Mask;
 use crate::names;
-use crate::pages::{LOOKED_AT_MAX, Page, filter, unknown_term};
+use crate::pages::{LOOKED_AT_MAX, Page, filter, order, unknown_term};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -290,6 +291,8 @@ async fn decisions(
 ) -> Result<v1::ListDecisionsResponse, Refusal> {
     let id = names::session(&call.caller, "session", &message.session)?;
     let session = call.session(id, &message.session).await?;
+    let mask = Mask::read("DecisionRecord", message.read_mask)?;
+    order(&message.order_by, "sequence desc")?;
     let mut wanted = (None, None);
     for (name, value) in filter(&message.filter)? {
         match name.as_str() {
@@ -328,7 +331,7 @@ async fn decisions(
         }
     }
     let next_page_token = if end > 0 { page.token(&end.to_be_bytes()) } else { String::new() };
-    Ok(v1::ListDecisionsResponse { decisions: found, next_page_token })
+    Ok(v1::ListDecisionsResponse { decisions: mask.keep_each(found), next_page_token })
 }
 
 /// Sequences of history that are read at once.

@@ -14,8 +14,9 @@ use crate::auth::roles;
 use crate::convert;
 use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
+use crate::mask::Mask;
 use crate::names;
-use crate::pages::{Page, filter, unknown_term};
+use crate::pages::{Page, filter, order, unknown_term};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -36,9 +37,10 @@ impl SessionService for Door {
 
     async fn get_session(&self, request: Request<v1::GetSessionRequest>) -> Answered<v1::GetSessionResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
+        let mask = Mask::read("Session", message.read_mask)?;
         let id = names::session(&call.caller, "name", &message.name)?;
         let session = shown(&call, id, &message.name).await?;
-        Ok(Response::new(v1::GetSessionResponse { session: Some(session) }))
+        Ok(Response::new(v1::GetSessionResponse { session: Some(mask.keep(session)) }))
     }
 
     async fn list_sessions(
@@ -275,6 +277,8 @@ async fn list(
 ) -> Result<v1::ListSessionsResponse, Refusal> {
     names::parent(&call.caller, "parent", &message.parent)?;
     let wanted = wanted(&message.filter)?;
+    let mask = Mask::read("Session", message.read_mask)?;
+    order(&message.order_by, "create_time desc")?;
     let tenant = call.caller.tenant;
     let list = ["sessions", call.caller.tenant_name.as_str(), message.filter.as_str()];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
@@ -296,7 +300,7 @@ async fn list(
         parts.push(part?);
     }
     let (sessions, next_page_token) = page.merge(parts);
-    Ok(v1::ListSessionsResponse { sessions, next_page_token })
+    Ok(v1::ListSessionsResponse { sessions: mask.keep_each(sessions), next_page_token })
 }
 
 async fn events(
@@ -305,6 +309,8 @@ async fn events(
 ) -> Result<v1::ListSessionEventsResponse, Refusal> {
     let id = names::session(&call.caller, "name", &message.name)?;
     let session = call.session(id, &message.name).await?;
+    let mask = Mask::read("SessionEvent", message.read_mask)?;
+    order(&message.order_by, "sequence")?;
     let list = ["events", &call.caller.tenant_name, &id.to_string()];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let from = match &page.after {
@@ -317,7 +323,7 @@ async fn events(
     let events = read_events(&view, call, &session, from, page.size + 1)?;
     let places = events.into_iter().map(|event| (event.sequence.to_be_bytes().to_vec(), event));
     let (events, next_page_token) = page.cut(places.collect());
-    Ok(v1::ListSessionEventsResponse { events, next_page_token })
+    Ok(v1::ListSessionEventsResponse { events: mask.keep_each(events), next_page_token })
 }
 
 fn read_events(

@@ -14,7 +14,8 @@ use crate::auth::{Caller, NewKey, key_of, roles};
 use crate::convert::{known, timestamp};
 use crate::door::{Call, Door, odd, request_id};
 use crate::error::{Reason, Refusal};
-use crate::pages::Page;
+use crate::mask::Mask;
+use crate::pages::{Page, order};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -43,9 +44,10 @@ impl TenantService for Door {
 
     async fn get_tenant(&self, request: Request<v1::GetTenantRequest>) -> Answered<v1::GetTenantResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
+        let mask = Mask::read("Tenant", message.read_mask)?;
         let name = own(&call.caller, "name", &message.name)?;
         let tenant = tenant(&call, &name).await?;
-        Ok(Response::new(v1::GetTenantResponse { tenant: Some(of_tenant(&tenant)) }))
+        Ok(Response::new(v1::GetTenantResponse { tenant: Some(mask.keep(of_tenant(&tenant))) }))
     }
 
     async fn list_tenants(
@@ -54,11 +56,14 @@ impl TenantService for Door {
     ) -> Answered<v1::ListTenantsResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         first(&call.caller)?;
+        let mask = Mask::read("Tenant", message.read_mask)?;
+        order(&message.order_by, "name")?;
         let page = Page::read(message.page_size, &message.page_token, &["tenants"])?;
         let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
         let (tenants, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
             if let Row::Tenant(tenant) = &**row { Some(of_tenant(tenant)) } else { None }
         })?;
+        let tenants = mask.keep_each(tenants);
         Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
     }
 

@@ -50,7 +50,7 @@ async fn who_asked_cannot_decide() {
         line.ask(&asks, "AnswerCheckpoint", &review(&other.name)).await.expect("a review");
     let held = held.session.expect("a session").waiting_on[0].name.clone();
     for gate in [&asked.gate, &held] {
-        let get = v1::GetGateRequest { name: gate.clone() };
+        let get = v1::GetGateRequest { name: gate.clone(), ..Default::default() };
         let shown: v1::GetGateResponse = world.ask("agent", "GetGate", &get).await;
         assert_eq!(shown.gate.expect("a gate").requested_by, "kim");
         for secret in [&asks, &twins[0], &twins[1]] {
@@ -103,7 +103,8 @@ async fn the_second_is_told_of_the_first_decision() {
         world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
     let told = refused(outcome, "ALREADY_RESOLVED").metadata;
     assert_eq!(told["decision"], "voided", "{told:?}");
-    let shown: v1::GetGateResponse = world.ask("agent", "GetGate", &v1::GetGateRequest { name: gate }).await;
+    let shown: v1::GetGateResponse =
+        world.ask("agent", "GetGate", &v1::GetGateRequest { name: gate, ..Default::default() }).await;
     assert_eq!(shown.gate.expect("a gate").status(), v1::GateStatus::Void);
     world.node.end().await;
 }
@@ -151,7 +152,7 @@ async fn a_decision_is_about_what_was_shown() {
         ..tool_call(&session.name, "mcp:filesystem:write_file")
     };
     let asked: v1::AuthorizeToolCallResponse = world.ask("agent", "AuthorizeToolCall", &call).await;
-    let get = v1::GetGateRequest { name: asked.gate.clone() };
+    let get = v1::GetGateRequest { name: asked.gate.clone(), ..Default::default() };
     let shown: v1::GetGateResponse = world.ask("approver", "GetGate", &get).await;
     let shown = shown.gate.expect("a gate");
     assert_eq!(shown.args, br#"{"mode":1,"path":"/b"}"#.as_slice());

@@ -15,14 +15,14 @@ use crate::world::{RELEASE, World, named};
 /// Sessions that are started for a list; enough for each of four shards to have several.
 const SESSIONS: usize = 41;
 
-async fn call(world: &World, rpc: &Rpc, message: &DynamicMessage) -> Result<Json, tonic::Status> {
+pub(crate) async fn call(world: &World, rpc: &Rpc, message: &DynamicMessage) -> Result<Json, tonic::Status> {
     let secret = world.acme.key(rpc.role());
     let outcome = world.node.line.call(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
     outcome.map(|reply| shown(rpc, &reply))
 }
 
 /// The entries of a page and the token of the next one.
-fn page(reply: Json) -> (Vec<Json>, String) {
+pub(crate) fn page(reply: Json) -> (Vec<Json>, String) {
     let (mut entries, mut token) = (Vec::new(), String::new());
     let Json::Object(members) = reply else { panic!("{reply}") };
     for (name, value) in members {
@@ -51,7 +51,7 @@ async fn whole(world: &World, rpc: &Rpc, mut message: DynamicMessage, size: u32)
 }
 
 /// A session of acme with a history, and several of everything else that is listed.
-async fn furnish(world: &World) -> String {
+pub(crate) async fn furnish(world: &World) -> String {
     for number in 0..SESSIONS {
         // Some begin at one and the same time.
         world.node.clock.advance(u64::from(number % 3 == 0));
@@ -89,7 +89,7 @@ async fn furnish(world: &World) -> String {
     name
 }
 
-fn pointed(rpc: &Rpc, mut message: DynamicMessage, session: &str) -> DynamicMessage {
+pub(crate) fn pointed(rpc: &Rpc, mut message: DynamicMessage, session: &str) -> DynamicMessage {
     match rpc.name {
         Some((field, Kind::Session)) => set(&mut message, field, Value::String(session.to_owned())),
         Some((field, Kind::Definition)) => set(&mut message, field, Value::String("release".into())),
@@ -98,7 +98,7 @@ fn pointed(rpc: &Rpc, mut message: DynamicMessage, session: &str) -> DynamicMess
     message
 }
 
-fn lists() -> Vec<Rpc> {
+pub(crate) fn lists() -> Vec<Rpc> {
     let lists: Vec<Rpc> = all().into_iter().filter(|rpc| rpc.method.starts_with("List")).collect();
     for rpc in &lists {
         let input = rpc.descriptor().input();
@@ -334,7 +334,8 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
         let mut message = rpc.request(&world).await;
         let name = crate::rpcs::text(&message, "name");
         let session = if rpc.method == "DecideGate" {
-            let gate: v1::GetGateResponse = world.ask("agent", "GetGate", &v1::GetGateRequest { name }).await;
+            let gate: v1::GetGateResponse =
+                world.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
             gate.gate.expect("a gate").session
         } else {
             name
@@ -358,7 +359,7 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Lists whose entries are as large as entries can be.
-async fn furnish_with_large_things(world: &World) -> String {
+pub(crate) async fn furnish_with_large_things(world: &World) -> String {
     let source = named("large").replace("Is it ready?", &"?".repeat(250_000));
     world.deploy(&source).await;
     let mut name = String::new();
@@ -424,7 +425,9 @@ async fn the_largest_version_can_be_read_in_every_view() {
     let most = 49_900;
     let version = world.deploy(&answering(most)).await;
     for view in [v1::VersionView::Unspecified, v1::VersionView::Source, v1::VersionView::Compiled] {
-        let get = v1::GetVersionRequest { name: version.name.clone(), view: view.into() }.encode_to_vec();
+        let get =
+            v1::GetVersionRequest { name: version.name.clone(), view: view.into(), ..Default::default() }
+                .encode_to_vec();
         for way in [Way::Grpc, Way::Json] {
             let reply = world.node.line.call(way, "GetVersion", world.acme.key("agent"), &get).await;
             let bytes = reply.unwrap_or_else(|status| panic!("{view:?} by {way:?}: {status:?}")).len();

@@ -22,6 +22,7 @@ mod credentials;
 mod deciding;
 mod hostile;
 mod lists;
+mod masks;
 mod publishing;
 mod requests;
 mod roles;

@@ -10,7 +10,11 @@ fn second() -> String {
 }
 
 async fn version(world: &World, name: &str) -> Result<v1::Version, tonic::Status> {
-    let get = v1::GetVersionRequest { name: name.to_owned(), view: v1::VersionView::Source.into() };
+    let get = v1::GetVersionRequest {
+        name: name.to_owned(),
+        view: v1::VersionView::Source.into(),
+        ..Default::default()
+    };
     let outcome: Result<v1::GetVersionResponse, _> = world.attempt("agent", "GetVersion", &get).await;
     outcome.map(|reply| reply.version.expect("a version"))
 }
@@ -159,7 +163,7 @@ async fn what_is_too_many_is_refused_with_its_limit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_changes_what_has_changed_meanwhile_is_told() {
     let world = World::start().await;
-    let get = v1::GetDefinitionRequest { name: "release".into() };
+    let get = v1::GetDefinitionRequest { name: "release".into(), ..Default::default() };
     let seen: v1::GetDefinitionResponse = world.ask("agent", "GetDefinition", &get).await;
     let seen = seen.definition.expect("a definition").etag;
     let changed = v1::DeployDefinitionRequest { expected_etag: seen.clone(), ..deployment(&second()) };
@@ -184,7 +188,7 @@ async fn who_changes_what_has_changed_meanwhile_is_told() {
         world.attempt("author", "DeployDefinition", &fresh).await;
     refused(outcome, "ETAG_MISMATCH");
 
-    let get = v1::GetTenantRequest { name: "tenants/-".into() };
+    let get = v1::GetTenantRequest { name: "tenants/-".into(), ..Default::default() };
     let tenant: v1::GetTenantResponse = world.ask("admin", "GetTenant", &get).await;
     let mut update = switches(v1::DefaultEffect::Deny, &["default_effect"]);
     update.tenant.as_mut().expect("a tenant").etag = tenant.tenant.expect("a tenant").etag;

@@ -150,7 +150,10 @@ fn definitions() -> Vec<Rpc> {
         read(
             "GetDefinition",
             name,
-            ready!(|world| v1::GetDefinitionRequest { name: world.acme.only.to_owned() }),
+            ready!(|world| v1::GetDefinitionRequest {
+                name: world.acme.only.to_owned(),
+                ..Default::default()
+            }),
         ),
         read("ListDefinitions", parent, ready!(|_world| v1::ListDefinitionsRequest::default())),
         read(
@@ -159,6 +162,7 @@ fn definitions() -> Vec<Rpc> {
             ready!(|world| v1::GetVersionRequest {
                 name: format!("{}/versions/1", world.acme.only),
                 view: v1::VersionView::Source.into(),
+                ..Default::default()
             }),
         ),
         read(
@@ -200,7 +204,11 @@ fn sessions() -> Vec<Rpc> {
             }),
             other: |message| put("role", "agent")(message),
         },
-        read("GetSession", name, ready!(|world| v1::GetSessionRequest { name: world.session().await.name })),
+        read(
+            "GetSession",
+            name,
+            ready!(|world| v1::GetSessionRequest { name: world.session().await.name, ..Default::default() }),
+        ),
         read(
             "ListSessions",
             Some(("parent", Kind::Tenant)),
@@ -343,7 +351,11 @@ fn gates() -> Vec<Rpc> {
     let name = Some(("name", Kind::Gate));
     vec![
         read("ListGates", Some(("parent", Kind::Tenant)), ready!(|_world| v1::ListGatesRequest::default())),
-        read("GetGate", name, ready!(|world| v1::GetGateRequest { name: world.gate().await })),
+        read(
+            "GetGate",
+            name,
+            ready!(|world| v1::GetGateRequest { name: world.gate().await, ..Default::default() }),
+        ),
         Rpc {
             method: "DecideGate",
             name,
@@ -371,14 +383,14 @@ fn tenants() -> Vec<Rpc> {
         read(
             "GetTenant",
             Some(("name", Kind::Tenant)),
-            ready!(|_world| v1::GetTenantRequest { name: "-".into() }),
+            ready!(|_world| v1::GetTenantRequest { name: "-".into(), ..Default::default() }),
         ),
         read("ListTenants", None, ready!(|_world| v1::ListTenantsRequest::default())),
         Rpc {
             method: "UpdateTenant",
             name: Some(("tenant.name", Kind::Tenant)),
             ready: ready!(|world| {
-                let get = v1::GetTenantRequest { name: "-".into() };
+                let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
                 let now: v1::GetTenantResponse = world.ask("agent", "GetTenant", &get).await;
                 let now = now.tenant.expect("a tenant");
                 let paths = vec!["allow_foreign_role".to_owned()];

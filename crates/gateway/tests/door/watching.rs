@@ -139,7 +139,7 @@ async fn a_revoked_key_ends_it_at_once() {
     // Long before a sign of life would have found it out.
     let end = tokio::time::timeout(Duration::from_secs(10), next(&mut watches[0])).await.expect("at once");
     let end = end.expect("a refusal").expect_err("a refusal");
-    let get = v1::GetSessionRequest { name: name.clone() };
+    let get = v1::GetSessionRequest { name: name.clone(), ..Default::default() };
     let fresh: Result<v1::GetSessionResponse, _> =
         world.node.line.ask(&made.secret, "GetSession", &get).await;
     assert_eq!(Told::of(&end), Told::of(&fresh.expect_err("a refusal")), "it is one answer for all");

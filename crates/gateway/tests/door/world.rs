@@ -122,7 +122,7 @@ impl World {
 
     /// A session as it is now.
     pub(crate) async fn look(&self, name: &str) -> v1::Session {
-        let request = v1::GetSessionRequest { name: name.to_owned() };
+        let request = v1::GetSessionRequest { name: name.to_owned(), ..Default::default() };
         let reply: v1::GetSessionResponse = self.ask("agent", "GetSession", &request).await;
         reply.session.expect("a session")
     }

@@ -74,7 +74,7 @@ impl SessionService for Sessions {
         let mut response = Response::new(api::StartSessionResponse { session: Some(session) });
         response
             .metadata_mut()
-            .insert("x-request-id", "r-1".parse().map_err(|_| Status::internal("metadata"))?);
+            .insert("x-shown-by", "r-1".parse().map_err(|_| Status::internal("metadata"))?);
         Ok(response)
     }
 

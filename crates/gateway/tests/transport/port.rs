@@ -32,7 +32,10 @@ async fn channel(server: &Server) -> Channel {
 #[tokio::test]
 async fn deadlines_end_a_call_that_hangs() {
     let server = Server::start().await;
-    let stuck = prost::Message::encode_to_vec(&api::GetSessionRequest { name: STUCK.to_owned() });
+    let stuck = prost::Message::encode_to_vec(&api::GetSessionRequest {
+        name: STUCK.to_owned(),
+        ..Default::default()
+    });
     let grpc = |millis: &str| {
         Raw::post(Way::Grpc, "GetSession", frame(0, &stuck)).with("grpc-timeout", format!("{millis}m"))
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::StreamExt;
+use prost::Message;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 use switchward_api::v1::session_service_client::SessionServiceClient;
@@ -13,7 +14,7 @@ use tonic::Code;
 use tonic_types::StatusExt;
 
 use crate::Server;
-use crate::ways::{Raw, Way, call, outcome, send};
+use crate::ways::{Raw, Way, body, call, outcome, send};
 
 fn start(input: Option<Struct>) -> api::StartSessionRequest {
     api::StartSessionRequest {
@@ -149,7 +150,7 @@ async fn credentials_and_metadata_pass_every_way() {
         let answer = send(server.address, raw).await;
         let reply: api::StartSessionResponse = outcome(way, "StartSession", &answer).expect("a reply");
         assert_eq!(reply.session.expect("a session").reason, "0:Bearer swk_1", "{way:?}");
-        assert_eq!(answer.headers["x-request-id"], "r-1", "{way:?}");
+        assert_eq!(answer.headers["x-shown-by"], "r-1", "{way:?}");
     }
 }
 
@@ -174,4 +175,32 @@ async fn the_generated_client_calls_and_streams() {
     assert_eq!(seen, [5, 6]);
     assert_eq!(end.code(), Code::Unavailable);
     assert_eq!(end.get_error_details().error_info().expect("an ErrorInfo").reason, "DRAINING");
+}
+
+#[tokio::test]
+async fn every_answer_names_its_request() {
+    let server = Server::start().await;
+    for way in Way::ALL {
+        let sent = body(way, "StartSession", &start(None).encode_to_vec());
+        for content in [sent, bytes::Bytes::from_static(b"nonsense")] {
+            let id = |answer: &crate::ways::Answer| {
+                let id = answer.headers.get("x-request-id").unwrap_or_else(|| panic!("{way:?}: {answer:?}"));
+                id.to_str().expect("text").to_owned()
+            };
+            let post = || Raw::post(way, "StartSession", content.clone());
+            let (one, other) =
+                (id(&send(server.address, post()).await), id(&send(server.address, post()).await));
+            assert!(one != other && one.len() == 32, "{way:?}: {one} {other}");
+            let own = "r".repeat(128);
+            assert_eq!(
+                id(&send(server.address, post().with("x-request-id", own.as_str())).await),
+                own,
+                "{way:?}"
+            );
+            for bad in ["", "two words", &"r".repeat(129)] {
+                let drawn = id(&send(server.address, post().with("x-request-id", bad)).await);
+                assert!(drawn != bad && drawn.len() == 32, "{way:?} took {bad:?}");
+            }
+        }
+    }
 }

@@ -372,7 +372,7 @@ async fn recorded(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<(
 
 /// What the session has spent, micros; nothing is held any more.
 async fn spent(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<u64> {
-    let request = v1::GetSessionRequest { name: asking.session.clone() };
+    let request = v1::GetSessionRequest { name: asking.session.clone(), ..Default::default() };
     let got = wire.sessions().get_session(wire.request(request)).await?.into_inner();
     let budget = got.session.and_then(|session| session.budget).unwrap_or_default();
     let micros = |text: &str| Micros::exact(text).map(|micros| micros.0).unwrap_or(u64::MAX);

@@ -198,7 +198,7 @@ struct Seen {
 
 impl Seen {
     async fn read(wire: &Wire, name: &str) -> anyhow::Result<Self> {
-        let get = wire.request(v1::GetSessionRequest { name: name.to_owned() });
+        let get = wire.request(v1::GetSessionRequest { name: name.to_owned(), ..Default::default() });
         let got = wire.sessions().get_session(get).await.context("it is gone")?.into_inner();
         let session = got.session.context("a session was not shown")?;
         let mut events = Vec::new();

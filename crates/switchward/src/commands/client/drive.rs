@@ -60,7 +60,7 @@ async fn unanswered(talk: &Talk, exit: Exit, session: &str, answer: &str) -> Exi
     if exit.reason() != Some(Reason::ApprovalPending.word()) {
         return exit;
     }
-    let request = v1::GetSessionRequest { name: session.to_owned() };
+    let request = v1::GetSessionRequest { name: session.to_owned(), ..Default::default() };
     let found =
         talk.client.call(request, |mut it, request| async move { it.sessions.get_session(request).await });
     let gates = found.await.ok().and_then(|reply| reply.session).unwrap_or_default().waiting_on;

@@ -96,7 +96,7 @@ impl From<Got> for Exit {
 }
 
 async fn session(talk: &Talk, name: &str) -> Result<(), Got> {
-    let request = v1::GetSessionRequest { name: name.to_owned() };
+    let request = v1::GetSessionRequest { name: name.to_owned(), ..Default::default() };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.sessions.get_session(request).await });
     let reply = reply.await?;
@@ -107,7 +107,7 @@ async fn session(talk: &Talk, name: &str) -> Result<(), Got> {
 }
 
 async fn gate(talk: &Talk, name: &str) -> Result<(), Got> {
-    let request = v1::GetGateRequest { name: name.to_owned() };
+    let request = v1::GetGateRequest { name: name.to_owned(), ..Default::default() };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.gates.get_gate(request).await }).await?;
     let gate = reply.gate.clone().unwrap_or_default();
@@ -119,7 +119,7 @@ async fn gate(talk: &Talk, name: &str) -> Result<(), Got> {
 }
 
 async fn definition(talk: &Talk, name: &str) -> Result<(), Got> {
-    let request = v1::GetDefinitionRequest { name: name.to_owned() };
+    let request = v1::GetDefinitionRequest { name: name.to_owned(), ..Default::default() };
     let reply = talk
         .client
         .call(request, |mut it, request| async move { it.definitions.get_definition(request).await });
@@ -130,7 +130,7 @@ async fn definition(talk: &Talk, name: &str) -> Result<(), Got> {
 }
 
 async fn version(talk: &Talk, name: &str, view: v1::VersionView) -> Result<v1::GetVersionResponse, Status> {
-    let request = v1::GetVersionRequest { name: name.to_owned(), view: view.into() };
+    let request = v1::GetVersionRequest { name: name.to_owned(), view: view.into(), ..Default::default() };
     talk.client
         .call(request, |mut it, request| async move { it.definitions.get_version(request).await })
         .await

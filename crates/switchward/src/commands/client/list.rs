@@ -62,8 +62,13 @@ fn more(talk: &Talk, token: &str) {
 async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let filter = list.filter.unwrap_or_default();
     let fetch = async |page_size, page_token| {
-        let request =
-            v1::ListSessionsRequest { parent: String::new(), page_size, page_token, filter: filter.clone() };
+        let request = v1::ListSessionsRequest {
+            parent: String::new(),
+            page_size,
+            page_token,
+            filter: filter.clone(),
+            ..Default::default()
+        };
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.sessions.list_sessions(request).await });
@@ -96,8 +101,13 @@ async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
 async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let filter = list.filter.unwrap_or_default();
     let fetch = async |page_size, page_token| {
-        let request =
-            v1::ListGatesRequest { parent: String::new(), page_size, page_token, filter: filter.clone() };
+        let request = v1::ListGatesRequest {
+            parent: String::new(),
+            page_size,
+            page_token,
+            filter: filter.clone(),
+            ..Default::default()
+        };
         let reply =
             talk.client.call(request, |mut it, request| async move { it.gates.list_gates(request).await });
         reply.await.map(|reply| (reply.gates, reply.next_page_token))
@@ -129,7 +139,8 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
 
 async fn definitions(talk: &Talk, page: Page) -> Result<(), Exit> {
     let fetch = async |page_size, page_token| {
-        let request = v1::ListDefinitionsRequest { parent: String::new(), page_size, page_token };
+        let request =
+            v1::ListDefinitionsRequest { parent: String::new(), page_size, page_token, ..Default::default() };
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.definitions.list_definitions(request).await });
@@ -157,7 +168,8 @@ async fn definitions(talk: &Talk, page: Page) -> Result<(), Exit> {
 
 async fn versions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
     let fetch = async |page_size, page_token| {
-        let request = v1::ListVersionsRequest { parent: list.of.clone(), page_size, page_token };
+        let request =
+            v1::ListVersionsRequest { parent: list.of.clone(), page_size, page_token, ..Default::default() };
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.definitions.list_versions(request).await });
@@ -185,8 +197,13 @@ async fn versions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
 
 async fn events(talk: &Talk, list: ListOf) -> Result<(), Exit> {
     let fetch = async |page_size, page_token| {
-        let request =
-            v1::ListSessionEventsRequest { name: list.of.clone(), from_sequence: 0, page_size, page_token };
+        let request = v1::ListSessionEventsRequest {
+            name: list.of.clone(),
+            from_sequence: 0,
+            page_size,
+            page_token,
+            ..Default::default()
+        };
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.sessions.list_session_events(request).await });
@@ -204,7 +221,8 @@ async fn decisions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
     let filter = list.filter.unwrap_or_default();
     let fetch = async |page_size, page_token| {
         let (session, filter) = (list.of.clone(), filter.clone());
-        let request = v1::ListDecisionsRequest { session, page_size, page_token, filter };
+        let request =
+            v1::ListDecisionsRequest { session, page_size, page_token, filter, ..Default::default() };
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.policy.list_decisions(request).await });
@@ -234,7 +252,8 @@ async fn decisions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
 
 async fn keys(talk: &Talk, page: Page) -> Result<(), Exit> {
     let fetch = async |page_size, page_token| {
-        let request = v1::ListApiKeysRequest { parent: String::new(), page_size, page_token };
+        let request =
+            v1::ListApiKeysRequest { parent: String::new(), page_size, page_token, ..Default::default() };
         let reply =
             talk.client.call(request, |mut it, request| async move { it.keys.list_api_keys(request).await });
         reply.await.map(|reply| (reply.api_keys, reply.next_page_token))

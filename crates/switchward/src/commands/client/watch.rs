@@ -59,7 +59,7 @@ async fn follow(talk: &Talk, session: &str, next: &mut u64) -> Result<ControlFlo
 }
 
 async fn ended(talk: &Talk, session: &str) -> Result<ControlFlow<(), Status>, Exit> {
-    let request = v1::GetSessionRequest { name: session.to_owned() };
+    let request = v1::GetSessionRequest { name: session.to_owned(), ..Default::default() };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.sessions.get_session(request).await });
     match reply.await {

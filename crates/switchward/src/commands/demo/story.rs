@@ -72,8 +72,11 @@ impl Story {
             .person
             .call(request, |mut it, request| async move { it.definitions.deploy_definition(request).await });
         let version = reply.await?.version.context("no version came back")?;
-        let request =
-            v1::GetVersionRequest { name: version.name.clone(), view: v1::VersionView::Source.into() };
+        let request = v1::GetVersionRequest {
+            name: version.name.clone(),
+            view: v1::VersionView::Source.into(),
+            ..Default::default()
+        };
         let reply = self
             .person
             .call(request, |mut it, request| async move { it.definitions.get_version(request).await });
@@ -327,7 +330,7 @@ impl Story {
     }
 
     async fn look(&self) -> Result<v1::Gate, Exit> {
-        let request = v1::GetGateRequest { name: self.gate.clone() };
+        let request = v1::GetGateRequest { name: self.gate.clone(), ..Default::default() };
         let reply =
             self.person.call(request, |mut it, request| async move { it.gates.get_gate(request).await });
         Ok(reply.await?.gate.context("no gate came back")?)
