@@ -41,6 +41,10 @@ pub fn public_events<'a>(
     })
 }
 
+fn number(gate: &OpenId) -> String {
+    gate.0.to_string()
+}
+
 fn name(machine: &Machine, node: NodeIx) -> String {
     machine.node(node).map(|node| node.name.clone()).unwrap_or_default()
 }
@@ -85,7 +89,6 @@ fn ended(outcome: Outcome) -> &'static str {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
 fn gates(event: &Event) -> Option<PublicEvent> {
-    let number = |gate: &OpenId| gate.0.to_string();
     Some(match event {
         Event::GateOpened { gate, body, .. } => {
             let told = PublicEvent::new("approval.requested")
@@ -157,9 +160,13 @@ fn usage(event: &Event) -> Option<PublicEvent> {
         }
         Event::CapRaised { value, .. } => PublicEvent::new("cap.raised").with("value", value),
         Event::EffectQueued { effect } => match &effect.body {
-            crate::EffectBody::Notice { subject, .. } => {
-                PublicEvent::new("effect.queued").with("subject", subject)
-            }
+            crate::EffectBody::Notice { gate, kind, subject } => PublicEvent::new("effect.queued")
+                .with("number", effect.number)
+                .with("kind", "notice")
+                .with("gate", number(gate))
+                .with("gate_kind", kind.word())
+                .with("subject", subject)
+                .with("traceparent", effect.trace.as_deref().unwrap_or_default()),
             crate::EffectBody::Confirm { .. } | crate::EffectBody::Settle { .. } => return None,
         },
         _ => return None,

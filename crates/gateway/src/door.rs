@@ -36,8 +36,17 @@ pub(crate) struct Call<'a> {
     pub(crate) trace: Option<String>,
 }
 
-/// The longest `traceparent` that is kept; the standard's is 55 characters.
-const TRACE_CHARS_MAX: usize = 64;
+/// Whether it is a `traceparent` as W3C Trace Context has it: `00`, a trace, a span, and flags, in lower-case hex, of
+/// which neither trace nor span may be all zeros. Anything else is not kept.
+fn is_traceparent(text: &str) -> bool {
+    let hex = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let named = |part: &str| part.bytes().any(|byte| byte != b'0');
+    let parts: Vec<&str> = text.splitn(5, '-').collect();
+    let [version, trace, span, flags] = parts[..] else { return false };
+    version == "00" && hex(trace, 32) && named(trace) && hex(span, 16) && named(span) && hex(flags, 2)
+}
 
 impl Door {
     /// The way in to this cluster. A `clock` that is given can be moved by calls.
@@ -57,7 +66,7 @@ impl Door {
     pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
         let caller = caller(&self.cluster, metadata)?.allow(roles)?;
         let trace = metadata.get("traceparent").and_then(|value| value.to_str().ok());
-        let trace = trace.filter(|trace| trace.len() <= TRACE_CHARS_MAX).map(str::to_owned);
+        let trace = trace.filter(|trace| is_traceparent(trace)).map(str::to_owned);
         Ok(Call { door: self, caller, trace })
     }
 
@@ -182,4 +191,30 @@ pub(crate) fn named(refusal: Refusal, kind: &str, name: &str) -> Refusal {
 pub(crate) fn odd(reply: &Reply) -> Refusal {
     tracing::error!(?reply, "a command was answered with another kind of reply");
     Refusal::new(Reason::InternalError, "the server answered itself wrongly")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_traceparent;
+
+    #[test]
+    fn only_the_standard_form_is_a_traceparent() {
+        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert!(is_traceparent(good));
+        let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+        for bad in [
+            "",
+            "00-zz-zz-zz",
+            &good.to_uppercase(),
+            &good[1..],
+            &format!("{good}-x"),
+            &format!("ff-{trace}-{span}-01"),
+            &format!("00-{}-{span}-01", "0".repeat(32)),
+            &format!("00-{trace}-{}-01", "0".repeat(16)),
+            &format!("00-{trace}-{span}-1"),
+            &format!("00-{trace}x-{span}-01"),
+        ] {
+            assert!(!is_traceparent(bad), "{bad:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Pages of a list: how many, and where the next one begins.
 
 use prost::Message;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{Key, Row, View};
@@ -186,29 +187,85 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
 }
 
-/// A filter: `name="value"` terms joined by ` AND `.
-pub(crate) fn filter(text: &str) -> Result<Vec<(String, String)>, Refusal> {
+/// How a term of a filter compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compared {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Compared {
+    /// Longer signs stand before those that they begin with.
+    const SIGNS: [(&str, Self); 5] = [
+        ("<=", Self::LessOrEqual),
+        (">=", Self::GreaterOrEqual),
+        ("<", Self::Less),
+        (">", Self::Greater),
+        ("=", Self::Equal),
+    ];
+
+    /// Whether a value that stands so to the term's is let through.
+    pub(crate) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+/// One term of a filter: `name`, how it compares, and the value.
+pub(crate) type Term = (String, Compared, String);
+
+fn bad_filter() -> Refusal {
+    Refusal::field("filter", "is made of terms like status=\"waiting\", joined by AND")
+}
+
+/// A filter whose terms may compare otherwise than by `=`, such as `create_time>"2026-01-01T00:00:00Z"`.
+pub(crate) fn terms(text: &str) -> Result<Vec<Term>, Refusal> {
     let mut terms = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let bad = || Refusal::field("filter", "is made of terms like status=\"waiting\", joined by AND");
-        let (name, after) = rest.split_once('=').ok_or_else(bad)?;
-        let (value, after) =
-            after.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"')).ok_or_else(bad)?;
-        terms.push((name.trim().to_owned(), value.to_owned()));
+        let at = rest.find(['<', '>', '=']).ok_or_else(bad_filter)?;
+        let (name, after) = rest.split_at(at);
+        let sign =
+            Compared::SIGNS.iter().find_map(|(sign, compared)| Some((after.strip_prefix(sign)?, *compared)));
+        let (after, compared) = sign.ok_or_else(bad_filter)?;
+        let (value, after) = after
+            .trim_start()
+            .strip_prefix('"')
+            .and_then(|rest| rest.split_once('"'))
+            .ok_or_else(bad_filter)?;
+        terms.push((name.trim().to_owned(), compared, value.to_owned()));
         rest = after.trim();
         if !rest.is_empty() {
             rest = rest
                 .strip_prefix("AND")
                 .filter(|rest| rest.starts_with(char::is_whitespace))
-                .ok_or_else(bad)?
+                .ok_or_else(bad_filter)?
                 .trim();
             if rest.is_empty() {
-                return Err(bad());
+                return Err(bad_filter());
             }
         }
     }
     Ok(terms)
+}
+
+/// A filter of `name="value"` terms alone, joined by ` AND `.
+pub(crate) fn filter(text: &str) -> Result<Vec<(String, String)>, Refusal> {
+    let equal = |(name, compared, value): Term| match compared {
+        Compared::Equal => Ok((name, value)),
+        Compared::Less | Compared::LessOrEqual | Compared::Greater | Compared::GreaterOrEqual => {
+            Err(Refusal::field("filter", format!("compares {name} by = only")))
+        }
+    };
+    terms(text)?.into_iter().map(equal).collect()
 }
 
 /// Checks `order_by` of a list that has one order, such as `create_time desc`.

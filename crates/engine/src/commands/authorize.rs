@@ -5,7 +5,8 @@ use switchward_machine::{GateIx, GateKind, Machine, Micros, OpenId, Pattern, Ses
 use crate::command::Authorize;
 use crate::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use crate::policy::{
-    Assessment, Judged, LimitCheck, LimitOutcome, Place, Verdict, assess, call_name, cap, used,
+    Assessment, GRANTED, Judged, LimitCheck, LimitOutcome, Place, Verdict, assess, call_name, cap, no_room,
+    to_ask, used,
 };
 use crate::reply::{Authorized, Effect, MatchedRule, Remaining};
 use crate::state::{AskedCall, Call, EffectBody, Gate, Session};
@@ -49,7 +50,7 @@ fn judged_open(
         match &check.outcome {
             LimitOutcome::Full { money, capability, until } => {
                 let reason = LimitOutcome::reason(*money);
-                let message = format!("the limit of {capability} has no room");
+                let message = no_room(capability);
                 let retry = Some(until.since_ms(turn.now()));
                 return deny(turn, session, call, reason, message, judged.rule, retry);
             }
@@ -143,10 +144,7 @@ fn ask(
     Ok(Reply::Authorized(Authorized {
         effect: Effect::Ask,
         reason: None,
-        message: format!(
-            "a person must approve {} with these arguments; repeat the same call then",
-            call.capability
-        ),
+        message: to_ask(&call.capability),
         rule,
         gate: Some(gate),
         granted_by: None,
@@ -302,7 +300,7 @@ fn allowed(
     granted_by: Option<OpenId>,
     remaining: Remaining,
 ) -> Reply {
-    let message = if granted_by.is_some() { "a person approved exactly this call, once" } else { "" };
+    let message = if granted_by.is_some() { GRANTED } else { "" };
     Reply::Authorized(Authorized {
         effect: Effect::Allow,
         reason: None,

@@ -151,6 +151,7 @@ fn granting(
                 let message = format!("the limit of {capability} has no room; the gate stays open");
                 let retry = Some(until.since_ms(turn.now()));
                 return Err(Rejection::new(LimitOutcome::reason(*money), message)
+                    .fact("capability", capability)
                     .retry_after_ms(retry)
                     .into());
             }

@@ -1,6 +1,6 @@
 //! Why a call would be decided as it would be, rule by rule. Changes nothing.
 
-use switchward_machine::{SessionId, TenantId, Time};
+use switchward_machine::{BudgetUnit, Machine, SessionId, TenantId, Time};
 
 use super::{Assessment, LedgerRule, Place, Verdict, assess, cap, used};
 use crate::command::{Authorize, Settings};
@@ -19,8 +19,10 @@ pub struct Explanation {
     pub message: String,
     /// The rule that decides.
     pub rule: Option<MatchedRule>,
-    /// Every rule that covers the capability, in the order in which it is looked at.
-    pub matching: Vec<MatchedRule>,
+    /// Whether an approval of exactly this call is at hand; nothing else has a word to say then.
+    pub granted: bool,
+    /// Every rule of the layers that speak about the capability, in the order in which it is looked at.
+    pub looked_at: Vec<LookedAt>,
     /// The process whose ledger holds the limits.
     pub process: String,
     /// The limited rules that must have room.
@@ -29,15 +31,65 @@ pub struct Explanation {
     pub budgets: Vec<LimitState>,
 }
 
+/// A rule, and whether it covers the capability.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookedAt {
+    /// The rule.
+    pub rule: MatchedRule,
+    /// Whether its pattern covers the capability.
+    pub covers: bool,
+}
+
 /// A cap and what of it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitState {
-    /// What is capped, for a person.
-    pub name: String,
+    /// What is capped.
+    pub unit: BudgetUnit,
     /// Used or reserved, in the unit.
     pub used: u64,
     /// The cap, in the unit.
     pub cap: u64,
+}
+
+/// What is said of a call that a person approved.
+pub(crate) const GRANTED: &str = "a person approved exactly this call, once";
+
+/// What is said of a call that a person must approve.
+pub(crate) fn to_ask(capability: &str) -> String {
+    format!("a person must approve {capability} with these arguments; repeat the same call then")
+}
+
+/// What is said of a call whose limit has no room.
+#[must_use]
+pub fn no_room(capability: &str) -> String {
+    format!("the limit of {capability} has no room")
+}
+
+fn allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
+    match rule {
+        None => format!("nothing speaks about {capability}, so it is allowed"),
+        Some(rule) if rule.capability.is_empty() => {
+            format!("no rule of {} covers {capability}, and what no rule covers is allowed", rule.layer)
+        }
+        Some(rule) => format!("{} allows {}", rule.layer, rule.capability),
+    }
+}
+
+fn looked_at(machine: &Machine, capability: &str) -> Vec<LookedAt> {
+    let mut rules = Vec::new();
+    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability)) {
+        for (list, of_list) in [("deny", &layer.deny), ("ask", &layer.ask), ("allow", &layer.allow)] {
+            rules.extend(of_list.iter().map(|rule| LookedAt {
+                rule: MatchedRule {
+                    layer: layer.name.clone(),
+                    list: list.to_owned(),
+                    capability: rule.pattern.as_str().to_owned(),
+                },
+                covers: rule.pattern.covers(capability),
+            }));
+        }
+    }
+    rules
 }
 
 /// Explains a call of a session; nothing where the session does not exist in this tenant.
@@ -56,20 +108,9 @@ pub fn explain(
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
     let Some(machine) = rows.machine(tenant, session.machine)? else { return Ok(None) };
     let run = rows.run(tenant, id, session.root)?;
-    let mut matching = Vec::new();
-    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(&call.capability)) {
-        for (list, rules) in [("deny", &layer.deny), ("ask", &layer.ask), ("allow", &layer.allow)] {
-            let covering = rules.iter().filter(|rule| rule.pattern.covers(&call.capability));
-            matching.extend(covering.map(|rule| MatchedRule {
-                layer: layer.name.clone(),
-                list: list.to_owned(),
-                capability: rule.pattern.as_str().to_owned(),
-            }));
-        }
-    }
     let budgets = machine.budgets.iter().filter(|budget| budget.stops(&call.capability));
     let budgets = budgets.map(|budget| LimitState {
-        name: format!("{:?}", budget.unit),
+        unit: budget.unit,
         used: used(budget.unit, &session.meters),
         cap: cap(budget, &machine, &run),
     });
@@ -79,7 +120,8 @@ pub fn explain(
         reason: None,
         message: String::new(),
         rule: None,
-        matching,
+        granted: false,
+        looked_at: looked_at(&machine, &call.capability),
         process,
         limited: Vec::new(),
         budgets: budgets.collect(),
@@ -89,9 +131,16 @@ pub fn explain(
         Assessment::Denied(reason, message, rule) => {
             told = Explanation { effect: "deny", reason: Some(reason.code()), message, rule, ..told };
         }
-        Assessment::Granted(_) => told.message = "an approval of exactly this call is at hand".into(),
+        Assessment::Granted(_) => {
+            told.granted = true;
+            told.message = GRANTED.into();
+        }
         Assessment::Open(judged) => {
-            told.effect = if matches!(judged.verdict, Verdict::Ask(_)) { "ask" } else { "allow" };
+            (told.effect, told.message) = match judged.verdict {
+                Verdict::Allow => ("allow", allowed(&call.capability, judged.rule.as_ref())),
+                Verdict::Ask(_) => ("ask", to_ask(&call.capability)),
+                Verdict::Deny(why) => ("deny", why),
+            };
             told.rule = judged.rule;
             told.limited = judged.limited;
         }

@@ -70,7 +70,7 @@ pub enum LimitOutcome {
 impl LimitOutcome {
     /// The reason code of a limit without room.
     #[must_use]
-    pub(crate) fn reason(money: bool) -> Reason {
+    pub fn reason(money: bool) -> Reason {
         if money { Reason::BudgetExhausted } else { Reason::RateLimited }
     }
 }

@@ -13,7 +13,8 @@ mod plan;
 
 pub(crate) use assess::cap as cap_of;
 pub(crate) use assess::{Assessment, Place, assess, call_name, cap, gate_name, over_budget, used};
-pub use explain::{Explanation, LimitState, explain};
+pub use explain::{Explanation, LimitState, LookedAt, explain, no_room};
+pub(crate) use explain::{GRANTED, to_ask};
 pub(crate) use judge::{Judged, Verdict, judge};
 pub(crate) use limits::room_in;
 pub use limits::{LedgerRule, LimitCheck, LimitOutcome, room};

@@ -28,6 +28,16 @@ pub(crate) fn rfc3339(time: Time) -> String {
     jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default()
 }
 
+/// A time from its text, to the millisecond.
+///
+/// # Errors
+/// FIELD_INVALID for what is none.
+pub(crate) fn read_rfc3339(field: &str, text: &str) -> Result<Time, Refusal> {
+    let read = text.parse::<jiff::Timestamp>().ok().and_then(|at| u64::try_from(at.as_millisecond()).ok());
+    let bad = || Refusal::field(field, format!("{text:?} is no time like 2026-01-31T12:00:00Z"));
+    read.map(Time).filter(|time| *time <= TIME_MAX).ok_or_else(bad)
+}
+
 /// A time of a message, to the millisecond.
 pub(crate) fn time(field: &str, timestamp: prost_types::Timestamp) -> Result<Time, Refusal> {
     let read = || {

@@ -128,17 +128,19 @@ mod tests {
         let readme = include_str!("../../../../proto/README.md");
         let (_, after) = readme.split_once("## Errors").unwrap();
         let (table, _) = after.split_once("## Roles").unwrap();
-        let published: Vec<(String, &str)> = table
+        let rows: Vec<Vec<&str>> = table
             .lines()
-            .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "))
-            .flat_map(|(code, reasons)| reasons.split(' ').map(move |word| (code.to_owned(), word)))
-            .filter(|(_, word)| Reason::from_word(word).is_some())
+            .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+            .map(|line| line.split(" | ").collect())
+            .filter(|cells: &Vec<&str>| cells[0] != "Reason")
             .collect();
-        let ours: Vec<(String, &str)> =
-            Reason::ALL.iter().map(|reason| (code_word(reason.code()), reason.word())).collect();
-        assert_eq!(published.len(), ours.len());
-        for row in ours {
-            assert!(published.contains(&row), "{row:?} is not in proto/README.md");
+        assert_eq!(rows.len(), Reason::ALL.len());
+        for reason in Reason::ALL {
+            let row = rows.iter().find(|cells| cells[0] == reason.word());
+            let row = row.unwrap_or_else(|| panic!("{} is not in proto/README.md", reason.word()));
+            let [_, code, when, what_to_do] = row[..] else { panic!("{row:?}") };
+            assert_eq!(code, code_word(reason.code()), "{row:?}");
+            assert!(when.ends_with('.') && what_to_do.ends_with('.'), "{row:?}");
         }
     }
 

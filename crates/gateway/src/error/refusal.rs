@@ -21,6 +21,8 @@ pub const DOMAIN: &str = "switchward.dev";
 
 /// Metadata entry that lists what would have been accepted.
 const ALLOWED: &str = "allowed";
+/// Metadata entries that tell what a limit or a condition is about, the closest first.
+const SUBJECTS: [&str; 3] = ["capability", "state", "session"];
 /// Metadata entry that says how many violations did not fit.
 const OMITTED: &str = "violations_omitted";
 
@@ -40,8 +42,7 @@ struct Content {
     metadata: BTreeMap<String, String>,
     violations: Vec<(String, String)>,
     omitted: usize,
-    quotas: Vec<(String, String)>,
-    preconditions: Vec<(String, String, String)>,
+    quota: Option<(String, String)>,
     resource: Option<(String, String)>,
     retry_after: Option<Duration>,
 }
@@ -55,8 +56,7 @@ impl Refusal {
             metadata: BTreeMap::new(),
             violations: Vec::new(),
             omitted: 0,
-            quotas: Vec::new(),
-            preconditions: Vec::new(),
+            quota: None,
             resource: None,
             retry_after: None,
         }))
@@ -106,20 +106,9 @@ impl Refusal {
         self
     }
 
-    /// With a limit that is reached: a `QuotaFailure.Violation`.
+    /// With the limit that is reached, where the message alone does not say it: the `QuotaFailure.Violation`.
     pub fn quota(mut self, subject: impl Into<String>, description: impl Into<String>) -> Self {
-        self.0.quotas.push((short(subject), short(description)));
-        self
-    }
-
-    /// With something that must be so and is not: a `PreconditionFailure.Violation`.
-    pub fn precondition(
-        mut self,
-        kind: impl Into<String>,
-        subject: impl Into<String>,
-        description: impl Into<String>,
-    ) -> Self {
-        self.0.preconditions.push((short(kind), short(subject), short(description)));
+        self.0.quota = Some((short(subject), short(description)));
         self
     }
 
@@ -175,14 +164,15 @@ impl Content {
             let fields = self.violations.iter().map(|(field, problem)| FieldViolation::new(field, problem));
             details.push(BadRequest::new(fields.collect::<Vec<_>>()).into());
         }
-        if !self.quotas.is_empty() {
-            let quotas = self.quotas.iter().map(|(subject, text)| QuotaViolation::new(subject, text));
-            details.push(QuotaFailure::new(quotas.collect::<Vec<_>>()).into());
+        if self.reason.code() == Code::ResourceExhausted {
+            let (subject, text) =
+                self.quota.clone().unwrap_or_else(|| (self.subject(), short(&self.message)));
+            details.push(QuotaFailure::new(vec![QuotaViolation::new(subject, text)]).into());
         }
-        if !self.preconditions.is_empty() {
-            let new = |(kind, subject, text): &(_, _, _)| PreconditionViolation::new(kind, subject, text);
-            let failures: Vec<PreconditionViolation> = self.preconditions.iter().map(new).collect();
-            details.push(PreconditionFailure::new(failures).into());
+        if self.reason.code() == Code::FailedPrecondition {
+            let failure =
+                PreconditionViolation::new(self.reason.word(), self.subject(), short(&self.message));
+            details.push(PreconditionFailure::new(vec![failure]).into());
         }
         if let Some((kind, name)) = &self.resource {
             details.push(ResourceInfo::new(kind, name, "", "").into());
@@ -191,6 +181,13 @@ impl Content {
             details.push(RetryInfo::new(Some(delay)).into());
         }
         details
+    }
+
+    /// What a limit or a condition is about, as far as it was told.
+    fn subject(&self) -> String {
+        let told = SUBJECTS.iter().find_map(|name| self.metadata.get(*name));
+        let resource = || self.resource.as_ref().map(|(_, name)| name);
+        told.or_else(resource).cloned().unwrap_or_default()
     }
 
     /// Gives up the least useful detail that is left. False when there is nothing to give up.
@@ -246,8 +243,7 @@ mod tests {
         let refusal = Refusal::new(Reason::AnswerNotAllowed, "\"maybe\" is not an answer here")
             .allowed(["yes", "no, \"never\""])
             .violation("answer", "must be one of yes, no")
-            .precondition("STATE", "sessions/s", "the session is at another state")
-            .quota("tenants/t", "at most 5")
+            .meta("state", "review")
             .resource("session", "tenants/t/sessions/s")
             .retry_after(Duration::from_secs(2));
         let status = Status::from(refusal);
@@ -257,10 +253,26 @@ mod tests {
         assert_eq!((info.reason.as_str(), info.domain.as_str()), ("ANSWER_NOT_ALLOWED", DOMAIN));
         assert_eq!(info.metadata[ALLOWED], r#"["yes","no, \"never\""]"#);
         assert_eq!(details.bad_request().unwrap().field_violations[0].field, "answer");
-        assert_eq!(details.precondition_failure().unwrap().violations[0].r#type, "STATE");
-        assert_eq!(details.quota_failure().unwrap().violations[0].subject, "tenants/t");
+        let failed = &details.precondition_failure().unwrap().violations[0];
+        assert_eq!((failed.r#type.as_str(), failed.subject.as_str()), ("ANSWER_NOT_ALLOWED", "review"));
+        assert_eq!(failed.description, "\"maybe\" is not an answer here");
+        assert!(details.quota_failure().is_none());
         assert_eq!(details.resource_info().unwrap().resource_name, "tenants/t/sessions/s");
         assert_eq!(details.retry_info().unwrap().retry_delay, Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn what_is_exhausted_is_a_quota_failure() {
+        let quota = |refusal: Refusal| {
+            let failure = Status::from(refusal).get_error_details().quota_failure().unwrap().clone();
+            (failure.violations[0].subject.clone(), failure.violations[0].description.clone())
+        };
+        let full = || Refusal::new(Reason::RateLimited, "no room").meta("capability", "bash");
+        assert_eq!(quota(full()), ("bash".to_owned(), "no room".to_owned()));
+        assert_eq!(
+            quota(full().quota("tenants/t", "at most 5")),
+            ("tenants/t".to_owned(), "at most 5".to_owned())
+        );
     }
 
     #[test]

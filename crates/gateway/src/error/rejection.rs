@@ -6,6 +6,9 @@ use switchward_engine as engine;
 
 use super::{Reason, Refusal};
 
+/// How soon it is worth looking whether a person has decided.
+const PERSON_RETRY: Duration = Duration::from_secs(5);
+
 impl From<engine::Reason> for Reason {
     fn from(reason: engine::Reason) -> Self {
         match reason {
@@ -50,6 +53,7 @@ impl From<engine::Rejection> for Refusal {
         }
         match rejection.retry_after_ms {
             Some(millis) => refusal.retry_after(Duration::from_millis(millis)),
+            None if reason == Reason::ApprovalPending => refusal.retry_after(PERSON_RETRY),
             None => refusal,
         }
     }

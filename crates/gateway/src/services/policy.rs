@@ -5,12 +5,12 @@ use std::sync::Arc;
 use switchward_api::v1;
 use switchward_api::v1::policy_service_server::PolicyService;
 use switchward_engine::limits::CALL_ID_CHARS_MAX;
-use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, explain, room};
+use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, LookedAt, explain, no_room, room};
 use switchward_engine::{
     Args, Authorize, Authorized, Body, EffectOfCall, ReportCall, ReportUsage, RequestId, Row, Scope,
     SessionView, View, ViewError,
 };
-use switchward_machine::{Digest, Limit, Micros, SessionId};
+use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
@@ -210,32 +210,33 @@ async fn respond(
     estimate: Micros,
 ) -> Result<v1::ExplainDecisionResponse, Refusal> {
     let (mut full, mut rules) = (None, Vec::new());
-    for rule in &told.matching {
+    for LookedAt { rule, covers } in &told.looked_at {
         let limited = told.limited.iter().find(|limited| limited.capability == rule.capability);
-        let decides = told.rule.as_ref().is_some_and(|by| by.layer == rule.layer && by.list == rule.list);
+        let by = told.rule.as_ref().is_some_and(|by| by.layer == rule.layer && by.list == rule.list);
+        let decides = *covers && by;
         let mut limits = Vec::new();
         for limit in limited.filter(|_| decides).iter().flat_map(|rule| &rule.limits) {
             let use_now = usage(call, &told.process, limited, *limit, estimate).await?;
             if !use_now.has_room && full.is_none() {
-                full = Some(matches!(limit, Limit::Money { .. }));
+                full = Some((matches!(limit, Limit::Money { .. }), no_room(&rule.capability)));
             }
             limits.push(use_now);
         }
         rules.push(v1::RuleExplanation {
             rule: Some(convert::events::rule(rule)),
-            matches: true,
+            matches: *covers,
             decides,
             limits,
         });
     }
-    let decision = match (told.effect, full) {
+    let decision = match (told.effect, &full) {
         ("deny", _) | (_, Some(_)) => v1::ToolDecision::Deny,
         ("ask", None) => v1::ToolDecision::Ask,
         (_, None) => v1::ToolDecision::Allow,
     };
-    let by_limit = full.map(|money| if money { "BUDGET_EXHAUSTED" } else { "RATE_LIMITED" });
+    let by_limit = full.as_ref().map(|(money, _)| LimitOutcome::reason(*money).code());
     let session_limits = told.budgets.iter().map(|budget| {
-        let money = budget.name == "UsdMicros";
+        let money = budget.unit == BudgetUnit::UsdMicros;
         let kind = if money { v1::LimitKind::SessionBudget } else { v1::LimitKind::Emails };
         let text = |value: u64| if money { Micros(value).to_string() } else { value.to_string() };
         let (max, used, has_room) = (text(budget.cap), text(budget.used), budget.used < budget.cap);
@@ -244,8 +245,8 @@ async fn respond(
     Ok(v1::ExplainDecisionResponse {
         decision: decision.into(),
         reason: told.reason.or(by_limit).unwrap_or_default().to_owned(),
-        grant_available: told.effect == "allow" && told.message.contains("approval"),
-        message: told.message,
+        grant_available: told.granted,
+        message: full.map_or(told.message, |(_, message)| message),
         matched_rule: told.rule.as_ref().map(convert::events::rule),
         rules,
         session_limits: session_limits.collect(),

@@ -6,17 +6,17 @@ use switchward_engine::{
     Answer, Body, Cancel, IndexKey, Key, Kind, Pause, RaiseCap, Reply, RequestId, Resume, Row, Scope,
     SessionView, Start, View, gate_view, session_view,
 };
-use switchward_machine::{Micros, SessionId, Status as Word};
+use switchward_machine::{Micros, SessionId, Status as Word, Time};
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
 use crate::auth::roles;
-use crate::convert;
+use crate::convert::{self, read_rfc3339};
 use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
-use crate::pages::{Page, filter, order, unknown_term};
+use crate::pages::{Compared, Page, order, terms, unknown_term};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -240,12 +240,17 @@ struct Wanted {
     status: Option<Word>,
     definition: Option<String>,
     labels: Vec<(String, String)>,
+    created: Vec<(Compared, Time)>,
 }
 
 fn wanted(text: &str) -> Result<Wanted, Refusal> {
     let mut wanted = Wanted::default();
-    for (name, value) in filter(text)? {
+    for (name, compared, value) in terms(text)? {
+        if compared != Compared::Equal && name != "create_time" {
+            return Err(Refusal::field("filter", format!("compares {name} by = only")));
+        }
         match name.as_str() {
+            "create_time" => wanted.created.push((compared, read_rfc3339("filter", &value)?)),
             "status" => {
                 let word = Word::ALL.into_iter().find(|word| word.word().eq_ignore_ascii_case(&value));
                 wanted.status =
@@ -254,7 +259,7 @@ fn wanted(text: &str) -> Result<Wanted, Refusal> {
             "definition" => wanted.definition = Some(value),
             name => match name.strip_prefix("labels.") {
                 Some(label) => wanted.labels.push((label.to_owned(), value)),
-                None => return Err(unknown_term(name, "status, definition and labels.KEY")),
+                None => return Err(unknown_term(name, "status, definition, create_time and labels.KEY")),
             },
         }
     }
@@ -267,6 +272,7 @@ impl Wanted {
         self.status.is_none_or(|status| session.status == status)
             && self.definition.as_ref().is_none_or(|definition| session.definition == *definition)
             && self.labels.iter().all(|label| session.labels.contains(label))
+            && self.created.iter().all(|(compared, time)| compared.holds(session.created.cmp(time)))
     }
 }
 

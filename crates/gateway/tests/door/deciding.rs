@@ -231,6 +231,10 @@ async fn agree(world: &World, name: &str, capability: &str, cost: Option<&str>) 
         (decided.decision(), &decided.reason, &decided.matched_rule, decided.grant_used),
         "{capability} of {cost:?}: {explained:?} {decided:?}"
     );
+    assert!(!explained.message.is_empty(), "{explained:?}");
+    // What is plainly allowed needs no words when it is decided.
+    let silent = decided.decision() == ToolDecision::Allow && !decided.grant_used;
+    assert!(silent || explained.message == decided.message, "{explained:?} {decided:?}");
     world.node.quiet().await;
     decided.decision()
 }

@@ -238,13 +238,32 @@ async fn a_page_has_at_most_1000_entries() {
     world.node.end().await;
 }
 
+/// A time in the middle of the sessions.
+const BETWEEN: &str = "2026-06-21T00:00:00.007Z";
+
+fn at(text: &str) -> std::time::SystemTime {
+    text.parse::<prost_types::Timestamp>().expect("a time").try_into().expect("a time since 1970")
+}
+
+fn created(entry: &Json) -> std::time::SystemTime {
+    at(entry["createTime"].as_str().expect("a time"))
+}
+
+/// Filters that let everything through.
+const ALL: [&str; 3] = ["", "status=\"open\"", "create_time>=\"1970-01-01T00:00:00Z\""];
+
 /// What a filter lets through, each with what every entry of it must look like.
 type Filter = (&'static str, &'static str, fn(&Json) -> bool);
 
-const WANTED: [Filter; 14] = [
+const WANTED: [Filter; 17] = [
     ("ListSessions", "", |_| true),
     ("ListSessions", "status=\"waiting\"", |entry| entry["status"] == "SESSION_STATUS_WAITING"),
     ("ListSessions", "status=\"BLOCKED\"", |entry| entry["status"] == "SESSION_STATUS_BLOCKED"),
+    ("ListSessions", "create_time>=\"1970-01-01T00:00:00Z\"", |_| true),
+    ("ListSessions", "create_time>\"BETWEEN\"", |entry| created(entry) > at(BETWEEN)),
+    ("ListSessions", "create_time<=\"BETWEEN\" AND status=\"waiting\"", |entry| {
+        created(entry) <= at(BETWEEN) && entry["status"] == "SESSION_STATUS_WAITING"
+    }),
     ("ListSessions", "definition=\"release\"", |entry| {
         entry["definition"] == "tenants/acme/definitions/release"
     }),
@@ -277,11 +296,8 @@ async fn a_filter_lets_through_what_it_says_and_all_of_it() {
         let everything = whole(&world, rpc, message.clone(), 1_000).await;
         let wanted: Vec<Json> = everything.iter().filter(|entry| fits(entry)).cloned().collect();
         assert!(!wanted.is_empty(), "{method} {filter}");
-        assert!(
-            wanted.len() < everything.len() || filter.is_empty() || filter == "status=\"open\"",
-            "{filter}"
-        );
-        set(&mut message, "filter", Value::String(filter.to_owned()));
+        assert!(wanted.len() < everything.len() || ALL.contains(&filter), "{filter}");
+        set(&mut message, "filter", Value::String(filter.replace("BETWEEN", BETWEEN)));
         for size in [1_000, 2] {
             assert_eq!(whole(&world, rpc, message.clone(), size).await, wanted, "{method} {filter}");
         }
@@ -314,6 +330,12 @@ async fn a_filter_that_is_not_understood_is_refused() {
             "\0",
             "status!=\"open\"",
             "labels.=x",
+            "status>\"open\"",
+            "kind<=\"notify\"",
+            "create_time>\"yesterday\"",
+            "create_time=>\"2026-01-01T00:00:00Z\"",
+            "create_time<>\"2026-01-01T00:00:00Z\"",
+            "create_time>2026-01-01",
         ] {
             set(&mut message, "filter", Value::String(filter.to_owned()));
             let outcome = call(&world, &rpc, &message).await;

@@ -20,6 +20,7 @@ mod world;
 
 mod credentials;
 mod deciding;
+mod effects;
 mod hostile;
 mod lists;
 mod masks;

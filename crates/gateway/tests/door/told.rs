@@ -40,9 +40,15 @@ impl Told {
         assert_eq!(info.domain, DOMAIN, "{status:?}");
         let reason = Reason::from_word(&info.reason).unwrap_or_else(|| panic!("{}: no reason", info.reason));
         assert_eq!(reason.code(), status.code(), "{status:?}");
-        let resource = others.iter().any(|detail| detail.starts_with("ResourceInfo"));
-        let wants_resource = matches!(status.code(), Code::NotFound | Code::AlreadyExists);
-        assert!(resource || !wants_resource, "a ResourceInfo is wanted in {status:?}");
+        let has = |kind: &str| others.iter().any(|detail| detail.starts_with(kind));
+        for (kind, wanted) in [
+            ("ResourceInfo", matches!(status.code(), Code::NotFound | Code::AlreadyExists)),
+            ("QuotaFailure", status.code() == Code::ResourceExhausted),
+            ("PreconditionFailure", status.code() == Code::FailedPrecondition),
+            ("RetryInfo", matches!(reason, Reason::ApprovalPending | Reason::RateLimited)),
+        ] {
+            assert!(has(kind) || !wanted, "a {kind} is wanted in {status:?}");
+        }
         Self {
             code: status.code(),
             reason: info.reason,

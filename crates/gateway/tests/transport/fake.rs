@@ -106,7 +106,7 @@ impl SessionService for Sessions {
             Refusal::new(Reason::AnswerNotAllowed, format!("{answer:?} is not an answer of env-check: ü"))
                 .allowed(["yes", "no"])
                 .violation("answer", "must be one of yes, no")
-                .precondition("STATE", "env-check", "takes yes and no")
+                .meta("state", "env-check")
                 .retry_after(Duration::from_millis(1_500));
         Err(refusal.into())
     }

@@ -46,29 +46,26 @@ impl Memory {
     }
 }
 
-/// Whether an approval of the call is at hand: nothing else has a word to say about what is allowed.
-pub(super) fn at_hand(explained: &Explanation) -> bool {
-    explained.effect == "allow" && !explained.message.is_empty()
-}
-
 /// The effect and its reason; an explanation leaves the limits of ledgers apart.
 fn as_told(explained: &Explanation, decided: &Authorized) -> bool {
     let limits = [Reason::RateLimited.code(), Reason::BudgetExhausted.code()];
     let by_limit = decided.reason.as_deref().is_some_and(|reason| limits.contains(&reason));
-    let granted = at_hand(explained);
+    let granted = explained.granted;
     match decided.effect {
         EffectOfCall::Deny if explained.effect == "deny" => {
             explained.reason == decided.reason.as_deref() && explained.message == decided.message
         }
         EffectOfCall::Deny => by_limit && !explained.limited.is_empty() && !granted,
-        EffectOfCall::Ask => explained.effect == "ask",
+        EffectOfCall::Ask => explained.effect == "ask" && explained.message == decided.message,
         EffectOfCall::Allow => explained.effect == "allow" && granted == decided.granted_by.is_some(),
     }
 }
 
 /// The rule that decides is told, and stands among those that match.
 fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
-    let listed = |rule: &MatchedRule| rule.list == "default" || explained.matching.contains(rule);
+    let covers =
+        |rule: &MatchedRule| explained.looked_at.iter().any(|seen| seen.covers && seen.rule == *rule);
+    let listed = |rule: &MatchedRule| rule.list == "default" || covers(rule);
     explained.rule == decided.rule && explained.rule.iter().all(listed)
 }
 

@@ -8,7 +8,6 @@ use switchward_engine::{
 };
 use switchward_machine::{Digest, Limit, OpenId, TenantId, Time};
 
-use super::explained::at_hand;
 use super::hops::inner;
 use super::{Care, Memory, ShardIx};
 use crate::world::Broken;
@@ -67,7 +66,7 @@ impl Memory {
         let (capability, estimate) = (asked.capability.clone(), Some(asked.estimate));
         let call = Authorize { capability, args, estimate, call_id: "again".into(), limits: None };
         let told = explain(shard, tenant, id, Settings::default(), &call, self.now)?;
-        Ok(told.as_ref().is_some_and(at_hand))
+        Ok(told.is_some_and(|told| told.granted))
     }
 
     fn room_of(&self, tenant: TenantId, asked: &Ledgers) -> Result<LimitCheck, Broken> {
