@@ -34,15 +34,12 @@ trap finish EXIT
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
 export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}"
 
-needs="lints cc git"
-if [ -d tests/python ]; then needs="$needs python"; fi
-
-# shellcheck disable=SC2086
-run "what this needs: $needs" sh tests/scripts/need.sh $needs
+run "what this needs" sh tests/scripts/need.sh lints cc git python
 run "format" cargo fmt --all --check
 run "lints (cold: minutes, every library is checked once)" \
     cargo clippy --locked --workspace --all-targets -- -D warnings
 run "repository checks" cargo xtask check
+run "lints of the API" sh tests/scripts/lint-proto.sh
 if cargo nextest --version >/dev/null 2>&1; then
     run "tests (cold: the longest step, every library is built)" \
         cargo nextest run --locked --workspace --no-fail-fast
@@ -52,8 +49,4 @@ else
         cargo test --locked --workspace --lib --bins --tests --no-fail-fast
 fi
 run "examples in the docs" cargo test --locked --workspace --doc
-if [ -d tests/python ]; then
-    run "Python client" sh tests/scripts/python-client.sh
-else
-    echo "no Python client is run: there is no folder tests/python"
-fi
+run "Python client" sh tests/scripts/python-client.sh
