@@ -4,6 +4,7 @@
 //! One step is one durable call; a session is four of them: a start and three answers.
 
 mod echo;
+mod judge;
 mod load;
 mod measure;
 mod parking;
@@ -103,5 +104,5 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("failed to write {}", args.json.display()))?;
     serde_json::to_writer_pretty(file, &rounds)?;
     println!("\nfigures: {}", args.json.display());
-    Ok(())
+    judge::judge(&rounds)
 }

@@ -195,7 +195,29 @@ pub(crate) fn odd(reply: &Reply) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::is_traceparent;
+    use tonic::{Code, Status};
+    use tonic_types::StatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_shard_that_cannot_answer_says_when_to_try_again() {
+        for (failure, code, reason) in [
+            (Failure::Electing, Code::Unavailable, "SHARD_ELECTING"),
+            (Failure::Draining, Code::Unavailable, "DRAINING"),
+            (Failure::Stopped, Code::Unavailable, "DRAINING"),
+            (Failure::Overloaded, Code::ResourceExhausted, "QUOTA_EXCEEDED"),
+        ] {
+            let status = Status::from(refusal(failure));
+            let details = status.get_error_details();
+            assert_eq!((status.code(), details.error_info().unwrap().reason.as_str()), (code, reason));
+            assert!(
+                details.retry_info().unwrap().retry_delay.is_some_and(|delay| !delay.is_zero()),
+                "{reason}"
+            );
+            assert_eq!(details.quota_failure().is_some(), code == Code::ResourceExhausted);
+        }
+    }
 
     #[test]
     fn only_the_standard_form_is_a_traceparent() {

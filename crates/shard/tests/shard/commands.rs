@@ -11,7 +11,13 @@ use switchward_machine::{Digest, Micros, SessionId, TenantId};
 /// The source document's own example.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../../../formats/tests/fixtures/deploy-gate.json");
 
-pub(crate) const TENANT: TenantId = TenantId(1);
+/// Two tenants, whose sessions, machines and ledgers are their own.
+pub(crate) const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
+
+/// Whose session a key is: every other one of a row of numbered keys.
+pub(crate) fn tenant(key: &str) -> TenantId {
+    TENANTS[usize::from(key.bytes().last().is_some_and(|last| last % 2 == 1))]
+}
 
 /// A definition that must compile.
 pub(crate) fn definition(source: &str) -> Definition {
@@ -21,9 +27,9 @@ pub(crate) fn definition(source: &str) -> Definition {
 }
 
 /// A command of an agent; with a request id, its body is taken to be what the id says.
-pub(crate) fn command(scope: Scope, request: Option<&str>, body: Body) -> Command {
+pub(crate) fn command(tenant: TenantId, scope: Scope, request: Option<&str>, body: Body) -> Command {
     Command {
-        tenant: TENANT,
+        tenant,
         scope,
         request: request.map(|id| RequestId { id: id.to_owned(), body: Digest::of(id.as_bytes()) }),
         expected_sequence: None,
@@ -34,13 +40,18 @@ pub(crate) fn command(scope: Scope, request: Option<&str>, body: Body) -> Comman
     }
 }
 
-pub(crate) fn create_tenant() -> Command {
-    let body =
-        CreateTenant { name: "acme".into(), display_name: "Acme".into(), settings: Settings::default() };
-    command(Scope::Catalogue, Some("tenant"), Body::CreateTenant(body))
+/// Makes both tenants, in their order.
+pub(crate) fn create_tenants() -> [Command; 2] {
+    ["acme", "globex"].map(|name| {
+        let body =
+            CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
+        let request = format!("tenant {name}");
+        command(TENANTS[0], Scope::Catalogue, Some(&request), Body::CreateTenant(body))
+    })
 }
 
-pub(crate) fn deploy(definition: &Definition, source: &str) -> Command {
+/// Deploys a definition for both tenants.
+pub(crate) fn deploys(definition: &Definition, source: &str) -> [Command; 2] {
     let body = Deploy {
         name: definition.name.clone(),
         format: "checkpoint".into(),
@@ -50,11 +61,12 @@ pub(crate) fn deploy(definition: &Definition, source: &str) -> Command {
         activate: true,
         etag: String::new(),
     };
-    command(Scope::Catalogue, Some(&format!("deploy {}", definition.source)), Body::Deploy(body))
+    let request = format!("deploy {}", definition.source);
+    TENANTS.map(|tenant| command(tenant, Scope::Catalogue, Some(&request), Body::Deploy(body.clone())))
 }
 
 pub(crate) fn session(key: &str) -> SessionId {
-    SessionId::from_key(TENANT, key)
+    SessionId::from_key(tenant(key), key)
 }
 
 /// Starts the session of this key.
@@ -68,12 +80,12 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         labels: Vec::new(),
         input: Vec::new(),
     };
-    command(Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
+    command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }
 
 pub(crate) fn answer(key: &str, request: &str, answer: &str) -> Command {
     let body = Answer { state: None, answer: answer.to_owned(), note: String::new() };
-    command(Scope::Session(session(key)), Some(request), Body::Answer(body))
+    command(tenant(key), Scope::Session(session(key)), Some(request), Body::Answer(body))
 }
 
 /// Asks for a call, whose name is its request id.
@@ -85,12 +97,17 @@ pub(crate) fn authorize(key: &str, call: &str, capability: &str, estimate: Optio
         call_id: call.to_owned(),
         limits: None,
     };
-    command(Scope::Session(session(key)), Some(call), Body::Authorize(body))
+    command(tenant(key), Scope::Session(session(key)), Some(call), Body::Authorize(body))
 }
 
 /// Reports a call.
 pub(crate) fn report(key: &str, call: &str, cost: Micros) -> Command {
     let body =
         ReportCall { call_id: Some(call.to_owned()), capability: None, success: true, cost, tokens: 0 };
-    command(Scope::Session(session(key)), Some(&format!("report {call}")), Body::ReportCall(body))
+    command(
+        tenant(key),
+        Scope::Session(session(key)),
+        Some(&format!("report {call}")),
+        Body::ReportCall(body),
+    )
 }

@@ -1,4 +1,4 @@
-//! Limits span sessions and shards: exactly as many calls as they allow, whoever dies meanwhile.
+//! Limits span sessions and shards: exactly as many calls as they allow to each of two tenants, whoever dies meanwhile.
 
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
@@ -7,7 +7,9 @@ use switchward_machine::Micros;
 use switchward_shard::Shard;
 
 use crate::chance::Chance;
-use crate::commands::{DEPLOY_GATE, authorize, create_tenant, definition, deploy, report, start};
+use crate::commands::{
+    DEPLOY_GATE, TENANTS, authorize, create_tenants, definition, deploys, report, start, tenant,
+};
 use crate::live::{Answered, Live};
 use crate::runs::each_seed;
 use crate::server::Setup;
@@ -41,8 +43,9 @@ fn key(number: usize) -> String {
 fn begin(setup: &Setup, source: &str) -> Live {
     let mut live = Live::open(setup);
     let definition = definition(source);
-    live.execute(create_tenant()).unwrap();
-    live.execute(deploy(&definition, source)).unwrap();
+    for command in create_tenants().into_iter().chain(deploys(&definition, source)) {
+        live.execute(command).unwrap();
+    }
     let starts = (0..SESSIONS).map(|number| start(&definition, &key(number))).collect();
     let started = live.execute_all(starts, CALLERS, &[]);
     assert!(started.iter().all(Result::is_ok));
@@ -71,6 +74,11 @@ fn storm(
         reasons.filter(|reason| !["RATE_LIMITED", "BUDGET_EXHAUSTED"].contains(&reason.as_str())).collect();
     assert_eq!(odd, Vec::<String>::new());
     answers.iter().enumerate().filter(|(_, answer)| allowed(answer)).map(|(number, _)| number).collect()
+}
+
+/// How many of these sessions are of each tenant.
+fn of_each(numbers: &[usize]) -> [usize; 2] {
+    TENANTS.map(|wanted| numbers.iter().filter(|number| tenant(&key(**number)) == wanted).count())
 }
 
 fn allowed(answer: &Answered) -> bool {
@@ -117,10 +125,10 @@ fn fifty_calls_an_hour_are_exactly_fifty() {
         let folder = tempfile::tempdir().unwrap();
         let setup = Setup::new(folder.path());
         let mut live = begin(&setup, DEPLOY_GATE);
-        assert_eq!(storm(&mut live, chance, "first", "bash", None).len(), 50);
-        assert_eq!(storm(&mut live, chance, "second", "bash", None).len(), 0);
+        assert_eq!(of_each(&storm(&mut live, chance, "first", "bash", None)), [50, 50]);
+        assert_eq!(of_each(&storm(&mut live, chance, "second", "bash", None)), [0, 0]);
         setup.clock.advance(HOUR_MS);
-        assert_eq!(storm(&mut live, chance, "third", "bash", None).len(), 50);
+        assert_eq!(of_each(&storm(&mut live, chance, "third", "bash", None)), [50, 50]);
         live.end();
     });
 }
@@ -133,7 +141,7 @@ fn money_is_spent_to_the_last_cent_and_no_further() {
         let setup = Setup::new(folder.path());
         let mut live = begin(&setup, SPENDER);
         let first = storm(&mut live, chance, "first", "pay", Some(cents(10)));
-        assert_eq!(first.len(), 50, "5 dollars hold 50 estimates of 10 cents");
+        assert_eq!(of_each(&first), [50, 50], "5 dollars hold 50 estimates of 10 cents");
         let reports = first.iter().map(|number| report(&key(*number), &format!("first {number}"), cents(4)));
         let reports: Vec<_> = reports.collect();
         let reported = live.execute_all(reports.clone(), CALLERS, &[1 + chance.below(first.len() - 1)]);
@@ -141,12 +149,17 @@ fn money_is_spent_to_the_last_cent_and_no_further() {
         assert_eq!(live.execute_all(reports, CALLERS, &[]), reported);
         all_carried(&live);
         let second = storm(&mut live, chance, "second", "pay", Some(cents(10)));
-        assert_eq!(second.len(), 30, "50 reports of 4 cents leave 3 dollars");
+        assert_eq!(of_each(&second), [30, 30], "50 reports of 4 cents leave 3 dollars");
         all_carried(&live);
-        assert_eq!(storm(&mut live, chance, "third", "pay", Some(cents(1))).len(), 0, "all of it is held");
+        let third = storm(&mut live, chance, "third", "pay", Some(cents(1)));
+        assert_eq!(of_each(&third), [0, 0], "all of it is held");
         setup.clock.advance(HOUR_MS);
         let fourth = storm(&mut live, chance, "fourth", "pay", Some(cents(10)));
-        assert_eq!(fourth.len(), 20, "the new hour has 5 dollars, of which 30 open calls still hold 3");
+        assert_eq!(
+            of_each(&fourth),
+            [20, 20],
+            "the new hour has 5 dollars, of which 30 open calls still hold 3"
+        );
         live.end();
     });
 }

@@ -9,7 +9,9 @@ use switchward_machine::{Digest, Status};
 use switchward_shard::{Failure, Group, Shard};
 use switchward_store::{DataDir, StoreError};
 
-use crate::commands::{DEPLOY_GATE, TENANT, answer, create_tenant, definition, deploy, session, start};
+use crate::commands::{
+    DEPLOY_GATE, TENANTS, answer, create_tenants, definition, deploys, session, start, tenant,
+};
 use crate::runs::each_seed;
 use crate::server::{Server, Setup};
 
@@ -31,7 +33,7 @@ fn execute(server: &Server, command: Command) -> Result<Reply, Failure> {
 fn status(server: &Server, key: &str) -> (Status, u64, String) {
     let id = session(key);
     let view = server.run(server.cluster().shard_of(id.bucket()).read()).unwrap();
-    let found = view.steady(|view| session_view(view, TENANT, id)).unwrap().unwrap();
+    let found = view.steady(|view| session_view(view, tenant(key), id)).unwrap().unwrap();
     (found.session.status, found.session.sequence, found.at().to_owned())
 }
 
@@ -45,9 +47,12 @@ fn walk(key: &str) -> Vec<Command> {
 
 pub(crate) fn prepare(server: &Server) {
     let gate = definition(DEPLOY_GATE);
-    assert!(matches!(execute(server, create_tenant()), Ok(Reply::Tenant(TENANT))));
-    let deployed = execute(server, deploy(&gate, DEPLOY_GATE)).unwrap();
-    assert_eq!(deployed, Reply::Version { name: "deploy-gate".into(), number: 1, created: true });
+    let made = create_tenants().map(|command| execute(server, command).unwrap());
+    assert_eq!(made, TENANTS.map(Reply::Tenant));
+    for command in deploys(&gate, DEPLOY_GATE) {
+        let deployed = execute(server, command).unwrap();
+        assert_eq!(deployed, Reply::Version { name: "deploy-gate".into(), number: 1, created: true });
+    }
 }
 
 #[test]
@@ -232,7 +237,7 @@ fn a_server_that_goes_down_answers_what_it_took_and_refuses_the_rest() {
     for (key, result) in keys.iter().zip(results) {
         let id = session(key);
         let view = server.run(server.cluster().shard_of(id.bucket()).read()).unwrap();
-        let found = session_view(&view, TENANT, id).unwrap();
+        let found = session_view(&view, tenant(key), id).unwrap();
         match result {
             Ok(_) => assert!(found.is_some(), "{key} was acknowledged"),
             Err(failure) => assert_eq!(failure, Failure::Draining),

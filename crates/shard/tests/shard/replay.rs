@@ -239,3 +239,41 @@ fn what_a_shard_builds_is_what_a_replay_builds() {
         life.crash();
     });
 }
+
+/// Commands that come one by one, with a crash and a start from the disk after each.
+const STEPS: usize = 24;
+
+#[test]
+fn a_shard_that_starts_again_after_every_step_is_the_one_that_never_stopped() {
+    each_seed(100, 2, |chance| {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = ManualClock::new(BEGIN);
+        let (mut wishes, mut logs) = (Wishes::default(), Logs::default());
+        let mut life = Life::open(folder.path(), &clock);
+        for command in wishes.first(chance) {
+            life.runtime.block_on(execute(&life, &mut wishes, vec![command]));
+        }
+        for step in 0..STEPS {
+            let commands = round(chance, &mut wishes, &life.cluster, clock.now());
+            life.runtime.block_on(execute(&life, &mut wishes, commands.into_iter().take(1).collect()));
+            repeat(&life, &wishes, chance);
+            let group = chance.below(usize::try_from(GROUPS).unwrap());
+            if step % 3 == 0 {
+                life.shard(group).group().checkpoint().unwrap();
+            }
+            if step % 8 == 0 {
+                life.runtime.block_on(async {
+                    logs.read(&life.log).await;
+                    purge(life.shard(group).group()).await;
+                });
+            }
+            _ = clock.advance(*chance.pick(&[1, 1_000, 3_600_000]));
+            life.crash();
+            life = Life::open(folder.path(), &clock);
+        }
+        life.runtime.block_on(life.cluster.shutdown()).unwrap();
+        life.runtime.block_on(logs.read(&life.log));
+        compare(&life, &logs);
+        life.crash();
+    });
+}

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use switchward_engine::{
     Answer, Body, Command, InstallMachine, Key, Kind, Reason, Reply, Scope, View, session_view,
 };
-use switchward_machine::{SessionId, Status};
+use switchward_machine::Status;
 use switchward_shard::Failure;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::commands::{DEPLOY_GATE, TENANT, answer, command, definition, session, start};
+use crate::commands::{DEPLOY_GATE, TENANTS, answer, command, definition, session, start, tenant};
 use crate::live::Answered;
 use crate::one_server::purge;
 use crate::runs::each_seed;
@@ -30,10 +30,11 @@ pub(crate) fn callers() -> Runtime {
 /// Makes the machine known to every shard.
 async fn install(trio: &Trio) {
     let body = InstallMachine { machine: Arc::new(definition(DEPLOY_GATE).machine) };
-    for group in 1..usize::try_from(GROUPS).unwrap() {
+    let groups = 1..usize::try_from(GROUPS).unwrap();
+    for (group, tenant) in groups.flat_map(|group| TENANTS.map(|tenant| (group, tenant))) {
         loop {
             let leader = trio.leader(group, None).await;
-            let install = command(Scope::Shard, None, Body::InstallMachine(body.clone()));
+            let install = command(tenant, Scope::Shard, None, Body::InstallMachine(body.clone()));
             if trio.shard(leader, group).submit(install).await == Ok(Reply::Done) {
                 break;
             }
@@ -65,14 +66,15 @@ async fn walk(callers: &mut Callers, key: &str, done: &AtomicUsize) -> Vec<(Comm
 }
 
 /// What a session has become: status, sequence, rows of history.
-fn outcome(view: &impl View, id: SessionId) -> (Status, u64, usize) {
-    let found = session_view(view, TENANT, id).unwrap().unwrap();
+fn outcome(view: &impl View, key: &str) -> (Status, u64, usize) {
+    let (id, tenant) = (session(key), tenant(key));
+    let found = session_view(view, tenant, id).unwrap().unwrap();
     let mut rows = 0;
     let count = &mut |_: &_, _: &_| {
         rows += 1;
         std::ops::ControlFlow::Continue(())
     };
-    view.scan(&Key::prefix_of_session(TENANT, id, Kind::History), None, count).unwrap();
+    view.scan(&Key::prefix_of_session(tenant, id, Kind::History), None, count).unwrap();
     (found.session.status, found.session.sequence, rows)
 }
 
@@ -135,7 +137,7 @@ fn verify(trio: &Trio, runtime: &Runtime, walks: &[(String, Vec<(Command, Answer
     for (key, _) in walks {
         for node in NODES {
             let view = trio.cluster(node).shard_of(session(key).bucket()).read_stale();
-            assert_eq!(outcome(&view, session(key)), (Status::Completed, 12, 4), "{key} on server {node}");
+            assert_eq!(outcome(&view, key), (Status::Completed, 12, 4), "{key} on server {node}");
         }
     }
     trio.assert_sound();
@@ -209,7 +211,7 @@ fn a_leader_without_a_majority_promises_nothing() {
     });
     let step = |request: &str, word: &str| {
         let body = Answer { state: Some("env-check".into()), answer: word.into(), note: String::new() };
-        command(Scope::Session(session(&key)), Some(request), Body::Answer(body))
+        command(tenant(&key), Scope::Session(session(&key)), Some(request), Body::Answer(body))
     };
     trio.network.isolate(old, &others);
     let lonely = trio.cluster(old).clone();

@@ -1,0 +1,132 @@
+//! The floors that a release must stand on, and the aims that it is on its way to.
+
+use crate::measure::{QUIET_SYNCS, Round};
+
+/// One figure of one point, by the median of the rounds on a quiet machine.
+struct Bound {
+    what: &'static str,
+    callers: usize,
+    connections: usize,
+    value: fn(&Round) -> f64,
+    floor: f64,
+    aim: Option<f64>,
+    /// Whether more is better.
+    more: bool,
+}
+
+const BOUNDS: [Bound; 3] = [
+    Bound {
+        what: "steps by echo",
+        callers: 256,
+        connections: 8,
+        value: |round| round.ratio,
+        floor: 0.30,
+        aim: Some(0.50),
+        more: true,
+    },
+    Bound {
+        what: "syncs a step",
+        callers: 64,
+        connections: 8,
+        value: |round| round.syncs_a_step,
+        floor: 0.2,
+        aim: None,
+        more: false,
+    },
+    Bound {
+        what: "p50 by one sync and one echo",
+        callers: 1,
+        connections: 1,
+        value: |round| round.latency_ratio,
+        floor: 2.5,
+        aim: Some(1.6),
+        more: false,
+    },
+];
+
+/// Says how each bound is kept.
+///
+/// # Errors
+/// A figure is on the wrong side of its floor.
+pub(crate) fn judge(rounds: &[Round]) -> anyhow::Result<()> {
+    println!();
+    let mut below = Vec::new();
+    for bound in &BOUNDS {
+        let (line, kept) = bound.verdict(rounds);
+        println!("{line}");
+        if !kept {
+            below.push(bound.what);
+        }
+    }
+    anyhow::ensure!(below.is_empty(), "below the floor: {}", below.join(", "));
+    Ok(())
+}
+
+impl Bound {
+    fn verdict(&self, rounds: &[Round]) -> (String, bool) {
+        let Self { what, callers, connections, floor, aim, .. } = self;
+        let place = format!("{what}, {callers} callers on {connections}");
+        let here =
+            rounds.iter().filter(|round| (round.callers, round.connections) == (*callers, *connections));
+        let quiet = here.filter(|round| round.syncs_a_second >= QUIET_SYNCS);
+        let mut values: Vec<f64> = quiet.map(self.value).collect();
+        values.sort_by(f64::total_cmp);
+        let Some(median) = values.get(values.len() / 2).copied() else {
+            return (format!("{place}: not judged, no quiet round"), true);
+        };
+        let reaches = |bound: f64| if self.more { median >= bound } else { median <= bound };
+        let word = match (reaches(*floor), aim.is_some_and(reaches)) {
+            (false, _) => "BELOW THE FLOOR",
+            (true, true) => "the aim is reached",
+            (true, false) => "the floor is kept",
+        };
+        let aim = aim.map(|aim| format!(", aim {aim:.2}")).unwrap_or_default();
+        (format!("{place}: {median:.3} (floor {floor:.2}{aim}): {word}"), reaches(*floor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Figures;
+
+    fn round(callers: usize, connections: usize, value: f64, syncs_a_second: f64) -> Round {
+        let figures = Figures {
+            steps_a_second: 1.0,
+            p50_ms: 1.0,
+            p99_ms: 1.0,
+            server_cpu_us_a_step: 1.0,
+            client_cpu_us_a_step: 1.0,
+            server_memory_mib: 1.0,
+        };
+        Round {
+            round: 1,
+            callers,
+            connections,
+            syncs_a_second,
+            sync_p50_ms: 0.2,
+            echo: figures,
+            ours: figures,
+            syncs_a_step: value,
+            log_bytes_a_step: 1.0,
+            steps_an_entry: 1.0,
+            ratio: value,
+            latency_ratio: value,
+        }
+    }
+
+    #[test]
+    fn the_median_of_the_quiet_rounds_is_judged() {
+        let quiet = QUIET_SYNCS;
+        assert!(
+            judge(&[round(256, 8, 0.30, quiet), round(64, 8, 0.2, quiet), round(1, 1, 2.5, quiet)]).is_ok()
+        );
+        assert!(judge(&[round(256, 8, 0.29, quiet)]).is_err());
+        assert!(judge(&[round(64, 8, 0.21, quiet)]).is_err());
+        assert!(judge(&[round(1, 1, 2.6, quiet)]).is_err());
+        // A round on a busy machine says nothing, and nor does another point.
+        assert!(judge(&[round(256, 8, 0.1, quiet - 1.0), round(256, 1, 0.1, quiet)]).is_ok());
+        let three = [0.1, 0.4, 0.5].map(|value| round(256, 8, value, quiet));
+        assert!(judge(&three).is_ok());
+    }
+}
