@@ -1,9 +1,9 @@
 //! Logs to standard error, and traces by OTLP where the standard environment variables say where to.
 
+mod otlp;
+
 use anyhow::Context as _;
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::SpanExporter;
-use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use std::io::IsTerminal as _;
@@ -39,24 +39,20 @@ fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     filter.with_context(|| format!("log.level: {level:?} is no level"))
 }
 
-/// Starts logging at `level`, which is a level or a filter, and tracing where `OTEL_EXPORTER_OTLP_ENDPOINT` or its
-/// variant for traces is set.
+/// Starts logging at `level`, which is a level or a filter, and tracing where the environment says where to.
 ///
 /// # Errors
-/// The level is none, or the exporter cannot be made.
+/// The level is none, or the environment asks for an export that there is not.
 pub(crate) fn start(level: &str) -> anyhow::Result<Telemetry> {
     let colours = std::io::stderr().is_terminal();
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
     let logs = logs.with_filter(filter(level)?);
-    let asked = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
-    let asked = asked.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-    if !asked {
+    let environment = |name: &str| std::env::var(name).ok();
+    let Some(exporter) = otlp::exporter(&environment)? else {
         tracing_subscriber::registry().with(logs).init();
         return Ok(Telemetry(None));
-    }
-    let exporter =
-        SpanExporter::builder().with_tonic().build().context("failed to set up the export of traces")?;
-    let resource = Resource::builder().with_service_name("switchward").build();
+    };
+    let resource = otlp::resource(&environment);
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
     opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
     let traces = tracing_opentelemetry::layer()

@@ -5,10 +5,10 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use tempfile::TempDir;
 
-use crate::support::{Ended, deploy_gate, program};
+use crate::support::{Ended, Process, deploy_gate, program};
 
 const ADMIN_KEY: &str =
     "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -56,15 +56,15 @@ impl Site {
 
 /// A server that is ready.
 struct Running {
-    child: Child,
+    process: Process,
     stderr: BufReader<ChildStderr>,
     address: String,
 }
 
 impl Running {
     fn start(site: &Site) -> Self {
-        let mut child = site.server().stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("it logs"));
+        let mut process = Process(site.server().stderr(Stdio::piped()).spawn().expect("it starts"));
+        let mut stderr = BufReader::new(process.0.stderr.take().expect("it logs"));
         let (mut log, mut address) = (String::new(), None);
         while address.is_none() {
             let begin = log.len();
@@ -75,7 +75,7 @@ impl Running {
                 rest.trim().trim_matches('"').split(['"', ' ']).next().unwrap_or_default().to_owned()
             });
         }
-        Self { child, stderr, address: address.expect("the loop ends with it") }
+        Self { process, stderr, address: address.expect("the loop ends with it") }
     }
 
     /// A command of the tenant's admin, who trusts this certificate and no other.
@@ -88,18 +88,10 @@ impl Running {
 
     /// Asks it to stop, and waits until it has: what it logged in the end, and how it ended.
     fn stop(mut self) -> (String, Option<i32>) {
-        let kill = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        assert!(kill.expect("there is a kill").success());
+        self.process.terminate();
         let mut log = String::new();
         self.stderr.read_to_string(&mut log).expect("it logs to its end");
-        (log, self.child.wait().expect("it ends").code())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
+        (log, self.process.0.wait().expect("it ends").code())
     }
 }
 

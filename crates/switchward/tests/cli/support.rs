@@ -11,7 +11,12 @@ use tempfile::TempDir;
 /// A program with nothing in its environment that is meant for another one.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchward"));
-    for name in ["SWITCHWARD_ADDRESS", "SWITCHWARD_API_KEY", "CLICOLOR_FORCE", "XDG_CONFIG_HOME"] {
+    for name in ["CLICOLOR_FORCE", "XDG_CONFIG_HOME"] {
+        command.env_remove(name);
+    }
+    let meant =
+        |name: &OsStr| ["SWITCHWARD_", "OTEL_"].iter().any(|it| name.to_string_lossy().starts_with(it));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| meant(name)) {
         command.env_remove(name);
     }
     command.env("SWITCHWARD_PROFILE", "/nowhere/profile.json").stdin(Stdio::null());
@@ -111,10 +116,40 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
+/// A process of the program. Dropping it kills it.
+pub(crate) struct Process(pub(crate) Child);
+
+impl Process {
+    /// Asks it to stop, as a service manager does.
+    pub(crate) fn terminate(&self) {
+        let kill = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+        assert!(kill.expect("there is a kill").success());
+    }
+
+    /// Asks it to stop, and waits until it has: its exit code.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
+        self.terminate();
+        self.0.wait().expect("it ends").code()
+    }
+
+    /// Kills it at once.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().expect("it can be killed");
+        self.0.wait().expect("it ends");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
 /// A running development server with a manual clock. Dropping it kills it.
 pub(crate) struct Dev {
     folder: TempDir,
-    child: Child,
+    process: Process,
     /// Held open, so that the server may go on writing.
     _stdout: BufReader<ChildStdout>,
     pub(crate) ready: Value,
@@ -129,26 +164,31 @@ impl Dev {
     /// The same, with these variables in its environment.
     pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let (child, stdout, ready) = server(folder.path(), "0", environment);
-        Self { folder, child, _stdout: stdout, ready }
+        let (process, stdout, ready) = server(folder.path(), "0", environment);
+        Self { folder, process, _stdout: stdout, ready }
     }
 
-    /// Calls a method with JSON over plain HTTP, as any program can, with these headers beside the usual ones.
-    pub(crate) fn post_with(&self, method: &str, headers: &[(&str, &str)], body: &Value) -> Value {
+    /// Sends a request over plain HTTP, as any program can: the head and the body of the answer.
+    fn http(&self, line: &str, headers: &[(&str, &str)], body: &str) -> (String, String) {
         let host = self.address().strip_prefix("http://").expect("plain HTTP");
-        let body = body.to_string();
         let mut stream = TcpStream::connect(host).expect("the server listens");
         let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = body.len();
         let head = format!(
-            "POST /switchward.v1.{method} HTTP/1.1\r\nhost: {host}\r\n{more}content-type: \
-             application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-            body.len()
+            "{line} HTTP/1.1\r\nhost: {host}\r\n{more}content-length: {length}\r\nconnection: close\r\n\r\n"
         );
-        stream.write_all(head.as_bytes()).expect("it reads");
+        stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        (head.to_ascii_lowercase(), body.to_owned())
+    }
+
+    /// Calls a method with JSON over plain HTTP, with these headers beside the usual ones.
+    pub(crate) fn post_with(&self, method: &str, headers: &[(&str, &str)], body: &Value) -> Value {
+        let headers = [headers, &[("content-type", "application/json")]].concat();
+        let (head, body) = self.http(&format!("POST /switchward.v1.{method}"), &headers, &body.to_string());
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {head}\n{body}"))
     }
 
     /// Calls a method with JSON over plain HTTP under a key.
@@ -159,9 +199,13 @@ impl Dev {
     /// Kills the server at once, and starts it again on the same folder and the same port.
     pub(crate) fn restart(&mut self) {
         let port = self.address().rsplit(':').next().expect("an address has a port").to_owned();
-        self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it ends");
-        (self.child, self._stdout, self.ready) = server(self.folder.path(), &port, &[]);
+        self.process.kill();
+        (self.process, self._stdout, self.ready) = server(self.folder.path(), &port, &[]);
+    }
+
+    /// Asks the server to stop, and waits until it has: its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        self.process.stop()
     }
 
     /// `http://127.0.0.1:7400`.
@@ -189,8 +233,12 @@ impl Dev {
 }
 
 /// A server that is ready, its output, and its first line.
-fn server(folder: &Path, port: &str, environment: &[(&str, &str)]) -> (Child, BufReader<ChildStdout>, Value) {
-    let mut child = program()
+fn server(
+    folder: &Path,
+    port: &str,
+    environment: &[(&str, &str)],
+) -> (Process, BufReader<ChildStdout>, Value) {
+    let child = program()
         .args(["dev", "--port", port, "--clock", "manual", "-o", "json", "--data-dir"])
         .arg(folder.join("data"))
         .env("SWITCHWARD_PROFILE", folder.join("profile.json"))
@@ -198,16 +246,10 @@ fn server(folder: &Path, port: &str, environment: &[(&str, &str)]) -> (Child, Bu
         .stdout(Stdio::piped())
         .spawn()
         .expect("the server starts");
-    let mut stdout = BufReader::new(child.stdout.take().expect("it has an output"));
+    let mut process = Process(child);
+    let mut stdout = BufReader::new(process.0.stdout.take().expect("it has an output"));
     let mut line = String::new();
     stdout.read_line(&mut line).expect("it says that it is ready");
     let ready = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-    (child, stdout, ready)
-}
-
-impl Drop for Dev {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
-    }
+    (process, stdout, ready)
 }
