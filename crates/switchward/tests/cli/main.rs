@@ -2,6 +2,7 @@
 
 mod check;
 mod journey;
+mod metrics;
 mod server;
 mod simulate;
 mod support;

@@ -184,6 +184,11 @@ impl Dev {
         (head.to_ascii_lowercase(), body.to_owned())
     }
 
+    /// A page: the head of the answer in small letters, and its body.
+    pub(crate) fn page(&self, path: &str) -> (String, String) {
+        self.http(&format!("GET {path}"), &[], "")
+    }
+
     /// Calls a method with JSON over plain HTTP, with these headers beside the usual ones.
     pub(crate) fn post_with(&self, method: &str, headers: &[(&str, &str)], body: &Value) -> Value {
         let headers = [headers, &[("content-type", "application/json")]].concat();
