@@ -157,7 +157,8 @@ Examples:
   switchward server --config /etc/switchward/switchward.toml
   switchward server --data-dir /var/lib/switchward --listen 127.0.0.1:7400
 
-A flag beats SWITCHWARD_* in the environment, which beats the file. SIGTERM finishes what is open and stops.")]
+A flag beats SWITCHWARD_* in the environment, which beats the file. SIGTERM finishes what is open and stops. With
+-o json, one line on the standard output when it is ready; the log stays on the standard error.")]
 pub(crate) struct ServerArgs {
     /// The configuration, TOML.
     #[arg(long, value_name = "FILE")]
@@ -189,7 +190,8 @@ pub(crate) struct ServerArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Starts this program as a server of its own and plays an agent and a person against its public API. Needs no network,
-writes to a temporary folder only, and takes a few seconds.")]
+writes to a temporary folder only, and takes a few seconds. With -o json, what was done and what came of it as one
+object, with -o jsonl one step a line.")]
 pub(crate) struct DemoArgs {
     /// Keep the server's data here; a new or empty folder.
     #[arg(long, value_name = "DIR")]

@@ -9,6 +9,7 @@ mod metrics;
 mod node;
 mod output;
 mod profile;
+mod ready;
 mod telemetry;
 mod tls;
 
@@ -37,8 +38,8 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Check(check) => commands::check::run(&check, output),
         Command::Simulate(simulate) => commands::simulate::run(&simulate, output),
         Command::Dev(dev) => commands::dev::run(dev, output),
-        Command::Server(server) => commands::server::run(server),
-        Command::Demo(demo) => commands::demo::run(&demo),
+        Command::Server(server) => commands::server::run(server, output),
+        Command::Demo(demo) => commands::demo::run(&demo, output),
         Command::Client(command) => commands::client::run(command, output),
     }
 }

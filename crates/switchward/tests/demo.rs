@@ -91,6 +91,23 @@ fn what_is_told_is_what_was_recorded() {
 }
 
 #[test]
+fn a_program_reads_the_steps_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = |form: &str| {
+        let ended = program(folder.path()).args(["demo", "-o", form]).output().expect("the demo starts");
+        assert!(ended.status.success(), "{ended:?}");
+        let text = String::from_utf8(ended.stdout).expect("UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<Value>>()
+    };
+    let (whole, each) = (lines("json"), lines("jsonl"));
+    assert_eq!(whole.len(), 1, "{whole:?}");
+    assert!(whole[0]["session"].as_str().is_some_and(|session| session.starts_with("ses_")), "{whole:?}");
+    let kinds = |steps: &[Value]| steps.iter().map(|step| step["type"].clone()).collect::<Vec<_>>();
+    assert_eq!(kinds(whole[0]["steps"].as_array().expect("a list")), kinds(&each));
+    assert!(kinds(&each).contains(&"session.completed".into()), "{each:?}");
+}
+
+#[test]
 fn it_is_told_plainly_where_no_terminal_is_and_touches_no_profile() {
     let folder = tempfile::tempdir().expect("a folder");
     let ended = demo(folder.path());

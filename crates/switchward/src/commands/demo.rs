@@ -12,8 +12,9 @@ mod teller;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::args::DemoArgs;
+use crate::args::{DemoArgs, Output};
 use crate::exit::Exit;
+use crate::output::print;
 use steps::Steps;
 use story::Story;
 
@@ -22,7 +23,11 @@ const DEPLOY_GATE: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/gallery/deploy-gate/deploy-gate.json"));
 
 /// Plays the demo.
-pub(crate) fn run(args: &DemoArgs) -> Result<(), Exit> {
+pub(crate) fn run(args: &DemoArgs, output: Output) -> Result<(), Exit> {
+    told(args, output).map_err(|exit| exit.told_as(output))
+}
+
+fn told(args: &DemoArgs, output: Output) -> Result<(), Exit> {
     let scratch = tempfile::Builder::new().prefix("switchward-demo-").tempdir()?;
     let data = match &args.data_dir {
         Some(folder) => empty(folder)?,
@@ -32,18 +37,22 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Exit> {
     let steps = runtime.block_on(async {
         // Interrupted, the story is dropped, and its server with it.
         tokio::select! {
-            played = play(scratch.path(), &data) => played,
+            played = play(scratch.path(), &data, output) => played,
             _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted").into()),
         }
     })?;
-    match &args.steps_json {
-        Some(file) => Ok(fs::write(file, steps.json())?),
-        None => Ok(()),
+    if let Some(file) = &args.steps_json {
+        fs::write(file, steps.json())?;
+    }
+    match output {
+        Output::Text => Ok(()),
+        Output::Json => print(&steps.json()),
+        Output::Jsonl => print(&steps.lines()),
     }
 }
 
-async fn play(scratch: &Path, data: &Path) -> Result<Steps, Exit> {
-    let mut story = Story::open(scratch, data).await?;
+async fn play(scratch: &Path, data: &Path, output: Output) -> Result<Steps, Exit> {
+    let mut story = Story::open(scratch, data, output).await?;
     story.deploy().await?;
     story.start().await?;
     story.limit().await?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
@@ -18,6 +18,7 @@ use crate::args::{ClockKind, DevArgs, Output};
 use crate::exit::Exit;
 use crate::node::{CACHE_BYTES_DEFAULT, Node, shards_default, stopped};
 use crate::profile::Profile;
+use crate::ready::{self, Ready};
 use crate::{telemetry, tls};
 
 /// The tenant of a development server.
@@ -27,22 +28,24 @@ const LEVEL: &str = "warn";
 /// Where a data folder keeps the development keys.
 const KEYS_FILE: &str = "dev-keys.json";
 
+/// What a person can type next, beside a definition that is called deploy-gate.
+const NEXT: [&str; 9] = [
+    "switchward check deploy-gate.json",
+    "switchward deploy deploy-gate.json",
+    "switchward start deploy-gate --key release-42",
+    "switchward authorize release-42 bash",
+    "switchward authorize release-42 mcp:filesystem:write_file",
+    "switchward list gates",
+    "switchward decide GATE approve",
+    "switchward answer release-42 yes",
+    "switchward watch release-42",
+];
+
 /// The secrets of a development server.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Keys {
     agent: String,
     person: String,
-}
-
-/// What is printed when the server is ready.
-#[derive(Serialize)]
-struct Ready {
-    address: String,
-    agent_key: String,
-    person_key: String,
-    data_dir: PathBuf,
-    durable: bool,
-    clock: &'static str,
 }
 
 /// Serves until it is told to stop.
@@ -84,10 +87,17 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
         node.ensure(TENANT, &key, role, subject).await?;
     }
-    let ready = Ready {
+    let profile = Profile {
         address: format!("http://{}", listener.local_addr()?),
         agent_key: keys.agent,
         person_key: keys.person,
+    };
+    let ready = Ready {
+        address: profile.address.clone(),
+        keys: Some(ready::Keys {
+            agent_key: profile.agent_key.clone(),
+            person_key: profile.person_key.clone(),
+        }),
         data_dir: folder,
         durable: args.data_dir.is_some(),
         clock: match args.clock {
@@ -95,13 +105,12 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
             ClockKind::System => "system",
         },
     };
-    let profile = Profile {
-        address: ready.address.clone(),
-        agent_key: ready.agent_key.clone(),
-        person_key: ready.person_key.clone(),
-    };
     let saved = profile.save()?;
-    announce(&ready, &saved, output)?;
+    if output.json() {
+        ready.print()?;
+    } else {
+        announce(&ready, &profile, &saved)?;
+    }
     node.serve(listener, None, stopped()).await
 }
 
@@ -120,44 +129,31 @@ fn keys(folder: &Path) -> anyhow::Result<Keys> {
     Ok(keys)
 }
 
-fn announce(ready: &Ready, profile: &Path, output: Output) -> anyhow::Result<()> {
+/// Tells a person where the server is, with which keys, and what to type next.
+fn announce(ready: &Ready, profile: &Profile, saved: &Path) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
-    if output.json() {
-        writeln!(out, "{}", serde_json::to_string(ready)?)?;
+    let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
+    let survival = if ready.durable {
+        format!("data survives a restart, in {}", ready.data_dir.display())
     } else {
-        let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
-        let survival = if ready.durable {
-            format!("data survives a restart, in {}", ready.data_dir.display())
-        } else {
-            "data is gone when this stops; say --data-dir DIR to keep it".to_owned()
-        };
-        writeln!(out, "{bold}Switchward{reset} for development: gRPC, JSON and gRPC-Web on one port")?;
-        writeln!(out)?;
-        writeln!(out, "  address     {bold}{}{reset}", ready.address)?;
-        writeln!(out, "  agent key   {}", ready.agent_key)?;
-        writeln!(out, "  person key  {}", ready.person_key)?;
-        writeln!(out, "  clock       {}", ready.clock)?;
-        writeln!(out, "  data        {survival}")?;
-        writeln!(out, "  profile     {}", profile.display())?;
-        writeln!(out)?;
-        writeln!(out, "{bold}Next{reset}, in another terminal:")?;
-        writeln!(out)?;
-        for line in [
-            "switchward check deploy-gate.json",
-            "switchward deploy deploy-gate.json",
-            "switchward start deploy-gate --key release-42",
-            "switchward authorize release-42 bash",
-            "switchward authorize release-42 mcp:filesystem:write_file",
-            "switchward list gates",
-            "switchward decide GATE approve",
-            "switchward answer release-42 yes",
-            "switchward watch release-42",
-        ] {
-            writeln!(out, "  {line}")?;
-        }
-        writeln!(out)?;
-        writeln!(out, "ctrl-c stops it.")?;
+        "data is gone when this stops; say --data-dir DIR to keep it".to_owned()
+    };
+    writeln!(out, "{bold}Switchward{reset} for development: gRPC, JSON and gRPC-Web on one port")?;
+    writeln!(out)?;
+    writeln!(out, "  address     {bold}{}{reset}", ready.address)?;
+    writeln!(out, "  agent key   {}", profile.agent_key)?;
+    writeln!(out, "  person key  {}", profile.person_key)?;
+    writeln!(out, "  clock       {}", ready.clock)?;
+    writeln!(out, "  data        {survival}")?;
+    writeln!(out, "  profile     {}", saved.display())?;
+    writeln!(out)?;
+    writeln!(out, "{bold}Next{reset}, in another terminal:")?;
+    writeln!(out)?;
+    for line in NEXT {
+        writeln!(out, "  {line}")?;
     }
+    writeln!(out)?;
+    writeln!(out, "ctrl-c stops it.")?;
     out.flush()?;
     Ok(())
 }

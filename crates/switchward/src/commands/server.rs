@@ -8,23 +8,25 @@ use switchward_gateway::auth::NewKey;
 use switchward_shard::SystemClock;
 use tokio::net::TcpListener;
 
-use crate::args::ServerArgs;
+use crate::args::{Output, ServerArgs};
 use crate::config::{self, Config};
 use crate::exit::Exit;
 use crate::node::{CACHE_BYTES_DEFAULT, Node, shards_default, stopped};
+use crate::ready::Ready;
 use crate::{telemetry, tls};
 
 /// Serves until it is told to stop.
-pub(crate) fn run(args: ServerArgs) -> Result<(), Exit> {
+pub(crate) fn run(args: ServerArgs, output: Output) -> Result<(), Exit> {
+    configured(&args, output).map_err(|error| Exit::failed(error).told_as(output))
+}
+
+fn configured(args: &ServerArgs, output: Output) -> anyhow::Result<()> {
     tls::install_provider();
-    let config = config::read(args.config.as_ref(), &flags(&args)).map_err(Exit::failed)?;
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Exit::failed(error.into()))?;
-    runtime
-        .block_on(async {
-            let _telemetry = telemetry::start(&config.log.level)?;
-            serve(config).await
-        })
-        .map_err(Exit::failed)
+    let config = config::read(args.config.as_ref(), &flags(args))?;
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let _telemetry = telemetry::start(&config.log.level)?;
+        serve(config, output).await
+    })
 }
 
 fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)> {
@@ -40,7 +42,7 @@ fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)> {
     flags
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
+async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     let acceptor = config.tls.as_ref().map(|tls| tls::acceptor(&tls.cert_file, &tls.key_file)).transpose()?;
     let keys = keys(&config)?;
     let listener = TcpListener::bind(config.listen).await;
@@ -53,7 +55,11 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
     }
     let scheme = if acceptor.is_some() { "https" } else { "http" };
-    tracing::info!(address = %format!("{scheme}://{}", listener.local_addr()?), "ready");
+    let address = format!("{scheme}://{}", listener.local_addr()?);
+    tracing::info!(%address, "ready");
+    if output.json() {
+        Ready { address, keys: None, data_dir: config.data_dir, durable: true, clock: "system" }.print()?;
+    }
     node.serve(listener, acceptor, stopped()).await?;
     tracing::info!("stopped");
     Ok(())

@@ -1,6 +1,6 @@
 //! `switchward server` as it is run for real: configured in three places, behind TLS, told to stop by a signal.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -111,6 +111,28 @@ fn a_server_keeps_what_it_took_behind_tls_and_stops_in_order() {
     let kept: Value = server.run(&trusted, &["get", "release-42", "-o", "json"]).with_code(0).json();
     assert_eq!(kept["session"]["at"][0], "env-check");
     assert!(Path::new(&site.path("data")).is_dir());
+}
+
+#[test]
+fn a_program_reads_one_line_when_the_server_is_ready() {
+    let site = Site::new();
+    let mut server = site.server();
+    let mut server = Process(server.args(["-o", "json"]).stdout(Stdio::piped()).spawn().expect("it starts"));
+    let mut line = String::new();
+    let mut stdout = BufReader::new(server.0.stdout.take().expect("it has an output"));
+    stdout.read_line(&mut line).expect("it is ready");
+    let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let address = ready["address"].as_str().expect("an address");
+    let mut health = program();
+    health.env("SWITCHWARD_API_KEY", ADMIN_KEY).env("SSL_CERT_FILE", site.path("tls.crt"));
+    Ended::of(health.args(["list", "sessions", "--address", address])).with_code(0);
+    let expected =
+        json!({ "address": address, "data_dir": site.path("data"), "durable": true, "clock": "system" });
+    assert_eq!(ready, expected, "no key is told");
+    assert_eq!(server.stop(), Some(0));
+
+    let refused = Ended::of(site.server().args(["-o", "json"]).env("SWITCHWARD_SHARDS", "0")).with_code(1);
+    assert_eq!(refused.error()["message"], "shards: must be from 1 to 64");
 }
 
 #[test]

@@ -119,6 +119,9 @@ fn the_demo_wants_a_folder_of_its_own() {
     let folder = folder(&[("mine.txt", "")]);
     let ended = run(["demo".as_ref(), "--data-dir".as_ref(), folder.path().as_os_str()]).with_code(2);
     assert!(ended.err.contains("is not empty"), "{ended:?}");
+    let words =
+        ["demo".as_ref(), "-o".as_ref(), "json".as_ref(), "--data-dir".as_ref(), folder.path().as_os_str()];
+    assert_eq!(run(words).with_code(2).error()["reason"], "FIELD_INVALID");
 }
 
 #[test]

@@ -35,4 +35,9 @@ impl Steps {
     pub(super) fn json(&self) -> String {
         format!("{}\n", json!({ "session": self.session, "steps": self.told }))
     }
+
+    /// The steps alone, one a line.
+    pub(super) fn lines(&self) -> String {
+        self.told.iter().map(|step| format!("{step}\n")).collect()
+    }
 }

@@ -12,6 +12,7 @@ use super::history;
 use super::server::{Files, Server};
 use super::steps::Steps;
 use super::teller::Teller;
+use crate::args::Output;
 use crate::client::{Client, drawn_request_id};
 use crate::exit::Exit;
 use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, count, period};
@@ -43,8 +44,8 @@ pub(super) struct Story {
 
 impl Story {
     /// Starts the server.
-    pub(super) async fn open(scratch: &Path, data: &Path) -> Result<Self, Exit> {
-        let teller = Teller::default();
+    pub(super) async fn open(scratch: &Path, data: &Path, output: Output) -> Result<Self, Exit> {
+        let teller = Teller::new(output);
         teller.title(
             "Switchward: an agent is walked through a deploy gate",
             &[

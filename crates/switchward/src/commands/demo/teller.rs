@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 
+use crate::args::Output;
 use crate::exit::Exit;
 use crate::output::{FAINT, HELP, STRONG, print};
 
@@ -10,43 +11,51 @@ const INDENT: &str = "   ";
 const WHO: usize = 8;
 const DID: usize = 34;
 
-/// Tells the story on the standard output, line by line.
-#[derive(Default)]
+/// Tells the story on the standard output, line by line; to a program it tells nothing, which reads the steps instead.
 pub(super) struct Teller {
     acts: usize,
+    silent: bool,
 }
 
 impl Teller {
+    pub(super) fn new(output: Output) -> Self {
+        Self { acts: 0, silent: output.json() }
+    }
+
+    fn say(&self, text: &str) -> Result<(), Exit> {
+        if self.silent { Ok(()) } else { print(text) }
+    }
+
     /// The title and what is to be seen.
     pub(super) fn title(&self, title: &str, lines: &[&str]) -> Result<(), Exit> {
-        print(&format!("{STRONG}{title}{STRONG:#}\n\n{}\n", lines.join("\n")))
+        self.say(&format!("{STRONG}{title}{STRONG:#}\n\n{}\n", lines.join("\n")))
     }
 
     /// The next act.
     pub(super) fn act(&mut self, heading: &str) -> Result<(), Exit> {
         self.acts += 1;
-        print(&format!("\n{STRONG}{}. {heading}{STRONG:#}\n\n", self.acts))
+        self.say(&format!("\n{STRONG}{}. {heading}{STRONG:#}\n\n", self.acts))
     }
 
     /// One thing that was done, and what came of it.
     pub(super) fn line(&self, who: &str, did: &str, style: Style, outcome: &str) -> Result<(), Exit> {
-        print(&format!("{INDENT}{HELP}{who:<WHO$}{HELP:#}  {did:<DID$}  {style}{outcome}{style:#}\n"))
+        self.say(&format!("{INDENT}{HELP}{who:<WHO$}{HELP:#}  {did:<DID$}  {style}{outcome}{style:#}\n"))
     }
 
     /// Details of the line before.
     pub(super) fn detail(&self, text: &str) -> Result<(), Exit> {
-        print(&format!("{INDENT}{:<WHO$}  {text}\n", ""))
+        self.say(&format!("{INDENT}{:<WHO$}  {text}\n", ""))
     }
 
     /// Why what was just seen matters.
     pub(super) fn why(&self, lines: &[&str]) -> Result<(), Exit> {
         let lines: Vec<String> =
             lines.iter().map(|line| format!("{INDENT}{FAINT}{line}{FAINT:#}\n")).collect();
-        print(&format!("\n{}", lines.concat()))
+        self.say(&format!("\n{}", lines.concat()))
     }
 
     /// A line of its own.
     pub(super) fn plain(&self, text: &str) -> Result<(), Exit> {
-        print(&format!("{text}\n"))
+        self.say(&format!("{text}\n"))
     }
 }

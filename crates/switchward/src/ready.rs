@@ -1,0 +1,41 @@
+//! What a server prints for a program when it is ready: one line of JSON.
+
+use serde::Serialize;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// The line of a ready server.
+#[derive(Serialize)]
+pub(crate) struct Ready {
+    /// `http://127.0.0.1:7400`.
+    pub(crate) address: String,
+    /// The keys of a development server; another server tells nobody's.
+    #[serde(flatten)]
+    pub(crate) keys: Option<Keys>,
+    /// Where everything is kept.
+    pub(crate) data_dir: PathBuf,
+    /// Whether it survives the server.
+    pub(crate) durable: bool,
+    /// `system`, or `manual`.
+    pub(crate) clock: &'static str,
+}
+
+/// The two keys of a development server.
+#[derive(Serialize)]
+pub(crate) struct Keys {
+    pub(crate) agent_key: String,
+    pub(crate) person_key: String,
+}
+
+impl Ready {
+    /// Prints the line.
+    ///
+    /// # Errors
+    /// The standard output cannot be written to.
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{}", serde_json::to_string(self)?)?;
+        out.flush()?;
+        Ok(())
+    }
+}
