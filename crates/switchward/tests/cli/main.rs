@@ -8,3 +8,4 @@ mod simulate;
 mod support;
 mod traces;
 mod usage;
+mod verbs;

@@ -16,9 +16,12 @@ fn help_is_no_error_and_nothing_is() {
         "answer",
         "authorize",
         "decide",
+        "raise",
+        "get",
+        "list",
         "watch",
     ] {
-        assert!(ended.out.contains(word), "{word} is not in the help");
+        assert!(ended.out.contains(&format!("\n  {word} ")), "{word} is not in the help");
     }
     run(["--version"]).with_code(0);
     run::<&str>([]).with_code(2);
@@ -30,7 +33,12 @@ fn each_command_has_its_help() {
                     resume cancel get list watch explain clock keys";
     for command in commands.split_whitespace() {
         let ended = run([command, "--help"]).with_code(0);
-        assert!(ended.out.contains("Usage: switchward"), "{command}: {ended:?}");
+        assert!(ended.out.contains(&format!("Usage: switchward {command}")), "{command}: {ended:?}");
+        assert_eq!(run(["help", command]).with_code(0).out, ended.out);
+    }
+    for list in ["sessions", "gates", "definitions", "versions", "events", "decisions", "keys"] {
+        let ended = run(["help", "list", list]).with_code(0);
+        assert!(ended.out.contains(&format!("Usage: switchward list {list}")), "{list}: {ended:?}");
     }
 }
 
