@@ -10,16 +10,16 @@ use tempfile::TempDir;
 
 use crate::support::{Ended, Process, deploy_gate, program};
 
-const ADMIN_KEY: &str =
+pub(crate) const ADMIN_KEY: &str =
     "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// An address of no network here: whoever takes the file's word fails to listen.
 const NOT_MINE: &str = "192.0.2.1:7400";
 
 /// A folder with a certificate, a key of the tenant acme, and a configuration that names both.
-struct Site(TempDir);
+pub(crate) struct Site(TempDir);
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let site = Self(tempfile::tempdir().expect("a folder"));
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
         let write = |name: &str, text: &str| fs::write(site.path(name), text).expect("a file");
@@ -38,10 +38,14 @@ impl Site {
                 at("admin.key")
             ),
         );
+        write(
+            "tenants.toml",
+            &format!("[[tenants]]\nname = \"acme\"\nadmin_key_file = {:?}\n", at("admin.key")),
+        );
         site
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("a plain path").to_owned()
     }
 
@@ -52,18 +56,31 @@ impl Site {
         command.env("SWITCHWARD_LISTEN", "127.0.0.1:0");
         command
     }
+
+    /// The same server without TLS, told everything but its tenants by flags.
+    pub(crate) fn plain(&self, listen: &str) -> Command {
+        let mut command = program();
+        command.args(["server", "--config", &self.path("tenants.toml"), "--data-dir", &self.path("data")]);
+        command.args(["--listen", listen, "--shards", "2", "--log", "info"]);
+        command
+    }
 }
 
 /// A server that is ready.
-struct Running {
+pub(crate) struct Running {
     process: Process,
     stderr: BufReader<ChildStderr>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Running {
     fn start(site: &Site) -> Self {
-        let mut process = Process(site.server().stderr(Stdio::piped()).spawn().expect("it starts"));
+        Self::of(&mut site.server())
+    }
+
+    /// Starts a server that logs, and waits until it is ready.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut process = Process(command.stderr(Stdio::piped()).spawn().expect("it starts"));
         let mut stderr = BufReader::new(process.0.stderr.take().expect("it logs"));
         let (mut log, mut address) = (String::new(), None);
         while address.is_none() {
@@ -87,7 +104,7 @@ impl Running {
     }
 
     /// Asks it to stop, and waits until it has: what it logged in the end, and how it ended.
-    fn stop(mut self) -> (String, Option<i32>) {
+    pub(crate) fn stop(mut self) -> (String, Option<i32>) {
         self.process.terminate();
         let mut log = String::new();
         self.stderr.read_to_string(&mut log).expect("it logs to its end");
@@ -148,6 +165,45 @@ fn who_does_not_trust_the_certificate_and_who_speaks_no_tls_gets_nothing() {
     // It may close with what was sent still unread, which ends the connection in another way.
     let _ended = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP/"), "{:?}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn the_authority_of_the_certificate_can_be_named() {
+    let (site, other) = (Site::new(), Site::new());
+    let server = Running::start(&site);
+    // This machine trusts another one.
+    let list = |ca: &str| server.run(&other.path("tls.crt"), &["list", "sessions", "--ca", ca]);
+    list(&site.path("tls.crt")).with_code(0);
+    let refused = list(&other.path("tls.crt")).with_code(69);
+    assert!(refused.err.contains("next     --ca FILE"), "{refused:?}");
+    let none = list(&site.path("tls.key")).with_code(2);
+    assert!(none.err.contains("tls.key holds no certificate in PEM"), "{none:?}");
+    list(&site.path("nothing.pem")).with_code(3);
+}
+
+#[test]
+fn flags_alone_configure_a_server_behind_tls() {
+    let site = Site::new();
+    let mut command = site.plain("127.0.0.1:0");
+    let half = Ended::of(site.plain("127.0.0.1:0").args(["--tls-cert", &site.path("tls.crt")])).with_code(1);
+    assert!(half.err.contains("key_file"), "{half:?}");
+    command.args(["--tls-cert", &site.path("tls.crt"), "--tls-key", &site.path("tls.key")]);
+    // A flag beats the environment.
+    command.env("SWITCHWARD_TLS__CERT_FILE", "/nowhere/tls.crt").env("SWITCHWARD_LISTEN", NOT_MINE);
+    let server = Running::of(&mut command);
+    assert!(server.address.starts_with("https://"), "{}", server.address);
+    server.run(&site.path("tls.crt"), &["list", "sessions"]).with_code(0);
+}
+
+#[test]
+fn what_can_be_reached_from_outside_speaks_tls_or_is_told_to_be_insecure() {
+    let site = Site::new();
+    let refused = Ended::of(&mut site.plain("0.0.0.0:0")).with_code(1);
+    assert!(refused.err.contains("--insecure-listen"), "{refused:?}");
+    let server = Running::of(site.plain("0.0.0.0:0").arg("--insecure-listen"));
+    let port = server.address.rsplit(':').next().expect("a port");
+    let address = format!("http://127.0.0.1:{port}");
+    server.run(&site.path("tls.crt"), &["list", "sessions", "--address", &address]).with_code(0);
 }
 
 #[test]
