@@ -1,6 +1,7 @@
 //! The command line from outside: the built program, its exit codes, its two outputs.
 
 mod check;
+mod dev;
 mod drain;
 mod journey;
 mod metrics;
