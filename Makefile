@@ -20,7 +20,7 @@ test: ## format, lints, repository checks and every test; gets what is missing
 	@sh tests/scripts/test.sh
 
 crash: ## 200 kills and 20 power cuts under load, and limits kept through them: many minutes
-	cargo nextest run --locked -p switchward --test crash --no-capture
+	@sh tests/scripts/crash.sh
 
 mutants: ## change the engine in small ways and see that the scenarios alone notice: many minutes
 	@sh tests/scripts/mutants.sh
