@@ -151,6 +151,24 @@ fn nothing_in_a_file_moves_the_cursor() {
     assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
 }
 
+/// What stands between the fences of a language on a page.
+fn fenced(page: &str, language: &str) -> Vec<String> {
+    let fence = format!("\n```{language}\n");
+    let begun = page.split(&fence).skip(1);
+    begun.map(|rest| rest.split_once("\n```\n").expect("a fence has an end").0.to_owned()).collect()
+}
+
+#[test]
+fn every_definition_of_the_readme_is_clean() {
+    let readme = std::fs::read_to_string(repository("README.md")).expect("there is one");
+    let samples = fenced(&readme, "json");
+    assert!(!samples.is_empty(), "the README shows a process");
+    for sample in samples {
+        let ended = run_with_input(&["check", "-", "--strict"], &sample).with_code(0);
+        assert!(ended.out.contains(": ok, checkpoint deploy-gate"), "{ended:?}");
+    }
+}
+
 #[test]
 fn every_definition_of_the_gallery_is_clean() {
     let gallery = repository("tests/gallery");
