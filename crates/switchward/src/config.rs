@@ -1,8 +1,9 @@
 //! Configuration of `server`: a file, over it `SWITCHWARD_*` from the environment, over that the flags.
 
 use anyhow::Context as _;
-use figment::Figment;
 use figment::providers::{Env, Format as _, Serialized, Toml};
+use figment::value::{Dict, Map};
+use figment::{Figment, Metadata, Profile, Provider};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -74,7 +75,10 @@ fn listen_default() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 7400))
 }
 
-/// The environment's names that are configuration; the others are the command line's.
+/// What the names begin with that the environment has for this program.
+const PREFIX: &str = "SWITCHWARD_";
+
+/// The keys that the environment may say; in their names, two underscores stand for a point.
 const FROM_ENVIRONMENT: [&str; 8] = [
     "data_dir",
     "listen",
@@ -86,6 +90,22 @@ const FROM_ENVIRONMENT: [&str; 8] = [
     "log.level",
 ];
 
+/// The environment's names that are none of a server's, but the other commands'.
+const OF_CLIENTS: [&str; 3] = ["ADDRESS", "API_KEY", "PROFILE"];
+
+/// A key that the command line said.
+struct Flag(Serialized<serde_json::Value>);
+
+impl Provider for Flag {
+    fn metadata(&self) -> Metadata {
+        Metadata::named("the flags").interpolater(|_, keys| keys.join("."))
+    }
+
+    fn data(&self) -> figment::Result<Map<Profile, Dict>> {
+        self.0.data()
+    }
+}
+
 /// Reads the configuration. `flags` holds what the command line said, by dotted key.
 ///
 /// # Errors
@@ -96,14 +116,33 @@ pub(crate) fn read(file: Option<&PathBuf>, flags: &[(&str, serde_json::Value)]) 
         anyhow::ensure!(file.is_file(), "there is no configuration file {}", file.display());
         figment = figment.merge(Toml::file_exact(file));
     }
-    let environment = Env::prefixed("SWITCHWARD_").map(|name| name.as_str().replace("__", ".").into());
+    let environment = Env::prefixed(PREFIX).map(|name| name.as_str().replace("__", ".").into());
     figment = figment.merge(environment.only(&FROM_ENVIRONMENT));
     for (name, value) in flags {
-        figment = figment.merge(Serialized::default(name, value));
+        figment = figment.merge(Flag(Serialized::default(name, value.clone())));
     }
     let config: Config = figment.extract().context("the configuration is not usable")?;
     check(&config)?;
     Ok(config)
+}
+
+/// Those of the environment's names that begin like this program's and that nothing reads, each with the one that was
+/// probably meant. They are no error: where containers are linked, others make such names of a service's own.
+pub(crate) fn unread(names: impl Iterator<Item = String>) -> Vec<String> {
+    let of_server = FROM_ENVIRONMENT.map(|key| key.replace('.', "__").to_uppercase());
+    let known: Vec<&str> = of_server.iter().map(String::as_str).chain(OF_CLIENTS).collect();
+    let rest = |name: &String| name.to_uppercase().strip_prefix(PREFIX).map(str::to_owned);
+    let mut unread: Vec<String> =
+        names.filter(|name| rest(name).is_some_and(|rest| !known.contains(&rest.as_str()))).collect();
+    unread.sort_unstable();
+    let mut report = switchward_formats::Report::new("");
+    // What all of them begin with would make all of them alike.
+    let mut meant = |name: &String| report.nearest(&rest(name)?, known.iter().copied());
+    let told = |name: String| match meant(&name) {
+        Some(meant) => format!("{name} (is it {PREFIX}{meant}?)"),
+        None => name,
+    };
+    unread.into_iter().map(told).collect()
 }
 
 fn check(config: &Config) -> anyhow::Result<()> {
@@ -151,6 +190,28 @@ mod tests {
         let (_folder, file) = written("data_dir = \"/tmp/a\"\nlisten = \"0.0.0.0:7400\"\n");
         assert!(read(Some(&file), &[]).unwrap_err().to_string().contains("TLS"));
         assert!(read(Some(&file), &[("insecure_listen", true.into())]).is_ok());
+    }
+
+    #[test]
+    fn a_flag_that_is_not_enough_is_told_as_one() {
+        let error = read(None, &[("data_dir", "/tmp/a".into()), ("tls.cert_file", "a".into())]).unwrap_err();
+        assert!(
+            format!("{error:#}").ends_with("missing field `key_file` for key \"tls\" in the flags"),
+            "{error:#}"
+        );
+    }
+
+    #[test]
+    fn names_of_the_environment_that_nothing_reads_are_told() {
+        let names = ["SWITCHWARD_TLS__CERT_FILE", "switchward_shards", "SWITCHWARD_API_KEY", "PATH"];
+        let wrong = ["SWITCHWARD_TENANTS", "SWITCHWARD_LISTN", "SWITCHWARD_TLS_CERT_FILE"];
+        let names = names.into_iter().chain(wrong).map(str::to_owned);
+        let expected = [
+            "SWITCHWARD_LISTN (is it SWITCHWARD_LISTEN?)",
+            "SWITCHWARD_TENANTS",
+            "SWITCHWARD_TLS_CERT_FILE (is it SWITCHWARD_TLS__CERT_FILE?)",
+        ];
+        assert_eq!(unread(names), expected);
     }
 
     /// What people and programs get wrong, and what neither would write.

@@ -25,6 +25,10 @@ fn configured(args: &ServerArgs, output: Output) -> anyhow::Result<()> {
     let config = config::read(args.config.as_ref(), &flags(args))?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let _telemetry = telemetry::start(&config.log.level)?;
+        let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        for name in config::unread(names) {
+            tracing::warn!("no server reads {name} from its environment");
+        }
         serve(config, output).await
     })
 }

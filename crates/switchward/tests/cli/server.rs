@@ -70,6 +70,8 @@ impl Site {
 pub(crate) struct Running {
     process: Process,
     stderr: BufReader<ChildStderr>,
+    /// What it logged until it was ready.
+    log: String,
     pub(crate) address: String,
 }
 
@@ -92,7 +94,7 @@ impl Running {
                 rest.trim().trim_matches('"').split(['"', ' ']).next().unwrap_or_default().to_owned()
             });
         }
-        Self { process, stderr, address: address.expect("the loop ends with it") }
+        Self { process, stderr, log, address: address.expect("the loop ends with it") }
     }
 
     /// A command of the tenant's admin, who trusts this certificate and no other.
@@ -103,10 +105,10 @@ impl Running {
         Ended::of(command.args(words))
     }
 
-    /// Asks it to stop, and waits until it has: what it logged in the end, and how it ended.
+    /// Asks it to stop, and waits until it has: what it logged, and how it ended.
     pub(crate) fn stop(mut self) -> (String, Option<i32>) {
         self.process.terminate();
-        let mut log = String::new();
+        let mut log = std::mem::take(&mut self.log);
         self.stderr.read_to_string(&mut log).expect("it logs to its end");
         (log, self.process.0.wait().expect("it ends").code())
     }
@@ -204,6 +206,16 @@ fn what_can_be_reached_from_outside_speaks_tls_or_is_told_to_be_insecure() {
     let port = server.address.rsplit(':').next().expect("a port");
     let address = format!("http://127.0.0.1:{port}");
     server.run(&site.path("tls.crt"), &["list", "sessions", "--address", &address]).with_code(0);
+}
+
+#[test]
+fn a_name_of_the_environment_that_nothing_reads_is_logged() {
+    let site = Site::new();
+    let server = Running::of(site.server().env("SWITCHWARD_LISTN", "127.0.0.1:1"));
+    let (log, code) = server.stop();
+    assert_eq!(code, Some(0));
+    assert!(log.contains("WARN") && log.contains("SWITCHWARD_LISTN (is it SWITCHWARD_LISTEN?)"), "{log}");
+    assert_eq!(log.matches("SWITCHWARD_").count(), 2, "{log}");
 }
 
 #[test]
