@@ -48,7 +48,8 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<(), Exit> {
 
 impl Tally {
     fn end(self, args: &CheckArgs, output: Output) -> Result<(), Exit> {
-        if !output.json() && !args.quiet && (self.checked != 1 || self.left_out > 0) {
+        let worth_a_line = self.checked > 1 || (self.checked == 1 && self.left_out > 0);
+        if !output.json() && !args.quiet && worth_a_line {
             let mut line = format!("{}: ", count(self.checked, "file"));
             line.push_str(&told(self.errors, self.warnings));
             if self.left_out > 0 {

@@ -130,6 +130,9 @@ impl Refused {
                 "try again, or give it longer with --timeout",
                 "look at the address: is it a Switchward server, and is it http:// or https://?",
             ],
+            None if self.code == Code::Unimplemented => {
+                &["look at the address: is it a Switchward server, and not older than this program?"]
+            }
             None => &[],
         };
         lines.iter().map(|line| (*line).to_owned()).collect()

@@ -11,20 +11,30 @@ use crate::args::Watch;
 use crate::exit::Exit;
 use crate::output::{json, print};
 
-/// How often a stream is begun anew that brings nothing: more than half a minute, in which a server can start again.
+/// How often a stream is begun anew that brings nothing any more: more than half a minute, in which a server can start
+/// again. One that never brought anything may be no server's of ours, and is begun anew as often as a call is made.
 const ATTEMPTS_MAX: u32 = 20;
 
+/// How far a watch has come.
+struct Place {
+    /// The sequence of the next event.
+    next: u64,
+    /// Whether the server has sent anything yet.
+    heard: bool,
+}
+
 pub(super) async fn run(talk: &Talk, watch: Watch) -> Result<(), Exit> {
-    let mut next = watch.from;
+    let mut place = Place { next: watch.from, heard: false };
     let mut attempt = 1;
     loop {
-        let before = next;
-        match follow(talk, &watch.session, &mut next).await? {
+        let before = place.next;
+        match follow(talk, &watch.session, &mut place).await? {
             ControlFlow::Break(()) => return Ok(()),
             ControlFlow::Continue(status) => {
                 // A stream that brought something was a good one: patience starts anew.
-                attempt = if next > before { 1 } else { attempt + 1 };
-                if attempt > ATTEMPTS_MAX {
+                attempt = if place.next > before { 1 } else { attempt + 1 };
+                let most = if place.heard { ATTEMPTS_MAX } else { talk.client.retries().attempts_max };
+                if attempt > most {
                     return Err(status.into());
                 }
                 tokio::time::sleep(talk.client.retries().pause(attempt, &status)).await;
@@ -34,16 +44,18 @@ pub(super) async fn run(talk: &Talk, watch: Watch) -> Result<(), Exit> {
 }
 
 /// Follows one stream to its end: breaks off where the session has ended, goes on where only the stream has.
-async fn follow(talk: &Talk, session: &str, next: &mut u64) -> Result<ControlFlow<(), Status>, Exit> {
-    let request = v1::WatchSessionRequest { name: session.to_owned(), from_sequence: *next };
+async fn follow(talk: &Talk, session: &str, place: &mut Place) -> Result<ControlFlow<(), Status>, Exit> {
+    let request = v1::WatchSessionRequest { name: session.to_owned(), from_sequence: place.next };
     let mut stream = match talk.client.services().sessions.watch_session(request).await {
         Ok(response) => response.into_inner(),
         Err(status) => return again(status),
     };
     loop {
-        match stream.message().await {
+        let message = stream.message().await;
+        place.heard |= matches!(message, Ok(Some(_)));
+        match message {
             Ok(Some(v1::WatchSessionResponse { update: Some(Update::Event(event)) })) => {
-                *next = event.sequence + 1;
+                place.next = event.sequence + 1;
                 if talk.printer.is_json() {
                     print(&format!("{}\n", json("SessionEvent", &event)?))?;
                 } else {
