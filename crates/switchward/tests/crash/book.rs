@@ -9,6 +9,7 @@ use switchward_api::v1;
 use crate::crew::{Counter, Crew};
 use crate::front::{Front, Heard};
 use crate::plan::{Notes, Plan, STATES};
+use crate::tenants::Tenant;
 
 /// What was acknowledged of one session.
 #[derive(Debug, Clone)]
@@ -80,8 +81,8 @@ impl Book {
     }
 
     async fn play(&self, front: &Front, caller: usize, number: u64) -> anyhow::Result<()> {
-        let plan = self.plan(number);
-        let heard = front.answered(caller, |wire| async move {
+        let (plan, tenant) = (self.plan(number), Tenant::of(number));
+        let heard = front.answered(tenant, caller, |wire| async move {
             wire.sessions().start_session(wire.request(plan.start())).await
         });
         let Heard { reply, tries } = heard.await.context("its start")?;
@@ -89,7 +90,7 @@ impl Book {
         let name = session.name.clone();
         self.write(number, tries, &session)?;
         for (at, state) in STATES.iter().enumerate() {
-            let heard = front.answered(caller, |wire| {
+            let heard = front.answered(tenant, caller, |wire| {
                 let message = plan.answer(&name, at);
                 async move { wire.sessions().answer_checkpoint(wire.request(message)).await }
             });

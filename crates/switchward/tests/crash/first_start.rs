@@ -13,6 +13,7 @@ use crate::rig::Rig;
 use crate::rig::disk::Disk;
 use crate::scratch;
 use crate::server::Host;
+use crate::tenants::Tenant;
 
 const NOTES: Notes = Notes { long_bytes: 1024, long_each: 8 };
 
@@ -80,15 +81,18 @@ async fn measured(host: &Host) -> anyhow::Result<Duration> {
     Ok(usual)
 }
 
-/// Starts a server on what is left, and has it do something.
+/// Starts a server on what is left, and has it do something for two tenants.
 async fn serves(host: &Host, seed: u64, number: u64) -> anyhow::Result<()> {
     let server = host.start().await?;
-    let live = Front::new().aside(&server.ready).await?;
-    deploy(&live.person(), DEFINITION).await?;
-    let (wire, plan) = (live.agent(0), Plan { seed, number, notes: NOTES });
-    let started = wire.sessions().start_session(wire.request(plan.start())).await?.into_inner();
-    let session = started.session.context("a start was answered without a session")?;
-    anyhow::ensure!(session.status() == v1::SessionStatus::Waiting, "it started as {session:?}");
+    let live = Front::found(&server.ready).await?.aside(&server.ready).await?;
+    deploy(&live, DEFINITION).await?;
+    let plan = Plan { seed, number, notes: NOTES };
+    for tenant in Tenant::BOTH {
+        let wire = live.agent(tenant, 0);
+        let started = wire.sessions().start_session(wire.request(plan.start())).await?.into_inner();
+        let session = started.session.context("a start was answered without a session")?;
+        anyhow::ensure!(session.status() == v1::SessionStatus::Waiting, "it started as {session:?}");
+    }
     server.kill().await
 }
 

@@ -16,6 +16,7 @@ use tonic::{Code, Request, Response, Status};
 use tonic_types::StatusExt as _;
 
 use crate::server::Ready;
+use crate::tenants::{Keys, Tenant};
 
 /// Connections that all callers share.
 const CONNECTIONS: usize = 8;
@@ -30,6 +31,10 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    pub(crate) fn new(channel: Channel, key: MetadataValue<Ascii>) -> Self {
+        Self { channel, key }
+    }
+
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.metadata_mut().insert("authorization", self.key.clone());
@@ -54,36 +59,46 @@ impl Wire {
 pub(crate) struct Live {
     generation: u64,
     channels: Arc<Vec<Channel>>,
-    agent: MetadataValue<Ascii>,
-    person: MetadataValue<Ascii>,
+    first: Keys,
+    second: Keys,
 }
 
 impl Live {
-    async fn to(generation: u64, ready: &Ready) -> anyhow::Result<Self> {
+    async fn to(generation: u64, ready: &Ready, second: Keys) -> anyhow::Result<Self> {
         let mut channels = Vec::new();
         for _ in 0..CONNECTIONS {
             let endpoint = Endpoint::from_shared(ready.address.clone())?.tcp_nodelay(true);
             channels.push(endpoint.connect().await?);
         }
-        let bearer = |key: &str| format!("Bearer {key}").parse().context("the key is no header");
-        let (agent, person) = (bearer(&ready.agent_key)?, bearer(&ready.person_key)?);
-        Ok(Self { generation, channels: Arc::new(channels), agent, person })
+        let first = Keys::of(&ready.agent_key, &ready.person_key)?;
+        Ok(Self { generation, channels: Arc::new(channels), first, second })
     }
 
-    /// The agent's way.
-    pub(crate) fn agent(&self, caller: usize) -> Wire {
+    fn keys(&self, tenant: Tenant) -> &Keys {
+        match tenant {
+            Tenant::First => &self.first,
+            Tenant::Second => &self.second,
+        }
+    }
+
+    /// The way of a tenant's agent.
+    pub(crate) fn agent(&self, tenant: Tenant, caller: usize) -> Wire {
         let channel = self.channels[caller % self.channels.len()].clone();
-        Wire { channel, key: self.agent.clone() }
+        Wire::new(channel, self.keys(tenant).agent.clone())
     }
 
-    /// The person's way.
-    pub(crate) fn person(&self) -> Wire {
-        Wire { channel: self.channels[0].clone(), key: self.person.clone() }
+    /// The way of a tenant's person.
+    pub(crate) fn person(&self, tenant: Tenant) -> Wire {
+        Wire::new(self.channels[0].clone(), self.keys(tenant).person.clone())
     }
 }
 
 /// The server's address on the door, which changes with every start.
-pub(crate) struct Front(watch::Sender<Shown>);
+pub(crate) struct Front {
+    shown: watch::Sender<Shown>,
+    /// The first tenant's keys are told by each server.
+    second: Keys,
+}
 
 #[derive(Default)]
 struct Shown {
@@ -126,18 +141,21 @@ impl Said {
 }
 
 impl Front {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(watch::Sender::new(Shown::default())))
+    /// Makes the second tenant on a new server, which callers are not shown yet.
+    pub(crate) async fn found(ready: &Ready) -> anyhow::Result<Arc<Self>> {
+        let second = Keys::found(ready).await?;
+        Ok(Arc::new(Self { shown: watch::Sender::new(Shown::default()), second }))
     }
 
     /// A way to a server that callers are not shown yet.
     pub(crate) async fn aside(&self, ready: &Ready) -> anyhow::Result<Live> {
-        Live::to(self.0.borrow().generations + 1, ready).await
+        let generation = self.shown.borrow().generations + 1;
+        Live::to(generation, ready, self.second.clone()).await
     }
 
     /// Shows callers this server.
     pub(crate) fn show(&self, live: Live) {
-        self.0.send_modify(|shown| {
+        self.shown.send_modify(|shown| {
             shown.generations = live.generation;
             shown.live = Some(live);
         });
@@ -151,7 +169,7 @@ impl Front {
 
     /// Tells callers that the server that they know is ended now; to be said before it is.
     pub(crate) fn close(&self) {
-        self.0.send_modify(|shown| {
+        self.shown.send_modify(|shown| {
             shown.live = None;
             shown.ended = shown.generations;
         });
@@ -159,20 +177,21 @@ impl Front {
 
     /// The server that is there, or comes next.
     pub(crate) async fn live(&self) -> anyhow::Result<Live> {
-        let mut shown = self.0.subscribe();
+        let mut shown = self.shown.subscribe();
         let found = shown.wait_for(|shown| shown.live.is_some()).await?;
         found.live.clone().context("nobody is there")
     }
 
     /// Waits until the server with this number is told to be ended: nothing else explains a broken connection.
     async fn ended(&self, generation: u64) -> anyhow::Result<()> {
-        self.0.subscribe().wait_for(|shown| shown.ended >= generation).await?;
+        self.shown.subscribe().wait_for(|shown| shown.ended >= generation).await?;
         Ok(())
     }
 
     /// Asks the same until it is answered, whatever happens to the server meanwhile.
     pub(crate) async fn answered<T, F>(
         &self,
+        tenant: Tenant,
         caller: usize,
         call: impl Fn(Wire) -> F,
     ) -> anyhow::Result<Heard<T>>
@@ -180,7 +199,7 @@ impl Front {
         F: Future<Output = Result<Response<T>, Status>>,
     {
         let mut last = None;
-        let asked = timeout(ANSWER_MAX, self.ask(caller, call, &mut last)).await;
+        let asked = timeout(ANSWER_MAX, self.ask(tenant, caller, call, &mut last)).await;
         match asked {
             Ok(heard) => heard,
             Err(_) => bail!("no answer in {ANSWER_MAX:?}; the last one was {last:?}"),
@@ -189,6 +208,7 @@ impl Front {
 
     async fn ask<T, F>(
         &self,
+        tenant: Tenant,
         caller: usize,
         call: impl Fn(Wire) -> F,
         last: &mut Option<Status>,
@@ -200,12 +220,13 @@ impl Front {
         loop {
             let live = self.live().await?;
             tries += 1;
-            let status = match call(live.agent(caller)).await {
+            let status = match call(live.agent(tenant, caller)).await {
                 Ok(response) => return Ok(Heard { reply: response.into_inner(), tries }),
                 Err(status) => last.insert(status),
             };
             // The port of a server that is gone may belong to another one already, which knows no key of ours.
-            let stranger = status.code() == Code::Unauthenticated && self.0.borrow().ended >= live.generation;
+            let stranger =
+                status.code() == Code::Unauthenticated && self.shown.borrow().ended >= live.generation;
             match Said::by(status) {
                 Said::No => ensure!(stranger, "refused: {status}"),
                 Said::Later => {}

@@ -122,10 +122,11 @@ impl Kills {
     async fn run(&self, scratch: &Path) -> anyhow::Result<Host> {
         let mut chance = Chance::of(self.name);
         let host = Host::new(scratch, scratch.join("data")).with(self.load.args);
-        let (front, book) = (Front::new(), Book::new(chance.seed, self.load.notes));
+        let book = Book::new(chance.seed, self.load.notes);
         let mut server = host.start().await?;
+        let front = Front::found(&server.ready).await?;
         let live = front.aside(&server.ready).await?;
-        deploy(&live.person(), DEFINITION).await?;
+        deploy(&live, DEFINITION).await?;
         front.show(live);
         let mut crew = book.callers(&front, self.load.callers);
         let (begun, mut starts, mut killed_early) = (Instant::now(), Times::default(), 0);

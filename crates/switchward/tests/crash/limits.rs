@@ -1,4 +1,5 @@
 //! Limits that span sessions, under SIGKILL: exactly as many calls are permitted as fit, wherever the sessions live.
+//! Two tenants have the same limit of the same process at the same time, and neither uses up the other's.
 
 use anyhow::{Context as _, ensure};
 use rand::Rng as _;
@@ -17,13 +18,15 @@ use crate::front::{Front, Heard, Live, Wire};
 use crate::plan::{DEFINITION, deploy};
 use crate::scratch;
 use crate::server::{Host, Server};
+use crate::tenants::{Tenant, pair};
 use crate::verify::{by_shard, each};
 
-/// Sessions that ask once each.
-const SESSIONS: u64 = 500;
+/// Sessions that ask once each: half of them are the second tenant's.
+const SESSIONS: u64 = 2 * SESSIONS_OF_A_TENANT;
+const SESSIONS_OF_A_TENANT: u64 = 500;
 /// Shards that they live in; the limit lives in one of them.
 const SHARDS: u16 = 4;
-/// Calls that are permitted to all sessions together.
+/// Calls that are permitted to all sessions of a tenant together.
 const PERMITTED: usize = 50;
 /// Runs on one data folder, whose log gets longer with each; every start replays it.
 const RUNS_OF_A_FOLDER: u64 = 5;
@@ -109,7 +112,10 @@ async fn runs(limit: Limit, args: &[&str]) -> anyhow::Result<()> {
             run.play(&mut served, &mut chance).await.with_context(|| format!("run {number}"))?;
             retried += run.retried.load(Ordering::Relaxed);
             done = number;
-            eprintln!("  run {done} of {runs}: {PERMITTED} of {SESSIONS} permitted, {:.1?}", begun.elapsed());
+            eprintln!(
+                "  run {done} of {runs}: {PERMITTED} of {SESSIONS_OF_A_TENANT} permitted in both tenants, {:.1?}",
+                begun.elapsed()
+            );
         }
         kills += served.kills;
         served.host.assert_sound()?;
@@ -124,7 +130,7 @@ async fn runs(limit: Limit, args: &[&str]) -> anyhow::Result<()> {
 
 /// Every other kill comes while there is room, or when it has just been used up.
 fn kill_before(at: usize) -> u64 {
-    if at.is_multiple_of(2) { 2 * PERMITTED as u64 } else { SESSIONS - 1 }
+    if at.is_multiple_of(2) { 4 * PERMITTED as u64 } else { SESSIONS - 1 }
 }
 
 /// A server that is killed and started again.
@@ -139,7 +145,8 @@ impl Served {
     async fn start(scratch: &Path, args: &[&str]) -> anyhow::Result<Self> {
         let host =
             Host::new(scratch, scratch.join("data")).with(&["--shards", &SHARDS.to_string()]).with(args);
-        let (server, front) = (host.start().await?, Front::new());
+        let server = host.start().await?;
+        let front = Front::found(&server.ready).await?;
         front.open(&server.ready).await?;
         Ok(Self { host, front, server: Some(server), kills: 0 })
     }
@@ -155,7 +162,7 @@ impl Served {
     }
 }
 
-/// One limit, and the sessions that ask for what it holds.
+/// One limit in each tenant, and the sessions that ask for what it holds.
 struct Run {
     limit: Limit,
     definition: String,
@@ -170,10 +177,11 @@ struct Run {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told(v1::ToolDecision, String);
 
-/// One session's call. Its requests are the same at every repetition.
+/// One session's call. Its requests are the same at every repetition; one of the other tenant has the same ids.
 #[derive(Clone)]
 struct Asking {
     limit: Limit,
+    tenant: Tenant,
     session: String,
     call_id: String,
 }
@@ -203,7 +211,7 @@ impl Asking {
 
     /// Asks, and reports what it was permitted.
     async fn play(&self, front: &Front, caller: usize, retried: &AtomicU64) -> anyhow::Result<Told> {
-        let heard = front.answered(caller, |wire| {
+        let heard = front.answered(self.tenant, caller, |wire| {
             let message = self.authorize();
             async move { wire.policy().authorize_tool_call(wire.request(message)).await }
         });
@@ -211,7 +219,7 @@ impl Asking {
         retried.fetch_add(u64::from(tries > 1), Ordering::Relaxed);
         ensure!(reply.call_id == self.call_id, "{} was answered with {}", self.call_id, reply.call_id);
         if reply.decision() == v1::ToolDecision::Allow && self.limit == Limit::Money {
-            let reported = front.answered(caller, |wire| {
+            let reported = front.answered(self.tenant, caller, |wire| {
                 let message = self.report();
                 async move { wire.policy().report_tool_usage(wire.request(message)).await }
             });
@@ -228,13 +236,14 @@ impl Run {
     }
 
     fn asking(&self, number: u64, session: String) -> Asking {
-        Asking { limit: self.limit, session, call_id: format!("{}-{number}", self.definition) }
+        let call_id = format!("{}-{}", self.definition, pair(number));
+        Asking { limit: self.limit, tenant: Tenant::of(number), session, call_id }
     }
 
     /// Everybody asks, and the server is killed meanwhile.
     async fn play(&self, served: &mut Served, chance: &mut Chance) -> anyhow::Result<()> {
-        let person = served.front.live().await?.person();
-        deploy(&person, &self.limit.definition(&self.definition)?).await?;
+        let live = served.front.live().await?;
+        deploy(&live, &self.limit.definition(&self.definition)?).await?;
         self.start_sessions(&served.front).await?;
         let mut crew = self.ask(&served.front);
         let mut killed: Vec<u64> =
@@ -256,10 +265,8 @@ impl Run {
             let definition = self.definition.clone();
             async move {
                 while let Some(number) = take(&next) {
-                    let request_id = format!("{definition}-{number}-start");
-                    let definition = definition.clone();
-                    let message = v1::StartSessionRequest { definition, request_id, ..Default::default() };
-                    let heard = front.answered(caller, |wire| {
+                    let message = start(&definition, number);
+                    let heard = front.answered(Tenant::of(number), caller, |wire| {
                         let message = message.clone();
                         async move { wire.sessions().start_session(wire.request(message)).await }
                     });
@@ -303,17 +310,35 @@ impl Run {
     /// Compares what callers were told with the cap, with the history, and with what they are told again.
     async fn check(&self, live: &Live) -> anyhow::Result<()> {
         let told = self.told.lock().unwrap().clone();
+        ensure!(told.len() == usize::try_from(SESSIONS)?, "{} calls were answered", told.len());
+        for tenant in Tenant::BOTH {
+            let checked = self.check_tenant(live, tenant, &told).await;
+            checked.with_context(|| format!("the {} tenant", tenant.word()))?;
+        }
+        Ok(())
+    }
+
+    async fn check_tenant(
+        &self,
+        live: &Live,
+        tenant: Tenant,
+        told: &BTreeMap<u64, Told>,
+    ) -> anyhow::Result<()> {
+        let told: BTreeMap<u64, Told> = told
+            .iter()
+            .filter(|(number, _)| Tenant::of(**number) == tenant)
+            .map(|(number, told)| (*number, told.clone()))
+            .collect();
         let allow = Told(v1::ToolDecision::Allow, String::new());
         let deny = Told(v1::ToolDecision::Deny, self.limit.reason().to_owned());
         let odd = told.values().find(|told| **told != allow && **told != deny);
         ensure!(odd.is_none(), "a call was answered with {odd:?}");
         let permitted = told.values().filter(|told| **told == allow).count();
         ensure!(permitted == PERMITTED, "{permitted} calls were permitted");
-        ensure!(told.len() == usize::try_from(SESSIONS)?, "{} calls were answered", told.len());
         let sessions = self.sessions.lock().unwrap().clone();
-        let askings: Vec<(u64, (Asking, Told))> = sessions
+        let askings: Vec<(u64, (Asking, Told))> = told
             .into_iter()
-            .map(|(number, session)| (number, (self.asking(number, session), told[&number].clone())))
+            .map(|(number, told)| (number, (self.asking(number, sessions[&number].clone()), told)))
             .collect();
         let last = askings.last().context("nobody has asked")?.1.0.clone();
         let found = each(askings, live, |wire, _, (asking, told)| async move {
@@ -326,7 +351,7 @@ impl Run {
             let cap = Micros::exact(self.limit.cap()).ok().context("the cap is no amount")?;
             ensure!(spent == cap.0, "{} of {} were spent", Micros(spent), cap);
         }
-        self.used_up(&live.agent(0), &last).await
+        self.used_up(&live.agent(tenant, 0), &last).await
     }
 
     /// The limit itself says that it is used up exactly.
@@ -342,6 +367,17 @@ impl Run {
         let (max, now) = (used.max.as_str(), used.used.as_str());
         ensure!(max == self.limit.cap() && now == max && !used.has_room, "{now} of {max} are used");
         Ok(())
+    }
+}
+
+/// Starts a session; every other one of a tenant has a business key.
+fn start(definition: &str, number: u64) -> v1::StartSessionRequest {
+    let own = format!("{definition}-{}", pair(number));
+    v1::StartSessionRequest {
+        definition: definition.to_owned(),
+        request_id: format!("{own}-start"),
+        session_id: if pair(number).is_multiple_of(2) { own } else { String::new() },
+        ..Default::default()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The built server under SIGKILL, power cuts and failing syncs, seen through its public API by 64 callers.
+//! The built server under SIGKILL, power cuts and failing syncs, seen through its public API by 64 callers of two
+//! tenants.
 //!
 //! A caller keeps a request until it is answered: where the connection breaks, it sends the same request id to
 //! whatever server comes next. What was answered must be there afterwards, and once.
@@ -29,4 +30,5 @@ mod rig;
 mod scratch;
 mod server;
 mod sync_error;
+mod tenants;
 mod verify;

@@ -2,7 +2,8 @@
 
 use switchward_api::v1;
 
-use crate::front::Wire;
+use crate::front::Live;
+use crate::tenants::{Tenant, pair};
 
 /// The deploy gate.
 pub(crate) const DEFINITION: &str = include_str!("../../../../tests/gallery/deploy-gate/deploy-gate.json");
@@ -13,11 +14,14 @@ pub(crate) const STATES: [&str; 3] = ["env-check", "migration-check", "traffic-c
 /// Acknowledged steps of a session that was carried out: its start and its answers.
 pub(crate) const STEPS: usize = 1 + STATES.len();
 
-/// Deploys a definition.
-pub(crate) async fn deploy(person: &Wire, content: &str) -> anyhow::Result<()> {
+/// Deploys a definition in both tenants.
+pub(crate) async fn deploy(live: &Live, content: &str) -> anyhow::Result<()> {
     let file = v1::DefinitionFile { path: "definition.json".into(), content: content.to_owned().into() };
     let request = v1::DeployDefinitionRequest { files: vec![file], ..Default::default() };
-    person.definitions().deploy_definition(person.request(request)).await?;
+    for tenant in Tenant::BOTH {
+        let person = live.person(tenant);
+        person.definitions().deploy_definition(person.request(request.clone())).await?;
+    }
     Ok(())
 }
 
@@ -26,11 +30,12 @@ pub(crate) async fn deploy(person: &Wire, content: &str) -> anyhow::Result<()> {
 pub(crate) struct Notes {
     /// Bytes of a long one.
     pub(crate) long_bytes: usize,
-    /// The sessions whose number is a multiple of this have long ones; the others' are a sentence.
+    /// The sessions whose number in their tenant is a multiple of this have long ones; the others' are a sentence.
     pub(crate) long_each: u64,
 }
 
-/// One session, told from all others by its test and its number.
+/// One session, told from all others by its test and its number; one of the other tenant has the same business key
+/// and the same request ids.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -40,13 +45,13 @@ pub(crate) struct Plan {
 
 impl Plan {
     fn request_id(&self, step: usize) -> String {
-        format!("{:x}-{}-{step}", self.seed, self.number)
+        format!("{:x}-{}-{step}", self.seed, pair(self.number))
     }
 
-    /// A business key, which every other session has.
+    /// A business key, which every other session of a tenant has.
     pub(crate) fn key(&self) -> String {
-        if self.number.is_multiple_of(2) {
-            format!("release-{:x}-{}", self.seed, self.number)
+        if pair(self.number).is_multiple_of(2) {
+            format!("release-{:x}-{}", self.seed, pair(self.number))
         } else {
             String::new()
         }
@@ -66,7 +71,7 @@ impl Plan {
     pub(crate) fn note(&self, at: usize) -> String {
         let sentence =
             format!("{} {} of {}: the change was rehearsed on staging. ", STATES[at], self.number, self.seed);
-        let long = self.number.is_multiple_of(self.notes.long_each);
+        let long = pair(self.number).is_multiple_of(self.notes.long_each);
         let bytes = if long { self.notes.long_bytes } else { sentence.len() };
         sentence.chars().cycle().take(bytes).collect()
     }

@@ -61,10 +61,11 @@ async fn every_acknowledged_step_survives_power_cuts_while_the_log_is_purged() -
 async fn by_loop(scratch: &Path, mut chance: Chance, load: Load, cuts: u32) -> anyhow::Result<Disk> {
     let mut disk = Disk::on_files(scratch, "disk-0")?;
     let host = Host::new(scratch, disk.path().join("data")).with(load.args);
-    let (front, book) = (Front::new(), Book::new(chance.seed, load.notes));
+    let book = Book::new(chance.seed, load.notes);
     let mut server = host.start().await?;
+    let front = Front::found(&server.ready).await?;
     let live = front.aside(&server.ready).await?;
-    deploy(&live.person(), DEFINITION).await?;
+    deploy(&live, DEFINITION).await?;
     front.show(live);
     let mut crew = book.callers(&front, load.callers);
     let (begun, mut lost, mut copies, mut starts) = (Instant::now(), 0, Times::default(), Times::default());
@@ -103,9 +104,9 @@ async fn by_loop(scratch: &Path, mut chance: Chance, load: Load, cuts: u32) -> a
 }
 
 async fn by_layer(scratch: &Path, mut chance: Chance, cuts: u32) -> anyhow::Result<()> {
-    let (front, book) = (Front::new(), Book::new(chance.seed, LIGHT.notes));
+    let book = Book::new(chance.seed, LIGHT.notes);
     let mut host = Host::new(scratch, scratch.join("data-0"));
-    let mut ready = prepared(&host).await?;
+    let (mut ready, front) = prepared(&host).await?;
     let begun = Instant::now();
     let mut lost = 0;
     let mut crew = None;
@@ -142,13 +143,14 @@ async fn by_layer(scratch: &Path, mut chance: Chance, cuts: u32) -> anyhow::Resu
 }
 
 /// Lets the real server make a data folder with keys and the definition, for a server inside this process.
-pub(crate) async fn prepared(host: &Host) -> anyhow::Result<Ready> {
+pub(crate) async fn prepared(host: &Host) -> anyhow::Result<(Ready, Arc<Front>)> {
     let server = host.start().await?;
-    let live = Front::new().aside(&server.ready).await?;
-    deploy(&live.person(), DEFINITION).await?;
+    let front = Front::found(&server.ready).await?;
+    let live = front.aside(&server.ready).await?;
+    deploy(&live, DEFINITION).await?;
     let ready = server.ready.clone();
     server.kill().await?;
-    Ok(ready)
+    Ok((ready, front))
 }
 
 /// Lets the real server show what is there, while callers wait.

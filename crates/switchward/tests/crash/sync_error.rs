@@ -35,11 +35,11 @@ async fn a_failed_sync_is_told_once_and_nothing_is_acknowledged_after_it() -> an
     let chance = Chance::of("a failed sync, inside");
     let scratch = scratch::folder()?;
     let host = Host::new(scratch.path(), scratch.path().join("data"));
-    let mut ready = prepared(&host).await?;
+    let (mut ready, front) = prepared(&host).await?;
     let image = scratch.path().join("image");
     let inside = Inside::open(host.data(), &image).await?;
     ready.address.clone_from(&inside.address);
-    let (front, book) = (Front::new(), Book::new(chance.seed, NOTES));
+    let book = Book::new(chance.seed, NOTES);
     front.open(&ready).await?;
     let mut crew = book.callers(&front, CALLERS);
     crew.until(STEPS).await?;
@@ -69,7 +69,8 @@ async fn on_a_full_disk(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
     let disk = Disk::on_memory(scratch, DISK_BYTES, GROUND_BYTES)?;
     let host = Host::new(scratch, disk.path().join("data"));
     let server = host.start().await?;
-    let mut loaded = Loaded::begin(&server, chance).await?;
+    let front = Front::found(&server.ready).await?;
+    let mut loaded = Loaded::begin(front, &server, chance).await?;
     loaded.crew.until(STEPS).await?;
     let full = disk.fill_ground()?;
     let loaded = loaded.ended(&host, server).await?;
@@ -80,12 +81,12 @@ async fn on_a_full_disk(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
 
 async fn with_a_log_that_may_not_grow(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
     let host = Host::new(scratch, scratch.join("data"));
-    prepared(&host).await?;
+    let (_, front) = prepared(&host).await?;
     // A start cuts off what a journal has in advance; the next one then appends to it.
     host.start().await?.kill().await?;
     let journal = std::fs::metadata(host.data().join("log/0.jnl"))?.len();
     let server = host.with_files_up_to(journal + GROWTH_BYTES).start().await?;
-    let loaded = Loaded::begin(&server, chance).await?;
+    let loaded = Loaded::begin(front, &server, chance).await?;
     let loaded = loaded.ended(&host, server).await?;
     loaded.nothing_is_missing(&host).await
 }
@@ -98,10 +99,10 @@ struct Loaded {
 }
 
 impl Loaded {
-    async fn begin(server: &Server, chance: Chance) -> anyhow::Result<Self> {
-        let (front, book) = (Front::new(), Book::new(chance.seed, NOTES));
+    async fn begin(front: Arc<Front>, server: &Server, chance: Chance) -> anyhow::Result<Self> {
+        let book = Book::new(chance.seed, NOTES);
         let live = front.aside(&server.ready).await?;
-        deploy(&live.person(), DEFINITION).await?;
+        deploy(&live, DEFINITION).await?;
         front.show(live);
         let crew = book.callers(&front, CALLERS);
         Ok(Self { front, book, crew })

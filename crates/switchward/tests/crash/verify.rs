@@ -9,10 +9,12 @@ use std::time::Instant;
 use switchward_api::v1;
 use switchward_machine::SessionId;
 use tokio::task::JoinSet;
+use tonic::Code;
 
 use crate::book::{Book, Page};
 use crate::front::{Live, Wire};
 use crate::plan::{Plan, STATES, STEPS};
+use crate::tenants::{Tenant, pair};
 
 /// Sessions that are looked at at one time.
 const READERS: usize = 32;
@@ -77,15 +79,24 @@ async fn look(
 /// Looks at everything, when all callers have finished. Returns what was counted.
 pub(crate) async fn the_end(book: &Arc<Book>, live: &Live) -> anyhow::Result<String> {
     look(book, live, Callers::Done, book.pages()).await?;
-    let sessions = no_others(book, live).await?;
+    let mut sessions = Vec::new();
+    for tenant in Tenant::BOTH {
+        let count = no_others(book, live, tenant).await;
+        sessions.push(count.with_context(|| format!("the {} tenant", tenant.word()))?);
+    }
     let replayed = replays(book, live).await?;
-    Ok(format!("{sessions} sessions, {replayed} requests repeated at the end"))
+    let hidden = hidden(book, live).await?;
+    Ok(format!(
+        "{} and {} sessions of the two tenants, {replayed} requests repeated at the end, {hidden} sessions hidden from \
+         the other tenant",
+        sessions[0], sessions[1]
+    ))
 }
 
 /// Sends the requests of sessions again: of all that were sent twice before, and of every tenth other one. Nothing
 /// may come of it, but the same answer. Returns how many requests that were.
 async fn replays(book: &Arc<Book>, live: &Live) -> anyhow::Result<usize> {
-    let pages = book.pages().into_iter().filter(|(number, page)| page.retried || number % 10 == 0).collect();
+    let pages = sampled(book);
     let plans = Arc::clone(book);
     let found = each(pages, live, move |wire, number, page: Page| {
         let plan = plans.plan(number);
@@ -102,6 +113,31 @@ async fn replays(book: &Arc<Book>, live: &Live) -> anyhow::Result<usize> {
     Ok(found.await?.into_iter().sum())
 }
 
+/// The sessions of which a request was sent twice, and every tenth other one of each tenant.
+fn sampled(book: &Book) -> Vec<(u64, Page)> {
+    let pages = book.pages().into_iter();
+    pages.filter(|(number, page)| page.retried || pair(*number).is_multiple_of(10)).collect()
+}
+
+/// The other tenant's agent is shown none of these sessions. Returns how many they are.
+async fn hidden(book: &Book, live: &Live) -> anyhow::Result<usize> {
+    let others = live.clone();
+    let found = each(sampled(book), live, move |_, number, page: Page| {
+        let wire = others.agent(Tenant::of(number).other(), 0);
+        async move {
+            // Where a name says whose it is, that may be all that was looked at.
+            for name in [page.name.as_str(), id_of(&page.name)] {
+                let request = v1::GetSessionRequest { name: name.to_owned(), ..Default::default() };
+                let got = wire.sessions().get_session(wire.request(request)).await;
+                let unknown = got.as_ref().is_err_and(|status| status.code() == Code::NotFound);
+                ensure!(unknown, "the other tenant is shown {name}: {got:?}");
+            }
+            Ok(())
+        }
+    });
+    Ok(found.await?.len())
+}
+
 async fn again(wire: &Wire, plan: &Plan, page: &Page) -> anyhow::Result<Vec<v1::Session>> {
     let mut sessions = Vec::new();
     let started = wire.sessions().start_session(wire.request(plan.start())).await?.into_inner();
@@ -114,12 +150,14 @@ async fn again(wire: &Wire, plan: &Plan, page: &Page) -> anyhow::Result<Vec<v1::
     Ok(sessions)
 }
 
-/// There are these sessions of the definition and no others: no request has made a second one.
-async fn no_others(book: &Book, live: &Live) -> anyhow::Result<usize> {
-    let listed = sessions(&live.agent(0), "").await?;
+/// There are these sessions of the tenant and no others: no request has made a second one.
+async fn no_others(book: &Book, live: &Live, tenant: Tenant) -> anyhow::Result<usize> {
+    let listed = sessions(&live.agent(tenant, 0), "").await?;
     let names: BTreeSet<String> = listed.iter().map(|session| session.name.clone()).collect();
     ensure!(names.len() == listed.len(), "a session is listed twice");
-    let ours: BTreeSet<String> = book.pages().into_values().map(|page| page.name).collect();
+    let ours = book.pages().into_iter().filter(|(number, _)| Tenant::of(*number) == tenant);
+    let ours: BTreeSet<String> = ours.map(|(_, page)| page.name).collect();
+    ensure!(!ours.is_empty(), "no session was started");
     ensure!(names == ours, "{} sessions were started, {} are listed", ours.len(), names.len());
     Ok(names.len())
 }
@@ -140,6 +178,11 @@ async fn sessions(wire: &Wire, filter: &str) -> anyhow::Result<Vec<v1::Session>>
     }
 }
 
+/// The last part of a session's name.
+fn id_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
 /// Sessions by the shard that they live in.
 pub(crate) fn by_shard<'a>(
     names: impl IntoIterator<Item = &'a String>,
@@ -147,14 +190,13 @@ pub(crate) fn by_shard<'a>(
 ) -> anyhow::Result<BTreeMap<u16, usize>> {
     let mut found = BTreeMap::new();
     for name in names {
-        let id = name.rsplit('/').next().unwrap_or_default();
-        let id: SessionId = id.parse().ok().with_context(|| format!("{name} is no session"))?;
+        let id: SessionId = id_of(name).parse().ok().with_context(|| format!("{name} is no session"))?;
         *found.entry(id.bucket().number() % shards).or_default() += 1;
     }
     Ok(found)
 }
 
-/// Does the same for many sessions, some at one time.
+/// Does the same for many sessions, some at one time, each as its tenant's agent.
 pub(crate) async fn each<P, T, F>(
     pages: Vec<(u64, P)>,
     live: &Live,
@@ -172,11 +214,12 @@ where
     }
     let mut readers = JoinSet::new();
     for (reader, hand) in hands.into_iter().enumerate() {
-        let (wire, look) = (live.agent(reader), look.clone());
+        let (live, look) = (live.clone(), look.clone());
         readers.spawn(async move {
             let mut found = Vec::new();
             for (number, page) in hand {
-                let looked = look(wire.clone(), number, page).await;
+                let wire = live.agent(Tenant::of(number), reader);
+                let looked = look(wire, number, page).await;
                 found.push(looked.with_context(|| format!("session {number}"))?);
             }
             anyhow::Ok(found)
