@@ -9,6 +9,7 @@ mod metrics;
 mod server;
 mod simulate;
 mod support;
+mod tenants;
 mod traces;
 mod usage;
 mod verbs;
