@@ -36,10 +36,12 @@ def generate():
 
 generate()
 
+from switchward.v1 import api_key_pb2, api_key_pb2_grpc  # noqa: E402
 from switchward.v1 import definition_pb2, definition_pb2_grpc  # noqa: E402
 from switchward.v1 import gate_pb2, gate_pb2_grpc  # noqa: E402
 from switchward.v1 import policy_pb2, policy_pb2_grpc  # noqa: E402
 from switchward.v1 import session_pb2, session_pb2_grpc  # noqa: E402
+from switchward.v1 import tenant_pb2, tenant_pb2_grpc  # noqa: E402
 
 
 class Server:
@@ -99,25 +101,47 @@ class DeployGate(unittest.TestCase):
         self.policy = policy_pb2_grpc.PolicyServiceStub(channel)
         self.gates = gate_pb2_grpc.GateServiceStub(channel)
         self.agent, self.person = bearer(self.server.agent), bearer(self.server.person)
+        self.deploy(self.person)
 
+    def second_tenant(self):
+        """A tenant beside the server's first one, with the deploy gate: its agent and its approver."""
+        channel = self.server.channel
+        request = tenant_pb2.CreateTenantRequest(tenant_id="globex")
+        created = tenant_pb2_grpc.TenantServiceStub(channel).CreateTenant(request, metadata=self.person)
+        admin = bearer(created.admin_secret)
+        keys = api_key_pb2_grpc.ApiKeyServiceStub(channel)
+        roles = [api_key_pb2.KEY_ROLE_AGENT, api_key_pb2.KEY_ROLE_APPROVER]
+        wanted = [api_key_pb2.CreateApiKeyRequest(role=role) for role in roles]
+        agent, approver = [bearer(keys.CreateApiKey(request, metadata=admin).secret) for request in wanted]
+        self.deploy(admin)
+        return agent, approver
+
+    def deploy(self, admin):
         source = (ROOT / "tests/gallery/deploy-gate/deploy-gate.json").read_bytes()
         file = definition_pb2.DefinitionFile(path="deploy-gate.json", content=source)
-        deployed = self.definitions.DeployDefinition(
-            definition_pb2.DeployDefinitionRequest(files=[file]), metadata=self.person
-        )
+        request = definition_pb2.DeployDefinitionRequest(files=[file])
+        deployed = self.definitions.DeployDefinition(request, metadata=admin)
         self.assertEqual(deployed.version.number, 1)
 
-    def start(self, key):
-        request = session_pb2.StartSessionRequest(definition="deploy-gate", session_id=key)
-        return self.sessions.StartSession(request, metadata=self.agent).session
+    def start(self, key, agent=None, **more):
+        request = session_pb2.StartSessionRequest(definition="deploy-gate", session_id=key, **more)
+        return self.sessions.StartSession(request, metadata=agent or self.agent).session
 
-    def answer(self, name, answer, **more):
+    def answer(self, name, answer, agent=None, **more):
         request = session_pb2.AnswerCheckpointRequest(name=name, answer=answer, **more)
-        return self.sessions.AnswerCheckpoint(request, metadata=self.agent).session
+        return self.sessions.AnswerCheckpoint(request, metadata=agent or self.agent).session
 
-    def history(self, name):
+    def history(self, name, agent=None):
         request = session_pb2.ListSessionEventsRequest(name=name, page_size=1000)
-        return list(self.sessions.ListSessionEvents(request, metadata=self.agent).events)
+        return list(self.sessions.ListSessionEvents(request, metadata=agent or self.agent).events)
+
+    def unknown(self, method, request, metadata):
+        """A call that is refused because there is no such thing: what is said of it."""
+        with self.assertRaises(grpc.RpcError) as refused:
+            method(request, metadata=metadata)
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.NOT_FOUND)
+        self.assertEqual(reason(refused.exception).reason, "NOT_FOUND")
+        return refused.exception.details()
 
     def test_an_agent_is_walked_through_the_gate(self):
         session = self.start("release-42")
@@ -189,6 +213,59 @@ class DeployGate(unittest.TestCase):
             self.answer("release-42", "no", request_id="answer-1")
         self.assertEqual(reason(refused.exception).reason, "REQUEST_ID_REUSED")
         self.assertEqual(self.history("release-42"), history)
+
+    def test_two_tenants_play_the_gate_with_the_same_keys_and_do_not_see_each_other(self):
+        agents, people = zip((self.agent, self.person), self.second_tenant())
+        names, gates = [], []
+        for agent in agents:
+            session = self.start("release-42", agent, request_id="start")
+            self.assertEqual(list(session.at), ["env-check"])
+            names.append(session.name)
+            bash = policy_pb2.AuthorizeToolCallRequest(session="release-42", capability="bash", call_id="call-1")
+            self.assertEqual(self.policy.AuthorizeToolCall(bash, metadata=agent).remaining.calls, 49)
+            delete = policy_pb2.AuthorizeToolCallRequest(session="release-42", capability="mcp:filesystem:delete_file")
+            gates.append(self.policy.AuthorizeToolCall(delete, metadata=agent).gate)
+        self.assertEqual([name.split("/")[1] for name in names], ["dev", "globex"])
+        self.assertNotEqual(*[name.split("/")[-1] for name in names])
+        approve = gate_pb2.DecideGateRequest(name=gates[1], decision=gate_pb2.GATE_DECISION_APPROVE)
+        self.gates.DecideGate(approve, metadata=people[1])
+        decisions = [self.policy.AuthorizeToolCall(delete, metadata=agent).decision for agent in agents]
+        self.assertEqual(decisions, [policy_pb2.TOOL_DECISION_ASK, policy_pb2.TOOL_DECISION_ALLOW])
+
+        self.answer("release-42", "yes", agents[1], request_id="answer-1")
+        blocked = self.answer("release-42", "no", agents[0], request_id="answer-1")
+        self.assertEqual(blocked.status, session_pb2.SESSION_STATUS_BLOCKED)
+        for answer in ["n/a", "yes"]:
+            session = self.answer("release-42", answer, agents[1])
+        self.assertEqual(session.status, session_pb2.SESSION_STATUS_COMPLETED)
+        for agent, name, last in zip(agents, names, ["session.blocked", "session.completed"]):
+            self.assertEqual(self.history("release-42", agent)[-1].type, last)
+            listed = self.sessions.ListSessions(session_pb2.ListSessionsRequest(), metadata=agent).sessions
+            self.assertEqual([session.name for session in listed], [name])
+
+    def test_the_ids_of_another_tenant_are_answered_like_ids_that_never_existed(self):
+        agents, people = zip((self.agent, self.person), self.second_tenant())
+        delete = policy_pb2.AuthorizeToolCallRequest(session="release-42", capability="mcp:filesystem:delete_file")
+        names = [self.start("release-42", agent).name for agent in agents]
+        gates = [self.policy.AuthorizeToolCall(delete, metadata=agent).gate for agent in agents]
+        histories = [self.history("release-42", agent) for agent in agents]
+        for mine, theirs in [(0, 1), (1, 0)]:
+            told = []
+            for name in [names[theirs].split("/")[-1], "ses_00000000000000000000000000"]:
+                requests = {
+                    self.sessions.GetSession: session_pb2.GetSessionRequest(name=name),
+                    self.sessions.AnswerCheckpoint: session_pb2.AnswerCheckpointRequest(name=name, answer="yes"),
+                    self.sessions.ListSessionEvents: session_pb2.ListSessionEventsRequest(name=name),
+                    self.policy.AuthorizeToolCall: policy_pb2.AuthorizeToolCallRequest(session=name, capability="bash"),
+                }
+                said = [self.unknown(method, request, agents[mine]) for method, request in requests.items()]
+                told.append([text.replace(name, "it") for text in said])
+            self.assertEqual(*told)
+            approve = gate_pb2.DecideGateRequest(name=gates[theirs], decision=gate_pb2.GATE_DECISION_APPROVE)
+            self.unknown(self.gates.DecideGate, approve, people[mine])
+            listed = self.gates.ListGates(gate_pb2.ListGatesRequest(), metadata=people[mine]).gates
+            self.assertEqual([gate.name for gate in listed], [gates[mine]])
+        self.assertEqual([self.history("release-42", agent) for agent in agents], histories)
 
     def test_reflection_finds_the_services(self):
         reflected = ProtoReflectionDescriptorDatabase(self.server.channel)
