@@ -1,0 +1,223 @@
+//! The templates of everything but bodies: `{gathered.name}` and `{gathered_data.name.inner}` in a text.
+
+use minicbor::{CborLen, Decode, Decoder, Encode, Encoder, encode::Write};
+use serde_json::Value;
+
+use crate::limits::PATH_BYTES_MAX;
+use crate::path::Path;
+use crate::value;
+
+/// A text with references to gathered data. Source: conversation workflows, *Gathered Data* and *Operations*.
+///
+/// Braces that hold no such reference are text, so JSON and other code survives. Its stored form is its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Braces {
+    source: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Reference(Path),
+}
+
+/// The text that a template gives is longer than it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("gives a text of more than {limit} bytes")]
+pub struct TooLong {
+    /// What was allowed, bytes.
+    pub limit: usize,
+}
+
+/// The names of the data, with the dot that must follow; the longer first.
+const ROOTS: [&str; 2] = ["gathered_data.", "gathered."];
+
+impl Braces {
+    /// Reads a template; every text is one.
+    #[must_use]
+    pub fn parse(source: &str) -> Self {
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        let mut rest = source;
+        while let Some(at) = rest.find('{') {
+            text.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some((path, after)) = reference(rest) {
+                if !text.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut text)));
+                }
+                parts.push(Part::Reference(path));
+                rest = after;
+            } else {
+                text.push('{');
+                rest = &rest[1..];
+            }
+        }
+        text.push_str(rest);
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        Self { source: source.to_owned(), parts }
+    }
+
+    /// The template as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// The paths that it refers to, below the data, in order; one that stands there twice is given twice.
+    pub fn references(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Reference(path) => Some(path),
+        })
+    }
+
+    /// What it gives with this data. A template that is exactly one reference gives the value itself, whatever its type
+    /// and size, and null where it is absent (*All other rulings*, "a value that is exactly one reference keeps its
+    /// type"). Any other gives a text: absent references and null as nothing, texts as they are, the rest as compact
+    /// JSON.
+    ///
+    /// # Errors
+    /// Where the text would be longer than `limit` bytes.
+    pub fn render(&self, lookup: &dyn Fn(&Path) -> Option<Value>, limit: usize) -> Result<Value, TooLong> {
+        if let [Part::Reference(path)] = self.parts.as_slice() {
+            return Ok(lookup(path).unwrap_or(Value::Null));
+        }
+        let mut made = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => push(&mut made, text, limit)?,
+                Part::Reference(path) => {
+                    let found = lookup(path).unwrap_or(Value::Null);
+                    push(&mut made, &value::text(&found), limit)?;
+                }
+            }
+        }
+        Ok(Value::String(made))
+    }
+}
+
+fn push(made: &mut String, text: &str, limit: usize) -> Result<(), TooLong> {
+    if made.len().saturating_add(text.len()) > limit {
+        return Err(TooLong { limit });
+    }
+    made.push_str(text);
+    Ok(())
+}
+
+/// The reference that a text begins with, and what follows it.
+fn reference(text: &str) -> Option<(Path, &str)> {
+    let inner = text.strip_prefix('{')?;
+    let inner = ROOTS.iter().find_map(|root| inner.strip_prefix(root))?;
+    let end = inner.bytes().take(PATH_BYTES_MAX + 1).position(|byte| byte == b'}')?;
+    Some((Path::new(&inner[..end]).ok()?, &inner[end + 1..]))
+}
+
+impl<C> Encode<C> for Braces {
+    fn encode<W: Write>(
+        &self,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.str(&self.source)?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Braces {
+    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        d.str().map(Self::parse)
+    }
+}
+
+impl<C> CborLen<C> for Braces {
+    fn cbor_len(&self, context: &mut C) -> usize {
+        self.source.cbor_len(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered(source: &str) -> Value {
+        let data =
+            json!({"name": "Ann", "amount": 12.5, "list": [1, "a"], "no": null, "deep": {"x": {"y": true}}});
+        Braces::parse(source).render(&|path| path.get(&data).cloned(), 1000).unwrap()
+    }
+
+    #[test]
+    fn exactly_one_reference_keeps_its_type() {
+        assert_eq!(rendered("{gathered.amount}"), json!(12.5));
+        assert_eq!(rendered("{gathered_data.list}"), json!([1, "a"]));
+        assert_eq!(rendered("{gathered_data.deep.x.y}"), json!(true));
+        assert_eq!(rendered("{gathered.absent}"), json!(null));
+    }
+
+    #[test]
+    fn everything_else_is_text() {
+        assert_eq!(rendered("Hello {gathered.name}!"), json!("Hello Ann!"));
+        assert_eq!(rendered(" {gathered.amount}"), json!(" 12.5"));
+        assert_eq!(rendered("{gathered.list}{gathered.deep.x}"), json!("[1,\"a\"]{\"y\":true}"));
+        assert_eq!(rendered("[{gathered.absent}{gathered.no}]"), json!("[]"));
+        assert_eq!(rendered(""), json!(""));
+    }
+
+    #[test]
+    fn other_braces_are_text() {
+        for text in [
+            "{}",
+            "{name}",
+            "{gathered}",
+            "{gathered.}",
+            "{gathered. name}",
+            "{gathered.a",
+            "{ gathered.name }",
+            "{Gathered.name}",
+            "{gathered.a..b}",
+            "{\"a\": {\"b\": 1}}",
+            "{{x}}",
+        ] {
+            assert_eq!(rendered(text), json!(text));
+        }
+        assert_eq!(rendered("{\"a\":{\"b\":{gathered.amount}}}"), json!("{\"a\":{\"b\":12.5}}"));
+        assert_eq!(rendered("{gathered.{gathered.name}"), json!("{gathered.Ann"));
+    }
+
+    #[test]
+    fn references_are_listed() {
+        let braces = Braces::parse("{gathered.a} {b} {gathered_data.c.d}{gathered.a}");
+        assert_eq!(braces.references().map(Path::as_str).collect::<Vec<_>>(), ["a", "c.d", "a"]);
+    }
+
+    #[test]
+    fn a_long_text_is_refused() {
+        let braces = Braces::parse("ab{gathered.x}");
+        let found = |_: &Path| Some(json!("cd"));
+        assert_eq!(braces.render(&found, 4), Ok(json!("abcd")));
+        assert_eq!(braces.render(&found, 3), Err(TooLong { limit: 3 }));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_without_references_is_itself(text in "[^g]{0,80}") {
+            let braces = Braces::parse(&text);
+            prop_assert_eq!(braces.render(&|_| None, 1000), Ok(json!(text)));
+            prop_assert_eq!(braces.references().count(), 0);
+        }
+
+        #[test]
+        fn the_stored_form_is_the_source(text in "([a-z{}. ]|\\{gathered\\.[a-z]{1,3}\\}){0,20}") {
+            let braces = Braces::parse(&text);
+            let bytes = minicbor::to_vec(&braces).unwrap();
+            prop_assert_eq!(bytes.len(), minicbor::len(&braces));
+            prop_assert_eq!(minicbor::decode::<Braces>(&bytes).unwrap(), braces);
+            prop_assert_eq!(minicbor::decode::<String>(&bytes).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Comparisons of guards and of conditions.
+
+use std::cmp::Ordering;
+
+use minicbor::{CborLen, Decode, Encode};
+use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use crate::limits::{REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX, REGEX_NEST_MAX};
+use crate::value::{self, Amount};
+
+/// How two values are compared. Source: conversation workflows, *Operations*, `conditional_branch`; the guards
+/// `data_*` are the same under other names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum CmpOp {
+    /// The same JSON; numbers by their worth.
+    #[n(0)]
+    Eq,
+    /// Not the same JSON, or absent.
+    #[n(1)]
+    Neq,
+    /// Numerically greater.
+    #[n(2)]
+    Gt,
+    /// Numerically greater, or of the same worth.
+    #[n(3)]
+    Gte,
+    /// Numerically less.
+    #[n(4)]
+    Lt,
+    /// Numerically less, or of the same worth.
+    #[n(5)]
+    Lte,
+    /// One of the items of a list.
+    #[n(6)]
+    In,
+    /// None of the items of a list, or absent.
+    #[n(7)]
+    NotIn,
+    /// A text with this part, a list with this item, a dictionary with this key.
+    #[n(8)]
+    Contains,
+    /// A text in which a regular expression is found.
+    #[n(9)]
+    Matches,
+}
+
+impl CmpOp {
+    /// Every operator, in order.
+    pub const ALL: [Self; 10] = [
+        Self::Eq,
+        Self::Neq,
+        Self::Gt,
+        Self::Gte,
+        Self::Lt,
+        Self::Lte,
+        Self::In,
+        Self::NotIn,
+        Self::Contains,
+        Self::Matches,
+    ];
+
+    /// The source's name of it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Eq => "eq",
+            Self::Neq => "neq",
+            Self::Gt => "gt",
+            Self::Gte => "gte",
+            Self::Lt => "lt",
+            Self::Lte => "lte",
+            Self::In => "in",
+            Self::NotIn => "not_in",
+            Self::Contains => "contains",
+            Self::Matches => "matches",
+        }
+    }
+
+    /// The operator of this name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.word() == word)
+    }
+}
+
+/// Why a comparison has no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// What stands at the right of `matches` is no text.
+    #[error("a pattern must be a text")]
+    NotText,
+    /// It is no regular expression.
+    #[error("is no regular expression")]
+    BadPattern,
+    /// It is longer than [`REGEX_BYTES_MAX`], or compiled larger than [`REGEX_COMPILED_BYTES_MAX`].
+    #[error("is too large a regular expression")]
+    PatternTooLarge,
+}
+
+/// Whether `left` stands to `right` as `op` says. An absent left makes every operator false but `neq` and `not_in`.
+/// `gt gte lt lte` read a text on either side as a number if it is one, and are false where a side is none (ruling
+/// "numeric guards coerce numeric strings, else false"). `contains` looks for a number or a boolean in a text by how it
+/// is written. `matches` finds the pattern anywhere (ruling "pattern = search, not full match"); a value that is no
+/// text is searched as compact JSON, null as nothing. What no rule speaks of is false, or true for `neq` and `not_in`.
+///
+/// # Errors
+/// Where the right of `matches` is no usable pattern, as [`check_pattern`] says.
+pub fn compare(left: Option<&Value>, op: CmpOp, right: &Value) -> Result<bool, CompareError> {
+    let Some(left) = left else { return Ok(matches!(op, CmpOp::Neq | CmpOp::NotIn)) };
+    Ok(match op {
+        CmpOp::Eq => value::equal(left, right),
+        CmpOp::Neq => !value::equal(left, right),
+        CmpOp::Gt => order(left, right).is_some_and(Ordering::is_gt),
+        CmpOp::Gte => order(left, right).is_some_and(Ordering::is_ge),
+        CmpOp::Lt => order(left, right).is_some_and(Ordering::is_lt),
+        CmpOp::Lte => order(left, right).is_some_and(Ordering::is_le),
+        CmpOp::In => is_item(left, right),
+        CmpOp::NotIn => !is_item(left, right),
+        CmpOp::Contains => contains(left, right),
+        CmpOp::Matches => {
+            let pattern = right.as_str().ok_or(CompareError::NotText)?;
+            compiled(pattern)?.is_match(&value::text(left))
+        }
+    })
+}
+
+/// Whether a text can stand at the right of `matches`; for definition time.
+///
+/// # Errors
+/// As [`CompareError`] says.
+pub fn check_pattern(pattern: &str) -> Result<(), CompareError> {
+    compiled(pattern).map(|_| ())
+}
+
+fn compiled(pattern: &str) -> Result<Regex, CompareError> {
+    if pattern.len() > REGEX_BYTES_MAX {
+        return Err(CompareError::PatternTooLarge);
+    }
+    RegexBuilder::new(pattern)
+        .size_limit(REGEX_COMPILED_BYTES_MAX)
+        .dfa_size_limit(REGEX_COMPILED_BYTES_MAX)
+        .nest_limit(REGEX_NEST_MAX)
+        .build()
+        .map_err(|error| {
+            let large = matches!(error, regex::Error::CompiledTooBig(_));
+            if large { CompareError::PatternTooLarge } else { CompareError::BadPattern }
+        })
+}
+
+fn order(left: &Value, right: &Value) -> Option<Ordering> {
+    Amount::of(left)?.compare(Amount::of(right)?)
+}
+
+fn is_item(left: &Value, list: &Value) -> bool {
+    list.as_array().is_some_and(|items| items.iter().any(|item| value::equal(left, item)))
+}
+
+fn contains(left: &Value, right: &Value) -> bool {
+    match left {
+        Value::String(text) => match right {
+            Value::String(_) | Value::Number(_) | Value::Bool(_) => text.contains(&*value::text(right)),
+            Value::Null | Value::Array(_) | Value::Object(_) => false,
+        },
+        Value::Array(_) => is_item(right, left),
+        Value::Object(map) => right.as_str().is_some_and(|key| map.contains_key(key)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Bodies of messages: a subset of Jinja2 over gathered data. Source: conversation workflows, *Output State* and
+//! *Approval State*.
+//!
+//! The subset: `{{ … }}` with dotted and bracketed access, slices, literals, arithmetic, `~`, comparisons, `in`,
+//! `and or not`, `x if y else z`; `{% if elif else %}`, `{% for … if … recursive else %}` with `loop`, `{% set %}`
+//! also as a block, `{% with %}`, `{% filter %}`, `{% autoescape %}`, `{% raw %}`, comments, `-` at a tag's ends; the
+//! functions `range` and `dict`; methods `items keys values get` of dictionaries and `upper lower title capitalize
+//! strip replace split startswith endswith join` of texts; the filters
+//! `abs attr batch capitalize center count d default dictsort e escape first float groupby indent int items join last
+//! length list lower map max min reject rejectattr replace reverse round safe select selectattr slice sort split string
+//! sum title tojson trim truncate unique upper wordcount`; the tests `boolean defined divisibleby eq equalto escaped
+//! even false float ge greaterthan gt in integer iterable le lessthan lower lt mapping ne none number odd sameas
+//! sequence string true undefined upper` and the comparison signs. There is no `include`, `extends`, `import`, `block`,
+//! `macro`, `call` or `namespace`, and nothing that reaches for a file, an address, a clock or chance.
+//!
+//! What is not there is empty, and so is what is looked for in it: workflows are lenient. Values print as Jinja2
+//! prints them: `True`, `False`, `None`, `['a', 1]`; the keys of a dictionary are sorted. Where a result differs from
+//! Jinja2's is listed with its reason in `tests/fixtures/differences.tsv`; the test beside it renders what Jinja2's own
+//! suite renders.
+//!
+//! Chosen: minijinja with guards put into its syntax tree, as its fuel counts steps and not the size of values.
+//! Rejected: fuel alone (forty doublings of a text are forty steps), an interpreter of our own (more to keep right).
+
+mod compile;
+mod filters;
+mod guard;
+mod meter;
+mod methods;
+mod own;
+mod text;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::machinery::{eval, make_string_output};
+use minijinja::value::{Serde, Value as Made};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
+use serde_json::Value;
+
+use crate::limits::DATA_DEPTH_MAX;
+use meter::{Meter, Over};
+
+/// What one rendering may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JinjaLimits {
+    /// Steps; a loop's body counts each time. Work that grows with values is bounded by
+    /// [`JINJA_WORK_PER_FUEL`](crate::limits::JINJA_WORK_PER_FUEL) units for each.
+    pub fuel: u64,
+    /// Blocks and recursive loops open at once, at most 500.
+    pub depth: usize,
+    /// The result, bytes.
+    pub bytes: usize,
+}
+
+/// What happens to the characters that mean something in HTML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Escape {
+    /// Values are written as they are: content types `text` and `markdown`.
+    None,
+    /// `& < > ' "` of values are escaped, unless they are marked `safe`: content type `html`.
+    Html,
+}
+
+/// Why a text is no body, or why it could not be rendered, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct JinjaError {
+    /// From 1; 0 where no line can be told.
+    pub line: usize,
+    /// What is wrong, without the source's text.
+    pub message: String,
+}
+
+/// Why a rendering gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// It takes more steps, or makes more values, than [`JinjaLimits::fuel`] allows.
+    #[error("takes too many steps")]
+    Fuel,
+    /// Blocks, recursion or values nest too deep.
+    #[error("nests too deep")]
+    Depth,
+    /// The result is longer than [`JinjaLimits::bytes`].
+    #[error("gives too long a text")]
+    TooLong,
+    /// The text is no body, or does what its values do not allow.
+    #[error(transparent)]
+    Bad(#[from] JinjaError),
+}
+
+/// Says whether a text is a body that can be rendered: its syntax, and that every filter, test and function exists.
+/// For definition time; [`render`] checks the same again.
+///
+/// # Errors
+/// With the first place that is wrong.
+pub fn check(source: &str) -> Result<(), JinjaError> {
+    let source = compile::plain_line_ends(source);
+    let code = compile::compile(&source)?;
+    let meter = Arc::new(Meter::new(&JinjaLimits { fuel: 0, depth: 0, bytes: 0 }));
+    compile::check_names(&code, &filters::environment(&meter))
+}
+
+/// Renders a body over gathered data, which it knows as `gathered_data` and as `gathered`; the keys of the data are
+/// no names of their own.
+///
+/// # Errors
+/// As [`RenderError`] says.
+pub fn render(
+    source: &str,
+    context: &Value,
+    escape: Escape,
+    limits: &JinjaLimits,
+) -> Result<String, RenderError> {
+    if nests_deeper(context, DATA_DEPTH_MAX) {
+        return Err(RenderError::Depth);
+    }
+    let data = Made::from(Serde(context));
+    let names = [("gathered_data", data.clone()), ("gathered", data)];
+    run(source, Made::from_pairs(names), escape, limits)
+}
+
+/// Renders a body over names of one's own: the keys of `root`, which is a dictionary.
+///
+/// # Errors
+/// As [`RenderError`] says.
+pub fn render_with(
+    source: &str,
+    root: &Value,
+    escape: Escape,
+    limits: &JinjaLimits,
+) -> Result<String, RenderError> {
+    if nests_deeper(root, DATA_DEPTH_MAX) {
+        return Err(RenderError::Depth);
+    }
+    run(source, Made::from(Serde(root)), escape, limits)
+}
+
+fn run(source: &str, root: Made, escape: Escape, limits: &JinjaLimits) -> Result<String, RenderError> {
+    let source = compile::plain_line_ends(source);
+    let code = compile::compile(&source)?;
+    let meter = Arc::new(Meter::new(limits));
+    let mut environment = filters::environment(&meter);
+    compile::check_names(&code, &environment)?;
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    let called = Arc::clone(&meter);
+    environment.set_unknown_method_callback(
+        move |state: &mut State<'_, '_>, value: &Made, method: &str, args: &[Made]| {
+            methods::call(&called, state, value, method, args)
+        },
+    );
+    environment.set_fuel(Some(limits.fuel));
+    environment.set_recursion_limit(limits.depth);
+    let counted = Arc::clone(&meter);
+    environment.set_formatter(move |out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Made| {
+        text::emit(&counted, out, state.auto_escape(), value)
+    });
+    let escaping = match escape {
+        Escape::None => AutoEscape::None,
+        Escape::Html => AutoEscape::Html,
+    };
+    let mut result = String::new();
+    let done = execute(&environment, &code, root, escaping, &mut result);
+    match done {
+        Ok(()) if result.len() > limits.bytes => Err(RenderError::TooLong),
+        Ok(()) => Ok(result),
+        Err(error) => Err(reason(&error, &meter)),
+    }
+}
+
+fn execute(
+    environment: &Environment<'_>,
+    code: &minijinja::machinery::Instructions<'_>,
+    root: Made,
+    escaping: AutoEscape,
+    result: &mut String,
+) -> Result<(), Error> {
+    let blocks = BTreeMap::new();
+    let mut out = make_string_output(result);
+    eval(environment, code, root, &blocks, &mut out, escaping).map(|_| ())
+}
+
+/// What an error of the engine means here.
+fn reason(error: &Error, meter: &Meter) -> RenderError {
+    match meter.over() {
+        Some(Over::Work) => return RenderError::Fuel,
+        Some(Over::Depth) => return RenderError::Depth,
+        Some(Over::Written) => return RenderError::TooLong,
+        None => {}
+    }
+    if error.kind() == ErrorKind::OutOfFuel {
+        return RenderError::Fuel;
+    }
+    if error.detail() == Some("recursion limit exceeded") {
+        return RenderError::Depth;
+    }
+    RenderError::Bad(compile::told(error))
+}
+
+/// Whether lists and dictionaries nest deeper than `depth`.
+fn nests_deeper(value: &Value, depth: usize) -> bool {
+    let inside = |it: &Value| depth == 0 || nests_deeper(it, depth - 1);
+    match value {
+        Value::Array(items) => items.iter().any(inside),
+        Value::Object(map) => map.values().any(inside),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Everything that computes on JSON values: paths into data, templates, comparisons, phrases and replies, reducers,
+//! transforms, markdown.
+//!
+//! Two templates: [`Braces`] in everything that is short, [`render`] for the bodies of messages. What compares is
+//! [`compare`]; what becomes of recorded data is [`reduce`].
+//!
+//! This crate must never know: what a machine is, a format's source text, a clock, IO, randomness, where a value comes
+//! from. Every function is a function of its arguments; no input makes one panic, and each bound is in [`limits`].
+
+mod brace;
+mod compare;
+mod jinja;
+pub mod limits;
+mod markdown;
+mod path;
+mod phrase;
+mod reduce;
+mod reply;
+mod transform;
+mod value;
+
+pub use brace::{Braces, TooLong};
+pub use compare::{CmpOp, CompareError, check_pattern, compare};
+pub use jinja::{Escape, JinjaError, JinjaLimits, RenderError, check, render, render_with};
+pub use markdown::to_html;
+pub use path::{Path, PathError};
+pub use phrase::{CONFIRMATIONS, classify, confirmed, contains_phrase, hints};
+pub use reduce::{Clash, DataType, Reducer, reduce};
+pub use reply::{APPROVALS, COURTESIES, REJECTIONS, Verdict, decision_line, own_text};
+pub use transform::{SEPARATOR, Transform, TransformError};

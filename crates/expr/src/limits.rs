@@ -1,0 +1,40 @@
+//! Named maxima of what this crate reads, computes and makes. Units are in the names; bytes are of UTF-8 text.
+
+/// A dotted path, bytes.
+pub const PATH_BYTES_MAX: usize = 1024;
+/// Segments of one dotted path.
+pub const PATH_SEGMENTS_MAX: usize = 32;
+/// Nesting of lists and dictionaries in data that a body is rendered over, or that it makes.
+pub const DATA_DEPTH_MAX: usize = 128;
+/// A template, bytes.
+pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
+/// Tokens between the two ends of one tag of a body: an expression nests no deeper than it is long.
+pub const JINJA_TAG_TOKENS_MAX: usize = 200;
+/// `elif` branches of one body: each nests in the one before.
+pub const JINJA_ELIFS_MAX: usize = 100;
+/// Units of work that come with one unit of fuel. A unit is a value looked at, or four bytes of text.
+pub const JINJA_WORK_PER_FUEL: u64 = 64;
+/// How often the largest output may be written: what a `set` block holds is written into it and out of it again.
+pub const JINJA_CAPTURE_FACTOR: u64 = 4;
+/// Values of one `range(...)`.
+pub const JINJA_RANGE_MAX: usize = 100_000;
+/// Digits of a rounded number, before or after the point.
+pub const ROUND_DIGITS_MAX: u8 = 15;
+/// A compiled regular expression, bytes.
+pub const REGEX_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+/// A regular expression as written, bytes.
+pub const REGEX_BYTES_MAX: usize = 4096;
+/// Groups nested in a regular expression.
+pub const REGEX_NEST_MAX: u32 = 64;
+/// How many words from a confirmation a negation still cancels it.
+pub const NEGATION_WORDS_MAX: usize = 3;
+/// A list that a reducer or a transform makes, items.
+pub const LIST_ITEMS_MAX: usize = 10_000;
+/// A text that a transform makes, bytes.
+pub const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// Markdown as written, bytes.
+pub const MARKDOWN_BYTES_MAX: usize = 256 * 1024;
+/// HTML made of markdown, bytes.
+pub const HTML_BYTES_MAX: usize = 1024 * 1024;
+/// A mail body whose own text is looked for, bytes; what is beyond is not read.
+pub const MAIL_BYTES_MAX: usize = 1024 * 1024;

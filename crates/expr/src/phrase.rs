@@ -1,0 +1,198 @@
+//! Phrases found in what people write: whole words, whatever their case.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::limits::NEGATION_WORDS_MAX;
+
+/// What confirms where a guard names nothing of its own. Source: conversation workflows, *Guards*, `user_confirmed`,
+/// "defaults to yes, sure, ok, confirmed, etc."
+pub const CONFIRMATIONS: &[&str] = &[
+    "absolutely",
+    "affirmative",
+    "agree",
+    "agreed",
+    "approved",
+    "confirm",
+    "confirmed",
+    "correct",
+    "definitely",
+    "go ahead",
+    "looks good",
+    "of course",
+    "ok",
+    "okay",
+    "please do",
+    "sounds good",
+    "sure",
+    "yeah",
+    "yep",
+    "yes",
+    "yup",
+];
+
+/// Words that take a confirmation back; beside these, every word that ends in `n't`.
+const NEGATIONS: &[&str] = &[
+    "cannot", "cant", "didnt", "doesnt", "dont", "isnt", "nah", "neither", "never", "no", "none", "nope",
+    "nor", "not", "nothing", "shouldnt", "wasnt", "without", "wont", "wouldnt",
+];
+
+/// Whether the words of a phrase stand in a text one after the other, whole and in this order, whatever their case and
+/// whatever marks stand between them. A phrase without a word is nowhere.
+#[must_use]
+pub fn contains_phrase(text: &str, phrase: &str) -> bool {
+    let (words, phrase) = (words(text), words(phrase));
+    !places(&words, &phrase).is_empty()
+}
+
+/// Whether a message confirms: it contains a phrase, of these or of [`CONFIRMATIONS`] where these are none, and no
+/// negation stands within [`NEGATION_WORDS_MAX`] words of it on either side (ruling "whole-word, negation within 3 words
+/// cancels"). One phrase that is not cancelled is enough. Words of the phrase itself do not cancel it.
+#[must_use]
+pub fn confirmed<S: AsRef<str>>(text: &str, phrases: &[S]) -> bool {
+    let said = words(text);
+    if phrases.is_empty() {
+        return CONFIRMATIONS.iter().any(|phrase| affirms(&said, phrase));
+    }
+    phrases.iter().any(|phrase| affirms(&said, phrase.as_ref()))
+}
+
+fn affirms(said: &[String], phrase: &str) -> bool {
+    let phrase = words(phrase);
+    places(said, &phrase).into_iter().any(|at| {
+        let before = &said[at.saturating_sub(NEGATION_WORDS_MAX)..at];
+        let after = said[at + phrase.len()..].iter().take(NEGATION_WORDS_MAX);
+        !before.iter().chain(after).any(|word| negates(word))
+    })
+}
+
+fn negates(word: &str) -> bool {
+    word.ends_with("n't") || NEGATIONS.contains(&word)
+}
+
+/// The port whose hints a reply names: the only one of which a hint is contained. None or several give nothing, and the
+/// wait goes on (ruling "classified waits").
+///
+/// `ports` are pairs of whatever names a port and its hints; the result is a place among them.
+#[must_use]
+pub fn classify<P, S: AsRef<str>>(reply: &str, ports: &[(P, Vec<S>)]) -> Option<usize> {
+    let said = words(reply);
+    let named = |hints: &[S]| hints.iter().any(|hint| !places(&said, &words(hint.as_ref())).is_empty());
+    let mut found = ports.iter().enumerate().filter(|(_, (_, hints))| named(hints)).map(|(at, _)| at);
+    match (found.next(), found.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+/// The phrases of a hint: what stands between its commas.
+#[must_use]
+pub fn hints(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|hint| !hint.is_empty()).map(str::to_owned).collect()
+}
+
+/// The words of a text in lower case; a word ends where Unicode says that words end, and either apostrophe is one.
+fn words(text: &str) -> Vec<String> {
+    text.unicode_words().map(|word| word.to_lowercase().replace('\u{2019}', "'")).collect()
+}
+
+/// Where a phrase begins among words.
+fn places(words: &[String], phrase: &[String]) -> Vec<usize> {
+    if phrase.is_empty() {
+        return Vec::new();
+    }
+    let windows = words.windows(phrase.len()).enumerate();
+    windows.filter(|(_, window)| *window == phrase).map(|(at, _)| at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DEFAULTS: &[&str] = &[];
+
+    #[test]
+    fn phrases_are_whole_words_in_any_case() {
+        assert!(contains_phrase("It LOOKS, good!", "looks good") && contains_phrase("Ça va: ÉTÉ", "été"));
+        assert!(contains_phrase("I don\u{2019}t", "don't"));
+        for (text, phrase) in [
+            ("yesterday", "yes"),
+            ("good looks", "looks good"),
+            ("looks", "looks good"),
+            ("nook", "ok"),
+            ("any", ""),
+            ("any", "!?"),
+            ("", "yes"),
+            ("étés", "été"),
+        ] {
+            assert!(!contains_phrase(text, phrase), "{phrase} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_confirmation_is_found_and_a_negation_near_it_cancels_it() {
+        for text in ["Yes", "ok.", "Sure, thanks", "I AGREE", "please go ahead now", "It is confirmed"] {
+            assert!(confirmed(text, DEFAULTS), "{text}");
+        }
+        for text in [
+            "",
+            "maybe",
+            "yesterday",
+            "no",
+            "not ok",
+            "I am not so sure",
+            "that's never really ok",
+            "I don't agree",
+            "I don\u{2019}t agree",
+            "this isn't correct",
+            "you cannot confirm",
+            "ok? No",
+            "yes I do not",
+            "dont confirm",
+        ] {
+            assert!(!confirmed(text, DEFAULTS), "{text}");
+        }
+        assert!(confirmed("no one was there at first, yes", DEFAULTS), "four words away");
+        assert!(confirmed(
+            "It's not what I had thought of; yes, ok and more words until here: not",
+            DEFAULTS
+        ));
+    }
+
+    #[test]
+    fn phrases_of_a_guard_replace_the_defaults() {
+        assert!(confirmed("ship it", &["ship it"]) && !confirmed("yes", &["ship it"]));
+        assert!(confirmed("There are no objections", &["no objections"]), "its own negation is part of it");
+        assert!(!confirmed("There are not no objections", &["no objections"]));
+    }
+
+    #[test]
+    fn a_reply_is_classified_by_the_only_port_it_names() {
+        let ports = [("interested", hints("yes, tell me more")), ("declined", hints("no,not interested"))];
+        assert_eq!(classify("Please tell me MORE.", &ports), Some(0));
+        assert_eq!(classify("we are not interested", &ports), Some(1));
+        assert_eq!(classify("yes and no", &ports), None);
+        assert_eq!(classify("later", &ports), None);
+        assert_eq!(hints(" a b ,, c,"), ["a b", "c"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_phrase_is_found_among_other_words(before in "([a-z]{1,5} ){0,4}", phrase in "[a-z]{1,5}( [a-z]{1,5}){0,2}", after in "( [a-z]{1,5}){0,4}") {
+            let text = format!("{before}{phrase}{after}");
+            prop_assert!(contains_phrase(&text, &phrase) && contains_phrase(&text.to_uppercase(), &phrase));
+            let glued = format!("{before}x{phrase}{after}");
+            let others: Vec<&str> = glued.split(' ').collect();
+            let there = others.windows(phrase.split(' ').count()).any(|window| window.join(" ") == phrase);
+            prop_assert_eq!(contains_phrase(&glued, &phrase), there);
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in ".{0,60}", phrase in ".{0,10}") {
+            let _ = contains_phrase(&text, &phrase);
+            let negated = format!("not {phrase}");
+            prop_assert!(!confirmed(&negated, &[phrase]));
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What becomes of a key when a value is recorded to it again.
+
+use minicbor::{CborLen, Decode, Encode};
+use serde_json::Value;
+
+use crate::limits::LIST_ITEMS_MAX;
+use crate::value::{self, Amount};
+
+/// How a new value joins what is there. Source: conversation workflows, *Reducers*.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Reducer {
+    /// The new value takes the place of the old.
+    #[n(0)]
+    Overwrite,
+    /// Items are added at a list's end.
+    #[n(1)]
+    Append,
+    /// Items that the list does not hold yet are added at its end.
+    #[n(2)]
+    UniqueAppend,
+    /// Keys are added to a dictionary, or take the place of the same keys; not deeper.
+    #[n(3)]
+    MergeDict,
+    /// A number is added to a number.
+    #[n(4)]
+    Increment,
+}
+
+impl Reducer {
+    /// Every reducer, in order.
+    pub const ALL: [Self; 5] =
+        [Self::Overwrite, Self::Append, Self::UniqueAppend, Self::MergeDict, Self::Increment];
+
+    /// The source's name of it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Overwrite => "overwrite",
+            Self::Append => "append",
+            Self::UniqueAppend => "unique_append",
+            Self::MergeDict => "merge_dict",
+            Self::Increment => "increment",
+        }
+    }
+
+    /// The reducer of this name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reducer| reducer.word() == word)
+    }
+}
+
+/// What a key may hold. Source: conversation workflows, *Reducers*, "valid types".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum DataType {
+    /// A text.
+    #[n(0)]
+    String,
+    /// A number.
+    #[n(1)]
+    Number,
+    /// A list, of anything.
+    #[n(2)]
+    List,
+    /// A dictionary.
+    #[n(3)]
+    Dict,
+    /// True or false.
+    #[n(4)]
+    Boolean,
+    /// Anything, null too.
+    #[n(5)]
+    Any,
+}
+
+impl DataType {
+    /// Every type, in order.
+    pub const ALL: [Self; 6] = [Self::String, Self::Number, Self::List, Self::Dict, Self::Boolean, Self::Any];
+
+    /// The source's name of it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::List => "list",
+            Self::Dict => "dict",
+            Self::Boolean => "boolean",
+            Self::Any => "any",
+        }
+    }
+
+    /// The type of this name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ty| ty.word() == word)
+    }
+
+    /// Whether a value is of this type. Null is of none but `any`.
+    #[must_use]
+    pub fn covers(self, value: &Value) -> bool {
+        match self {
+            Self::String => value.is_string(),
+            Self::Number => value.is_number(),
+            Self::List => value.is_array(),
+            Self::Dict => value.is_object(),
+            Self::Boolean => value.is_boolean(),
+            Self::Any => true,
+        }
+    }
+}
+
+/// Why a value cannot be recorded; what was there stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Clash {
+    /// The value, or an item to append, is not of the declared type.
+    #[error("is no {}", .0.word())]
+    Type(DataType),
+    /// The reducer cannot add such a value: `increment` takes numbers, `merge_dict` dictionaries.
+    #[error("cannot be recorded with {}", .0.word())]
+    New(Reducer),
+    /// The reducer cannot add to what is there.
+    #[error("cannot be added with {} to what is there", .0.word())]
+    Old(Reducer),
+    /// A list of more than [`LIST_ITEMS_MAX`] items, or a number beyond what numbers hold.
+    #[error("makes the value too large")]
+    TooLarge,
+}
+
+/// The value that a key has after `new` was recorded to it; `old` is what it had, absent and null alike being nothing.
+///
+/// `append` and `unique_append` add the items of a list one by one and any other value as one item, and make a list of
+/// a scalar or dictionary that is there (rulings "append wraps the scalar", "`unique_append` of a list adds its items
+/// one by one"); duplicates are found by what they are worth, `1` being `1.0`. Their declared type is `list` or `any`
+/// for items of any kind; another type is that of the items. Every other reducer takes values of the declared type only.
+/// Whole numbers are added exactly.
+///
+/// # Errors
+/// As [`Clash`] says.
+pub fn reduce(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Result<Value, Clash> {
+    let old = old.filter(|old| !old.is_null());
+    match reducer {
+        Reducer::Append | Reducer::UniqueAppend => return append(old, reducer, ty, new),
+        Reducer::Overwrite | Reducer::MergeDict | Reducer::Increment => {}
+    }
+    if !ty.covers(&new) {
+        return Err(Clash::Type(ty));
+    }
+    match reducer {
+        Reducer::MergeDict => merge(old, new),
+        Reducer::Increment => increment(old, &new),
+        Reducer::Overwrite | Reducer::Append | Reducer::UniqueAppend => Ok(new),
+    }
+}
+
+fn append(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Result<Value, Clash> {
+    let mut list = match old {
+        None => Vec::new(),
+        Some(Value::Array(items)) => items.clone(),
+        Some(one) => vec![one.clone()],
+    };
+    let items = if let Value::Array(items) = new { items } else { vec![new] };
+    for item in items {
+        if ty != DataType::List && !ty.covers(&item) {
+            return Err(Clash::Type(ty));
+        }
+        if reducer == Reducer::UniqueAppend && list.iter().any(|known| value::equal(known, &item)) {
+            continue;
+        }
+        if list.len() >= LIST_ITEMS_MAX {
+            return Err(Clash::TooLarge);
+        }
+        list.push(item);
+    }
+    Ok(Value::Array(list))
+}
+
+fn merge(old: Option<&Value>, new: Value) -> Result<Value, Clash> {
+    let Value::Object(new) = new else { return Err(Clash::New(Reducer::MergeDict)) };
+    let mut merged = match old {
+        None => serde_json::Map::new(),
+        Some(Value::Object(old)) => old.clone(),
+        Some(_) => return Err(Clash::Old(Reducer::MergeDict)),
+    };
+    merged.extend(new);
+    Ok(Value::Object(merged))
+}
+
+fn increment(old: Option<&Value>, new: &Value) -> Result<Value, Clash> {
+    let number = |value: &Value| value.is_number().then(|| Amount::of(value)).flatten();
+    let more = number(new).ok_or(Clash::New(Reducer::Increment))?;
+    let Some(old) = old else { return Ok(new.clone()) };
+    let old = number(old).ok_or(Clash::Old(Reducer::Increment))?;
+    old.plus(more).and_then(Amount::value).ok_or(Clash::TooLarge)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn put(old: Value, reducer: Reducer, new: Value) -> Result<Value, Clash> {
+        reduce(Some(&old), reducer, DataType::Any, new)
+    }
+
+    #[test]
+    fn words_are_the_sources() {
+        assert_eq!(
+            Reducer::ALL.map(Reducer::word),
+            ["overwrite", "append", "unique_append", "merge_dict", "increment"]
+        );
+        assert_eq!(DataType::ALL.map(DataType::word), ["string", "number", "list", "dict", "boolean", "any"]);
+        assert_eq!(Reducer::from_word("merge_dict"), Some(Reducer::MergeDict));
+        assert_eq!(
+            (DataType::from_word("dict"), DataType::from_word("object")),
+            (Some(DataType::Dict), None)
+        );
+    }
+
+    #[test]
+    fn overwrite_replaces() {
+        assert_eq!(put(json!([1]), Reducer::Overwrite, json!("x")), Ok(json!("x")));
+        assert_eq!(reduce(None, Reducer::Overwrite, DataType::Any, json!(null)), Ok(json!(null)));
+    }
+
+    #[test]
+    fn append_adds_items_and_wraps_what_is_no_list() {
+        assert_eq!(reduce(None, Reducer::Append, DataType::List, json!("a")), Ok(json!(["a"])));
+        assert_eq!(put(json!(null), Reducer::Append, json!("a")), Ok(json!(["a"])));
+        assert_eq!(put(json!(["a"]), Reducer::Append, json!(["a", "b"])), Ok(json!(["a", "a", "b"])));
+        assert_eq!(put(json!("a"), Reducer::Append, json!("b")), Ok(json!(["a", "b"])));
+        assert_eq!(put(json!({"k": 1}), Reducer::Append, json!([[1]])), Ok(json!([{"k": 1}, [1]])));
+    }
+
+    #[test]
+    fn unique_append_skips_what_is_there() {
+        assert_eq!(
+            put(json!([1, "a"]), Reducer::UniqueAppend, json!(["a", 1.0, "b", "b"])),
+            Ok(json!([1, "a", "b"]))
+        );
+        assert_eq!(put(json!("a"), Reducer::UniqueAppend, json!("a")), Ok(json!(["a"])));
+        assert_eq!(put(json!([[1]]), Reducer::UniqueAppend, json!([[1], 1])), Ok(json!([[1], 1])));
+    }
+
+    #[test]
+    fn merge_dict_is_shallow() {
+        let (old, new) = (json!({"a": {"x": 1}, "b": 1}), json!({"a": {"y": 2}, "c": 3}));
+        assert_eq!(put(old, Reducer::MergeDict, new), Ok(json!({"a": {"y": 2}, "b": 1, "c": 3})));
+        assert_eq!(put(json!([]), Reducer::MergeDict, json!({})), Err(Clash::Old(Reducer::MergeDict)));
+        assert_eq!(put(json!({}), Reducer::MergeDict, json!([])), Err(Clash::New(Reducer::MergeDict)));
+        assert_eq!(reduce(None, Reducer::MergeDict, DataType::Dict, json!({"a": 1})), Ok(json!({"a": 1})));
+    }
+
+    #[test]
+    fn increment_adds_numbers_and_nothing_else() {
+        assert_eq!(put(json!(1), Reducer::Increment, json!(2)), Ok(json!(3)));
+        assert_eq!(put(json!(1), Reducer::Increment, json!(0.5)), Ok(json!(1.5)));
+        assert_eq!(
+            put(json!(i64::MAX), Reducer::Increment, json!(1)),
+            Ok(json!(9_223_372_036_854_775_808_u64))
+        );
+        assert_eq!(reduce(None, Reducer::Increment, DataType::Number, json!(-2)), Ok(json!(-2)));
+        assert_eq!(put(json!("1"), Reducer::Increment, json!(1)), Err(Clash::Old(Reducer::Increment)));
+        assert_eq!(put(json!(1), Reducer::Increment, json!("1")), Err(Clash::New(Reducer::Increment)));
+        assert_eq!(put(json!(u64::MAX), Reducer::Increment, json!(1)), Err(Clash::TooLarge));
+        assert_eq!(put(json!(f64::MAX), Reducer::Increment, json!(f64::MAX)), Err(Clash::TooLarge));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_a_clash() {
+        let values = [json!("x"), json!(1), json!([]), json!({}), json!(true), json!(null)];
+        for (at, ty) in DataType::ALL.into_iter().enumerate() {
+            for (of, value) in values.iter().enumerate() {
+                let told = reduce(None, Reducer::Overwrite, ty, value.clone());
+                let fits = at == of || ty == DataType::Any;
+                assert_eq!(told, if fits { Ok(value.clone()) } else { Err(Clash::Type(ty)) });
+            }
+        }
+        let texts = |new| reduce(None, Reducer::Append, DataType::String, new);
+        assert_eq!(
+            (texts(json!(["a"])), texts(json!(1))),
+            (Ok(json!(["a"])), Err(Clash::Type(DataType::String)))
+        );
+        assert_eq!(
+            reduce(None, Reducer::MergeDict, DataType::Number, json!(1)),
+            Err(Clash::New(Reducer::MergeDict))
+        );
+    }
+
+    #[test]
+    fn a_list_does_not_grow_for_ever() {
+        let full = json!(vec![0; LIST_ITEMS_MAX]);
+        assert_eq!(put(full.clone(), Reducer::Append, json!(1)), Err(Clash::TooLarge));
+        assert_eq!(put(full.clone(), Reducer::UniqueAppend, json!(0)), Ok(full));
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_integers(a in any::<i32>(), b in any::<i32>()) {
+            prop_assert_eq!(put(json!(a), Reducer::Increment, json!(b)), Ok(json!(i64::from(a) + i64::from(b))));
+        }
+
+        #[test]
+        fn unique_lists_stay_unique(items in prop::collection::vec(0..5_u8, 0..20)) {
+            let Ok(Value::Array(made)) = reduce(None, Reducer::UniqueAppend, DataType::List, json!(items)) else { panic!() };
+            for item in &items {
+                prop_assert_eq!(made.iter().filter(|it| **it == json!(item)).count(), 1);
+            }
+        }
+    }
+}
