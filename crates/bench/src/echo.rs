@@ -78,6 +78,40 @@ impl SessionService for Echo {
         unmeasured()
     }
 
+    async fn post_message(&self, _: Request<v1::PostMessageRequest>) -> Answered<v1::PostMessageResponse> {
+        unmeasured()
+    }
+
+    async fn end_turn(&self, _: Request<v1::EndTurnRequest>) -> Answered<v1::EndTurnResponse> {
+        unmeasured()
+    }
+
+    async fn record_data(&self, _: Request<v1::RecordDataRequest>) -> Answered<v1::RecordDataResponse> {
+        unmeasured()
+    }
+
+    async fn signal_completion(
+        &self,
+        _: Request<v1::SignalCompletionRequest>,
+    ) -> Answered<v1::SignalCompletionResponse> {
+        unmeasured()
+    }
+
+    async fn retry_state(&self, _: Request<v1::RetryStateRequest>) -> Answered<v1::RetryStateResponse> {
+        unmeasured()
+    }
+
+    async fn record_event(&self, _: Request<v1::RecordEventRequest>) -> Answered<v1::RecordEventResponse> {
+        unmeasured()
+    }
+
+    async fn switch_workflow(
+        &self,
+        _: Request<v1::SwitchWorkflowRequest>,
+    ) -> Answered<v1::SwitchWorkflowResponse> {
+        unmeasured()
+    }
+
     async fn pause_session(&self, _: Request<v1::PauseSessionRequest>) -> Answered<v1::PauseSessionResponse> {
         unmeasured()
     }

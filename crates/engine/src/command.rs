@@ -1,7 +1,15 @@
 //! Commands: wishes to change something, each with who wishes it.
 
+mod catalogue;
+mod conversation;
+
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Bucket, Decision, Digest, Machine, Micros, OpenId, SessionId, TenantId, Time};
+use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
+
+pub use catalogue::{
+    ActivateVersion, CreateKey, CreateTenant, Deploy, InstallMachine, RevokeKey, UpdateTenant,
+};
+pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, SwitchRun};
 
 use crate::Args;
 use crate::key::ledger_home;
@@ -176,6 +184,20 @@ pub enum Body {
     Start(Start),
     /// Answer a checkpoint.
     Answer(Answer),
+    /// The user says something.
+    PostMessage(PostMessage),
+    /// The agent's turn is over.
+    EndTurn(EndTurn),
+    /// The agent records data.
+    RecordData(RecordData),
+    /// The agent says that its work here is done.
+    SignalCompletion,
+    /// The agent asks for another attempt.
+    RetryNode,
+    /// An event comes from outside.
+    RecordEvent(RecordEvent),
+    /// The conversation turns to another workflow.
+    SwitchRun(SwitchRun),
     /// May the agent call this?
     Authorize(Authorize),
     /// A call was made.
@@ -237,6 +259,21 @@ pub struct Start {
     pub labels: Vec<(String, String)>,
     /// JSON, or empty.
     pub input: Vec<u8>,
+    /// Further runs, which wait for the ones before them.
+    pub queue: Vec<Queued>,
+    /// The address of whom the conversation is with.
+    pub contact: Option<String>,
+    /// The workflows that it may switch between, its own among them; none where there is only its own.
+    pub workflows: Vec<Queued>,
+}
+
+impl Start {
+    /// The machines that must be installed, each once.
+    pub fn machines(&self) -> impl Iterator<Item = Digest> {
+        let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
+        let all = [self.machine].into_iter().chain(others);
+        all.collect::<std::collections::BTreeSet<_>>().into_iter()
+    }
 }
 
 /// Answer the checkpoint that the session stands at.
@@ -410,89 +447,4 @@ pub struct Settle {
     pub at: Time,
     /// Whether the call was never permitted: then it does not count either.
     pub release: bool,
-}
-
-/// Make a machine known to a shard.
-#[derive(Debug, Clone)]
-pub struct InstallMachine {
-    /// The machine.
-    pub machine: std::sync::Arc<Machine>,
-}
-
-/// A new tenant.
-#[derive(Debug, Clone)]
-pub struct CreateTenant {
-    /// `[a-z0-9-]`, 1 to 63 characters.
-    pub name: String,
-    /// For people.
-    pub display_name: String,
-    /// Its switches.
-    pub settings: Settings,
-}
-
-/// Other switches.
-#[derive(Debug, Clone)]
-pub struct UpdateTenant {
-    /// The tenant.
-    pub name: String,
-    /// All of its switches.
-    pub settings: Settings,
-    /// What the caller saw, see [`Tenant::etag`](crate::Tenant::etag); empty where any will do.
-    pub etag: String,
-}
-
-/// A new API key.
-#[derive(Debug, Clone)]
-pub struct CreateKey {
-    /// Its public id.
-    pub id: String,
-    /// The name of the command's tenant.
-    pub tenant_name: String,
-    /// SHA-256 of its secret.
-    pub hash: Digest,
-    /// What it allows.
-    pub role: Role,
-    /// Whose it is.
-    pub subject: String,
-    /// For people.
-    pub display_name: String,
-    /// When it stops working by itself.
-    pub expires: Option<Time>,
-}
-
-/// An API key is void.
-#[derive(Debug, Clone)]
-pub struct RevokeKey {
-    /// Its public id.
-    pub id: String,
-}
-
-/// A definition is published.
-#[derive(Debug, Clone)]
-pub struct Deploy {
-    /// Its name.
-    pub name: String,
-    /// Its format: `checkpoint`.
-    pub format: String,
-    /// The files as published: path and bytes.
-    pub files: Vec<(String, Vec<u8>)>,
-    /// Of the files; the same bytes are the same version.
-    pub source: Digest,
-    /// What they compiled to.
-    pub machine: std::sync::Arc<Machine>,
-    /// Whether new sessions use it from now on.
-    pub activate: bool,
-    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
-    pub etag: String,
-}
-
-/// Another version is used from now on.
-#[derive(Debug, Clone)]
-pub struct ActivateVersion {
-    /// The definition.
-    pub name: String,
-    /// The version.
-    pub version: u32,
-    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
-    pub etag: String,
 }

@@ -1,5 +1,7 @@
 //! Events: facts. A decision carries them, and nothing else changes state.
 
+mod flow;
+
 use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{
@@ -7,10 +9,12 @@ use switchward_machine::{
     ParamIx, RunId, Time,
 };
 
+pub use flow::{Flow, Writer};
+
 use crate::command::Settings;
 use crate::policy::LedgerRule;
 use crate::reply::MatchedRule;
-use crate::state::{ApiKey, Call, Due, Effect, Gate, Grant, Tenant, Version};
+use crate::state::{ApiKey, Attached, Call, Due, Effect, Gate, Grant, Tenant, Version};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -42,6 +46,12 @@ pub enum Event {
         /// JSON, or empty.
         #[cbor(n(7), with = "minicbor::bytes")]
         input: Vec<u8>,
+        /// The address of whom the conversation is with.
+        #[cbor(n(8), default)]
+        contact: Option<String>,
+        /// The workflows that it may switch between, where there are several.
+        #[cbor(n(9), default)]
+        workflows: Vec<Attached>,
     },
     /// A run exists from now on.
     #[n(1)]
@@ -52,6 +62,12 @@ pub enum Event {
         /// Its machine.
         #[n(1)]
         machine: Digest,
+        /// The definition and its version, where they are not the session's.
+        #[n(2)]
+        of: Option<(String, u32)>,
+        /// Whether it waits for the runs before it.
+        #[cbor(n(3), default)]
+        queued: bool,
     },
     /// A node is entered.
     #[n(2)]
@@ -163,6 +179,12 @@ pub enum Event {
         /// Grants.
         #[n(1)]
         grants: Vec<u64>,
+        /// Work, waits and timers.
+        #[cbor(n(2), default)]
+        things: Vec<OpenId>,
+        /// Whose things they are.
+        #[cbor(n(3), default)]
+        run: Option<RunId>,
     },
     /// Something was settled while the session was paused.
     #[n(11)]
@@ -468,4 +490,7 @@ pub enum Event {
         #[n(2)]
         comment: String,
     },
+    /// Something moved inside a run, or in the row of runs.
+    #[n(40)]
+    Flow(#[n(0)] Flow),
 }

@@ -57,7 +57,10 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
             vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)]
         }
         Row::Outbox(effect) if effect.body.inner() => vec![due(RELAY, effect.deliver_at, key)],
+        Row::Thing(thing) => thing.due().map(|at| due(DUE, at, key)).into_iter().collect(),
         Row::Run(_)
+        | Row::Data(_)
+        | Row::Said(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
@@ -81,8 +84,16 @@ pub fn may_be_indexed(key: &Key, row: Option<&Row>) -> bool {
     if let Some(Row::Request(request)) = row {
         return !of_session(request);
     }
-    let kinds =
-        [Kind::Session, Kind::Open, Kind::Grant, Kind::Call, Kind::Ledger, Kind::Outbox, Kind::Request];
+    let kinds = [
+        Kind::Session,
+        Kind::Open,
+        Kind::Thing,
+        Kind::Grant,
+        Kind::Call,
+        Kind::Ledger,
+        Kind::Outbox,
+        Kind::Request,
+    ];
     kinds.into_iter().any(|kind| key.is(kind))
 }
 
@@ -167,7 +178,11 @@ impl Due {
     #[must_use]
     pub fn scope(&self) -> Scope {
         match self.key.session_of() {
-            Some(id) if self.key.is(Kind::Session) || self.key.is(Kind::Grant) || self.key.is(Kind::Call) => {
+            Some(id)
+                if [Kind::Session, Kind::Grant, Kind::Call, Kind::Thing]
+                    .into_iter()
+                    .any(|kind| self.key.is(kind)) =>
+            {
                 Scope::Session(id)
             }
             Some(_) | None => Scope::Shard,

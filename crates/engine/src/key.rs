@@ -55,6 +55,12 @@ pub enum Kind {
     LastTenant = 18,
     /// The number of a version, by the digest of its files.
     Source = 19,
+    /// Open work, a wait or a timer.
+    Thing = 20,
+    /// A run's data.
+    Data = 21,
+    /// The user's last message in a session.
+    Said = 22,
 }
 
 /// Above every bucket: rows that belong to a shard as a whole.
@@ -96,6 +102,24 @@ impl Key {
     #[must_use]
     pub fn open(tenant: TenantId, session: SessionId, open: OpenId) -> Self {
         Self::of_session(tenant, session, Kind::Open).with(&open.0.to_be_bytes())
+    }
+
+    /// Open work, a wait or a timer of a session.
+    #[must_use]
+    pub fn thing(tenant: TenantId, session: SessionId, thing: OpenId) -> Self {
+        Self::of_session(tenant, session, Kind::Thing).with(&thing.0.to_be_bytes())
+    }
+
+    /// The data of a run.
+    #[must_use]
+    pub fn data(tenant: TenantId, session: SessionId, run: RunId) -> Self {
+        Self::of_session(tenant, session, Kind::Data).with(&run.0.to_be_bytes())
+    }
+
+    /// The user's last message in a session.
+    #[must_use]
+    pub fn said(tenant: TenantId, session: SessionId) -> Self {
+        Self::of_session(tenant, session, Kind::Said)
     }
 
     /// A closed gate of a session.

@@ -11,19 +11,25 @@ mod acts;
 mod args;
 mod command;
 mod commands;
+mod data;
 mod decide;
 mod decision;
 mod event;
+mod events;
 mod evolve;
+mod faults;
+mod guards;
 mod index;
 mod key;
 pub mod limits;
+mod messages;
 mod moves;
 mod period;
 pub mod policy;
 mod public;
 mod rejection;
 mod reply;
+mod scope;
 mod state;
 mod turn;
 mod view;
@@ -33,13 +39,13 @@ mod working;
 pub use args::{Args, BadArgs};
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, Confirm, CreateKey,
-    CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, InstallMachine, Pause, RaiseCap,
-    ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings, Settle, Start,
-    Sweep, UpdateTenant,
+    CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, InstallMachine, Pause,
+    PostMessage, Queued, RaiseCap, RecordData, RecordEvent, ReportCall, ReportUsage, RequestId, Reserve,
+    Resume, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::Event;
+pub use event::{Event, Flow, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
@@ -47,9 +53,9 @@ pub use public::{PublicEvent, public_events};
 pub use rejection::{Reason, Rejection};
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use state::{
-    ApiKey, AskedCall, Call, Closed, Definition, Due as Deferral, Effect, EffectBody, Gate, Grant, Held,
-    History, LedgerRow, Meters, Open, Request, Reservation, Resolution, Row, RowError, Run, Session,
-    SourceFile, Spent, Tenant, Version,
+    ApiKey, AskedCall, Attached, Call, Closed, Data, Definition, Due as Deferral, Early, Effect, EffectBody,
+    Gate, Grant, Held, History, Json, LedgerRow, Loop, Meters, Open, Request, Reservation, Resolution, Row,
+    RowError, Run, Session, SourceFile, Spent, Tenant, Thing, ThingBody, Version, Why,
 };
 pub use view::{View, ViewError};
-pub use views::{GateView, SessionView, gate_view, session_view};
+pub use views::{GateView, SessionView, gate_view, run_views, session_view};

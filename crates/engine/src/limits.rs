@@ -50,3 +50,41 @@ pub const VERSIONS_MAX: u32 = 100_000;
 pub const SOURCE_BYTES_MAX: usize = 1024 * 1024;
 
 const HOUR_MS: u64 = 3_600_000;
+/// Tools whose calls are noted for one entry of a node; calls of more go unnoted.
+pub const TOOLS_NOTED_MAX: usize = 100;
+/// Events whose keys are noted for one entry of a node; more go unnoted.
+pub const EVENTS_NOTED_MAX: usize = 100;
+/// Events of one session that came before anything listened to them; one more is QUOTA_EXCEEDED.
+pub const EARLY_MAX: usize = 100;
+/// How long such an event is kept, milliseconds.
+pub const EARLY_KEPT_MS: u64 = HOUR_MS;
+/// Workflows that one session may switch between.
+pub const WORKFLOWS_MAX: usize = 100;
+/// The data of one run, bytes of JSON.
+pub const DATA_BYTES_MAX: usize = 1024 * 1024;
+/// Keys of one run's data.
+pub const DATA_KEYS_MAX: usize = 1_000;
+/// A key of a run's data, bytes.
+pub const DATA_KEY_BYTES_MAX: usize = 256;
+/// Nesting of a value of a run's data.
+pub const DATA_DEPTH_MAX: usize = 64;
+/// A message in the conversation, bytes.
+pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// A rendered text, bytes.
+pub const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// Items of one list that a loop goes through.
+pub const ITEMS_MAX: usize = 10_000;
+/// Operations that one act may run, loops counted item by item.
+pub const OPS_MAX: u32 = 100_000;
+/// Bytes that the operations of one act may write, every write counted.
+pub const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Recipients of one message.
+pub const RECIPIENTS_MAX: usize = 100;
+/// Runs that a start may queue behind the first.
+pub const QUEUE_MAX: usize = 100;
+/// Names of states in the reason of a drain that does not end.
+pub const TRAIL_MAX: usize = 32;
+/// Steps of a template.
+pub const TEMPLATE_FUEL: u64 = 100_000;
+/// Nesting of a template's calls and blocks.
+pub const TEMPLATE_DEPTH: usize = 64;

@@ -1,69 +1,246 @@
-//! Moves: the one place where nodes are left and entered and runs end.
+//! Moves: the one place where nodes are left and entered and runs end. A run goes on here for as long as nobody is
+//! needed.
 
-use switchward_machine::{Ending, ExitIx, NoExit, NodeIx, Outcome, RunId, Target};
+use switchward_machine::{
+    ActIx, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
+};
 
-use crate::acts::{Progress, begin, operate};
-use crate::limits::ENTRIES_MAX;
+use crate::acts::{self, Ran, operate};
+use crate::events;
+use crate::faults::{self, Fault};
+use crate::guards::Looked;
+use crate::limits::{ENTRIES_MAX, TRAIL_MAX};
 use crate::state::EffectBody;
 use crate::turn::{Stop, Turn};
-use crate::{Event, Key, ViewError};
+use crate::{Event, Flow, Key, ViewError};
+
+/// What a run does next.
+pub(crate) enum Next {
+    /// A node is entered.
+    Enter(NodeIx),
+    /// A part of the node's body begins.
+    Begin(ActIx),
+    /// The current part has ended with this port.
+    Ended(Port),
+    /// The body has come to its end with this port.
+    Settle(Port),
+    /// An event has come while the node rests or waits: the exits that listen to events are tried.
+    Event,
+    /// The body begins again.
+    Again,
+    /// An exit is taken.
+    Take(ExitIx),
+    /// Something has gone wrong.
+    Fault(Fault),
+    /// The run is over.
+    End(Ending, String),
+    /// Nothing moves without somebody or something outside.
+    Rest,
+}
+
+/// Goes on until nothing moves any more; with the end of a session's run, into the next one.
+pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(), Stop> {
+    let (mut run, mut next) = (run, next);
+    loop {
+        next = match next {
+            Next::Enter(node) => enter(turn, run, node)?,
+            Next::Begin(act) => acts::begin(turn, run, act)?,
+            Next::Ended(port) => ended(turn, run, port)?,
+            Next::Settle(port) => settle(turn, run, port)?,
+            Next::Event => tried(turn, run)?,
+            Next::Again => {
+                turn.emit(Flow::Restarted { run, asked: false })?;
+                Next::Begin(ActIx(0))
+            }
+            Next::Take(exit) => leave(turn, run, exit)?,
+            Next::Fault(fault) => faults::road(turn, run, fault)?,
+            Next::End(ending, comment) => match over(turn, run, ending, comment)? {
+                None => return Ok(()),
+                Some((other, start)) => {
+                    run = other;
+                    Next::Enter(start)
+                }
+            },
+            Next::Rest => return Ok(()),
+        }
+    }
+}
 
 /// Takes an exit of the node that the run stands in.
 pub(crate) fn take(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
+    drive(turn, run, Next::Take(exit))
+}
+
+/// Ends a run, and with the last root run its session.
+pub(crate) fn end(turn: &mut Turn<'_, '_>, run: RunId, ending: Ending, comment: String) -> Result<(), Stop> {
+    drive(turn, run, Next::End(ending, comment))
+}
+
+fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop> {
+    turn.emit(Event::Entered { run, node })?;
+    turn.trail.push(node);
+    if turn.run(run)?.drained > ENTRIES_MAX {
+        let ending = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
+        return Ok(Next::End(ending, circle(turn, run)?));
+    }
+    let machine = turn.machine(&*turn.run(run)?)?;
+    events::take_early(turn, run, standing(&machine, node)?)?;
+    Ok(Next::Begin(ActIx(0)))
+}
+
+/// Tries the exits that an event may take: those whose guards ask for something.
+fn tried(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    drop(at);
+    choose(turn, run, node, |exit| matches!(exit.on, Trigger::Auto { event: true }))
+        .map(|taken| taken.unwrap_or(Next::Rest))
+}
+
+/// The first of these exits whose guard holds.
+fn choose(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    node: &Node,
+    among: impl Fn(&Exit) -> bool,
+) -> Result<Option<Next>, Stop> {
+    if !node.exits.iter().any(&among) {
+        return Ok(None);
+    }
+    let looked = Looked::at(turn, run)?;
+    for (ix, exit) in node.exits.iter().enumerate().filter(|(_, exit)| among(exit)) {
+        match looked.holds(&exit.guard) {
+            Ok(true) => return Ok(Some(Next::Take(position(ix)?))),
+            Ok(false) => {}
+            Err(fault) => return Ok(Some(Next::Fault(fault))),
+        }
+    }
+    Ok(None)
+}
+
+/// The nodes that a drain goes round, in their order.
+fn circle(turn: &Turn<'_, '_>, run: RunId) -> Result<String, Stop> {
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let Some((last, before)) = turn.trail.split_last() else { return Ok(String::new()) };
+    let from = before.iter().rposition(|node| node == last).unwrap_or(0);
+    let names = turn.trail.iter().skip(from).take(TRAIL_MAX);
+    let names: Vec<&str> =
+        names.map(|node| machine.node(*node).map_or("", |node| node.name.as_str())).collect();
+    Ok(names.join(" -> "))
+}
+
+/// A part of the body has ended: the body goes on as it is wired, or has come to its end.
+fn ended(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    let wired = node
+        .acts
+        .get(usize::from(at.act.0))
+        .and_then(|act| act.then.iter().find(|(known, _)| *known == port).map(|(_, next)| *next));
+    drop(at);
+    let Some(next) = wired else { return Ok(Next::Settle(port)) };
+    turn.emit(Event::ActBegun { run, act: next })?;
+    Ok(Next::Begin(next))
+}
+
+/// Chooses the exit of a body that has come to its end.
+fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    let rests = at.rests;
+    drop(at);
+    if port != Port::Done {
+        return Ok(match exit_on(node, &port) {
+            Some(exit) => Next::Take(exit),
+            None => Next::End(
+                Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) },
+                format!("nothing stands at the port {} of {}", port.word(), node.name),
+            ),
+        });
+    }
+    if let Some(next) = choose(turn, run, node, |exit| matches!(exit.on, Trigger::Auto { .. }))? {
+        return Ok(next);
+    }
+    match &node.on_no_exit {
+        NoExit::Stay if rests => Ok(Next::Rest),
+        NoExit::Stay => {
+            turn.emit(Flow::Rested { run })?;
+            Ok(Next::Rest)
+        }
+        NoExit::End(ending) => Ok(Next::End(ending.clone(), String::new())),
+        NoExit::Fail(reason) => {
+            let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.clone()) };
+            Ok(Next::End(ending, String::new()))
+        }
+    }
+}
+
+/// The exit that stands at this port.
+pub(crate) fn exit_on(node: &Node, port: &Port) -> Option<ExitIx> {
+    let at = node.exits.iter().position(|exit| matches!(&exit.on, Trigger::Port(known) if known == port))?;
+    u16::try_from(at).ok().map(ExitIx)
+}
+
+fn position(at: usize) -> Result<ExitIx, ViewError> {
+    u16::try_from(at).map(ExitIx).map_err(|_| ViewError("a node has too many exits".into()))
+}
+
+fn standing(machine: &switchward_machine::Machine, node: NodeIx) -> Result<&Node, ViewError> {
+    machine.node(node).ok_or_else(|| ViewError(format!("machine has no node {node:?}")))
+}
+
+fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
     let at = turn.run(run)?.node;
     let machine = turn.machine(&*turn.run(run)?)?;
-    let found = machine.node(at).and_then(|node| node.exits.get(usize::from(exit.0)));
+    let found = standing(&machine, at)?.exits.get(usize::from(exit.0));
     let found = found.ok_or_else(|| ViewError(format!("node {at:?} has no exit {exit:?}")))?;
     void(turn, run)?;
     turn.emit(Event::Left { run, node: at, exit })?;
-    operate(turn, &found.ops)?;
-    match &found.to {
-        Target::Node(to) => enter(turn, run, *to),
-        Target::End(ending) => end(turn, run, ending.clone(), String::new()),
+    if let Ran::Fault(fault) = operate(turn, run, &found.ops)? {
+        return Ok(Next::Fault(fault));
     }
+    Ok(match &found.to {
+        Target::Node(to) => Next::Enter(*to),
+        Target::End(ending) => Next::End(ending.clone(), String::new()),
+    })
 }
 
-/// Enters a node and goes on for as long as nobody is needed.
-pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<(), Stop> {
-    turn.emit(Event::Entered { run, node })?;
-    let at = turn.run(run)?;
-    let machine = turn.machine(&at)?;
-    if at.drained > ENTRIES_MAX {
-        let ending = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
-        return end(turn, run, ending, String::new());
-    }
-    drop(at);
-    let node = machine.node(node).ok_or_else(|| ViewError(format!("machine has no node {node:?}")))?;
-    match begin(turn, run, node)? {
-        Progress::Rests => Ok(()),
-        // No exit of today's triggers is taken by a body that settles on its own.
-        Progress::Settled => match &node.on_no_exit {
-            NoExit::Stay => Ok(()),
-            NoExit::End(ending) => end(turn, run, ending.clone(), String::new()),
-        },
-    }
-}
-
-/// Ends a run, and with the root run its session.
-pub(crate) fn end(turn: &mut Turn<'_, '_>, run: RunId, ending: Ending, comment: String) -> Result<(), Stop> {
+/// A run is over. Gives the run that comes next in its session, and where it begins.
+fn over(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    ending: Ending,
+    comment: String,
+) -> Result<Option<(RunId, NodeIx)>, Stop> {
     void(turn, run)?;
     turn.emit(Event::RunEnded { run, ending, comment })?;
-    Ok(())
+    let session = turn.session()?;
+    let next = session.queue.first().copied().filter(|_| session.root == run);
+    drop(session);
+    let Some(next) = next else { return Ok(None) };
+    turn.emit(Flow::RunActivated { run: next })?;
+    let start = turn.machine(&*turn.run(next)?)?.start;
+    Ok(Some((next, start)))
 }
 
-/// Closes all that belongs to the entry: gates, and approvals that were not used.
-fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
-    let session = turn.session()?;
-    if session.opens.is_empty() && session.grants.is_empty() {
+/// Closes all that belongs to the entry: gates, approvals that were not used, work, waits and timers.
+pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
+    let (session, at) = (turn.session()?, turn.run(run)?);
+    if session.opens.is_empty() && session.grants.is_empty() && at.things.is_empty() {
         return Ok(());
     }
     let (gates, grants, process) =
         (session.opens.clone(), session.grants.clone(), session.definition.clone());
-    drop(session);
+    let things = at.things.clone();
+    drop((session, at));
     for number in &grants {
         release(turn, run, &process, *number)?;
     }
-    turn.emit(Event::Voided { gates, grants })?;
+    let of = (!things.is_empty()).then_some(run);
+    turn.emit(Event::Voided { gates, grants, things, run: of })?;
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Events as the outside sees them: a public type, and what a reader needs of it.
 
-use switchward_machine::{BudgetUnit, GateKind, Machine, Micros, NodeIx, OpenId, Outcome};
+use switchward_machine::{BudgetUnit, ExitIx, GateKind, Machine, Micros, NodeIx, OpenId, Outcome};
 
-use crate::Event;
+use crate::state::ThingBody;
+use crate::{Event, Flow};
 
 /// An event for a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub fn public_events<'a>(
 ) -> impl Iterator<Item = (usize, PublicEvent)> + 'a {
     events.iter().enumerate().filter_map(|(at, event)| {
         let told = moves(event, machine)
+            .or_else(|| flow(event, machine))
             .or_else(|| gates(event))
             .or_else(|| calls(event))
             .or_else(|| usage(event))?;
@@ -71,10 +73,59 @@ fn moves(event: &Event, machine: &Machine) -> Option<PublicEvent> {
             PublicEvent::new("definition.warning").with("text", text)
         }
         Event::Warned { text, of_definition: false } => PublicEvent::new("session.warned").with("text", text),
+        Event::Left { node, exit, .. } => left(machine, *node, *exit)?,
         Event::Paused { comment } => PublicEvent::new("session.paused").with("comment", comment),
         Event::Unpaused { comment } => PublicEvent::new("session.resumed").with("comment", comment),
         _ => return None,
     })
+}
+
+/// What moves inside a run.
+fn flow(event: &Event, machine: &Machine) -> Option<PublicEvent> {
+    let Event::Flow(flow) = event else { return None };
+    Some(match flow {
+        Flow::RunActivated { run } => PublicEvent::new("run.activated").with("run", run.0),
+        Flow::MessagePosted { text, by_agent } => PublicEvent::new("message.posted")
+            .with("from", if *by_agent { "agent" } else { "user" })
+            .with("text", text),
+        Flow::TurnEnded { .. } => PublicEvent::new("turn.ended"),
+        Flow::Signalled { .. } => PublicEvent::new("completion.signalled"),
+        Flow::Wrote { key, value, .. } => {
+            PublicEvent::new("data.recorded").with("key", key).with("value", &value.0)
+        }
+        Flow::Faulted { node, code, message, .. } => PublicEvent::new("pass.failed")
+            .with("state", name(machine, *node))
+            .with("code", code)
+            .with("message", message),
+        Flow::Restarted { asked, .. } => PublicEvent::new("state.retried").with("asked", asked),
+        Flow::ThingOpened { body, .. } => opened(body),
+        Flow::EventRecorded { key, early, .. } => {
+            PublicEvent::new("event.recorded").with("key", key).with("early", early.is_some())
+        }
+        Flow::Rested { .. } | Flow::EarlyTaken { .. } | Flow::ThingClosed { .. } | Flow::Looped { .. } => {
+            return None;
+        }
+    })
+}
+
+/// A node that is left by an exit that the format names: its guards, or its port.
+fn left(machine: &Machine, node: NodeIx, exit: ExitIx) -> Option<PublicEvent> {
+    let at = machine.node(node)?;
+    let label = &at.exits.get(usize::from(exit.0))?.label;
+    let told = PublicEvent::new("session.state_left").with("state", &at.name).with("by", label);
+    (!label.is_empty()).then_some(told)
+}
+
+fn opened(body: &ThingBody) -> PublicEvent {
+    match body {
+        ThingBody::Work { kind } => PublicEvent::new("work.opened").with("kind", kind.word()),
+        ThingBody::Wait { on, due, .. } => {
+            PublicEvent::new("wait.opened").with("for", on.word()).with("due_ms", due.0)
+        }
+        ThingBody::Timer { due, why } => {
+            PublicEvent::new("timer.set").with("for", why.word()).with("due_ms", due.0)
+        }
+    }
 }
 
 fn ended(outcome: Outcome) -> &'static str {
@@ -166,6 +217,12 @@ fn usage(event: &Event) -> Option<PublicEvent> {
                 .with("gate", number(gate))
                 .with("gate_kind", kind.word())
                 .with("subject", subject)
+                .with("traceparent", effect.trace.as_deref().unwrap_or_default()),
+            crate::EffectBody::Message { channel, to, subject, .. } => PublicEvent::new("effect.queued")
+                .with("number", effect.number)
+                .with("kind", channel.word())
+                .with("to", to)
+                .with("subject", subject.as_deref().unwrap_or_default())
                 .with("traceparent", effect.trace.as_deref().unwrap_or_default()),
             crate::EffectBody::Confirm { .. } | crate::EffectBody::Settle { .. } => return None,
         },

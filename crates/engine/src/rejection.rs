@@ -80,6 +80,10 @@ reasons! {
     AlreadyResolved = "ALREADY_RESOLVED",
     /// Nothing here takes this command now.
     StateMismatch = "STATE_MISMATCH",
+    /// There is no workflow to switch to.
+    NoSuchWorkflow = "NO_SUCH_WORKFLOW",
+    /// No retry is left.
+    RetryExhausted = "RETRY_EXHAUSTED",
     /// The policy forbids it.
     PolicyDenied = "POLICY_DENIED",
     /// Who asked cannot decide.

@@ -1,13 +1,13 @@
 //! The working object of one command.
 
 use std::sync::Arc;
-use switchward_machine::{Machine, RunId, SessionId, Status, TenantId, Time};
+use switchward_machine::{Machine, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
 
 use crate::command::Command;
 use crate::evolve::{Site, apply};
-use crate::state::{EffectBody, Run, Session};
+use crate::state::{EffectBody, Run, Session, ThingBody};
 use crate::working::{Held, Working};
-use crate::{Effect, Event, Reason, Rejection, Reply, ViewError};
+use crate::{Effect, Event, Flow, Reason, Rejection, Reply, ViewError};
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -35,12 +35,14 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) command: &'a Command,
     pub(crate) site: Site<'a>,
     pub(crate) events: Vec<Event>,
+    /// The nodes that were entered in this turn, in their order.
+    pub(crate) trail: Vec<NodeIx>,
 }
 
 impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn new(rows: &'a mut Working<'b>, command: &'a Command, now: Time) -> Self {
         let site = Site { tenant: command.tenant, scope: &command.scope, at: now };
-        Self { rows, command, site, events: Vec::new() }
+        Self { rows, command, site, events: Vec::new(), trail: Vec::new() }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -52,7 +54,8 @@ impl<'a, 'b> Turn<'a, 'b> {
     }
 
     /// A fact: it is applied at once, so that what comes later in the turn reads what is true.
-    pub(crate) fn emit(&mut self, event: Event) -> Result<(), ViewError> {
+    pub(crate) fn emit(&mut self, event: impl Into<Event>) -> Result<(), ViewError> {
+        let event = event.into();
         apply(self.rows, &self.site, &event)?;
         self.events.push(event);
         Ok(())
@@ -110,6 +113,13 @@ impl<'a, 'b> Turn<'a, 'b> {
         let effect = Effect { run, node, entry, number, deliver_at: self.now(), trace, body };
         self.emit(Event::EffectQueued { effect })?;
         Ok(number)
+    }
+
+    /// Opens work, a wait or a timer of the entry that a run is in.
+    pub(crate) fn open(&mut self, run: RunId, body: ThingBody) -> Result<OpenId, Stop> {
+        let thing = OpenId(self.session()?.next_id);
+        self.emit(Flow::ThingOpened { thing, run, body })?;
+        Ok(thing)
     }
 
     /// The reply of a command that moved the session.

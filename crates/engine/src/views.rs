@@ -1,11 +1,13 @@
 //! What a caller is shown of a session and of a gate.
 
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use switchward_machine::{Machine, OpenId, SessionId, Status, TenantId};
+use switchward_machine::{Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text};
 
-use crate::state::{Closed, Open, Run, Session};
+use crate::scope::Scope;
+use crate::state::{Closed, Open, Run, Session, Thing};
 use crate::working::Working;
-use crate::{View, ViewError};
+use crate::{Key, View, ViewError};
 
 /// A session, with all that is needed to show it.
 #[derive(Debug, Clone)]
@@ -18,6 +20,10 @@ pub struct SessionView {
     pub run: Run,
     /// The machine that it is pinned to.
     pub machine: Arc<Machine>,
+    /// The root run's data.
+    pub data: Map<String, Value>,
+    /// What is open of the root run beside gates, oldest first.
+    pub things: Vec<(OpenId, Thing)>,
 }
 
 /// A gate, open or closed.
@@ -39,11 +45,18 @@ impl SessionView {
     /// What the agent is shown: the text put before the first turn, and the question; nothing at the end but the
     /// closing text of a final node.
     #[must_use]
-    pub fn shows(&self) -> (Option<&str>, Option<&str>) {
+    pub fn shows(&self) -> (Option<&str>, Option<String>) {
         let ended = self.session.status.ended();
         let opening = self.machine.opening.text.as_deref().filter(|_| self.run.entry <= 1 && !ended);
         let node = self.machine.node(self.run.node).filter(|node| !ended || node.exits.is_empty());
-        (opening, node.and_then(|node| node.text.as_deref()))
+        (opening, node.and_then(|node| self.text(node)))
+    }
+
+    /// A node's text with the data in it; as it was written where it cannot be rendered.
+    fn text(&self, node: &Node) -> Option<String> {
+        let source = node.text.as_ref()?;
+        let text = Text { source: source.clone(), dialect: node.dialect };
+        Some(Scope::of(self.data.clone()).text(&text, false).unwrap_or_else(|_| source.clone()))
     }
 
     /// The answers that it takes now: none at the end, and none while it is frozen or paused.
@@ -85,7 +98,39 @@ pub fn session_view(
     let run = rows.run(tenant, id, session.root)?;
     let machine = rows.machine(tenant, run.machine)?;
     let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))?;
-    Ok(Some(SessionView { id, session: Session::clone(&session), run: Run::clone(&run), machine }))
+    let data = rows.data_at(&Key::data(tenant, id, session.root))?;
+    let data = data.map(|data| data.values.clone()).unwrap_or_default();
+    let mut things = Vec::new();
+    for thing in &run.things {
+        let row = rows.thing_at(&Key::thing(tenant, id, *thing))?;
+        things.extend(row.map(|row| (*thing, Thing::clone(&row))));
+    }
+    let (session, run) = (Session::clone(&session), Run::clone(&run));
+    Ok(Some(SessionView { id, session, run, machine, data, things }))
+}
+
+/// The runs of a session, oldest first: what each is a run of, and its status.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn run_views(
+    view: &dyn View,
+    tenant: TenantId,
+    of: &SessionView,
+) -> Result<Vec<(String, Status)>, ViewError> {
+    let rows = Working::new(view);
+    let mut runs = Vec::new();
+    for number in 1..=of.session.runs {
+        let run = RunId(number);
+        let row = rows.run(tenant, of.id, run)?;
+        let status = match &row.ending {
+            Some(ending) => ending.outcome.status(),
+            None if of.session.queue.contains(&run) => Status::Queued,
+            None => of.session.status,
+        };
+        runs.push((row.definition.clone(), status));
+    }
+    Ok(runs)
 }
 
 /// A gate of a session of this tenant; nothing where there is none.

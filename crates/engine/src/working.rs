@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
 
-use crate::state::{Call, Closed, Grant, LedgerRow, Open, Run, Session};
+use crate::state::{Call, Closed, Data, Grant, LedgerRow, Open, Run, Session, Thing};
 use crate::{Key, Row, View, ViewError};
 
 /// Changed rows over unchanged ones.
@@ -114,6 +114,9 @@ impl<'a> Working<'a> {
         version_at: Version, crate::Version;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
+        thing_at: Thing, Thing;
+        data_at, data_at_mut: Data, Data;
+        said_at: Said, String;
         clock_at: Clock, switchward_machine::Time;
     }
 

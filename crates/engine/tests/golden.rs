@@ -9,15 +9,16 @@
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
-    Actor, ApiKey, AskedCall, Authorized, Call, Closed, Decision, DefaultEffect, Deferral, Definition,
-    Effect, EffectBody, EffectOfCall, Event, Gate, Grant, Held, History, LedgerRow, MatchedRule, Meters,
-    Open, Remaining, Reply, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings,
-    SourceFile, Spent, Tenant, TurnRecord, Version,
+    Actor, ApiKey, AskedCall, Attached, Authorized, Call, Closed, Data, Decision, DefaultEffect, Deferral,
+    Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant, Held, History, Json,
+    LedgerRow, Loop, MatchedRule, Meters, Open, Remaining, Reply, Request, Reservation, Resolution, Role,
+    Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version,
+    Why, Writer,
 };
 use switchward_machine::{
-    ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind, Limit, Machine,
-    Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period, Policy, RunId, SessionId,
-    Status, StatusWords, TenantId, Time,
+    ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
+    Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period, Policy,
+    Port, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, WorkKind,
 };
 
 fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
@@ -52,16 +53,10 @@ fn rules() -> Vec<LedgerRule> {
 }
 
 fn machine() -> Arc<Machine> {
-    let node = Node {
-        name: "end".into(),
-        acts: vec![switchward_machine::Act {
-            kind: switchward_machine::ActKind::Do(Vec::new()),
-            then: Vec::new(),
-        }],
-        exits: Vec::new(),
-        on_no_exit: NoExit::End(Ending::plain(Outcome::Completed)),
-        text: None,
-    };
+    let nothing =
+        switchward_machine::Act { kind: switchward_machine::ActKind::Do(Vec::new()), then: Vec::new() };
+    let on_no_exit = NoExit::End(Ending::plain(Outcome::Completed));
+    let node = Node { on_no_exit, ..Node::new("end", vec![nothing]) };
     Arc::new(Machine {
         start: NodeIx(0),
         nodes: vec![node],
@@ -72,6 +67,7 @@ fn machine() -> Arc<Machine> {
         opening: Opening::default(),
         words: StatusWords::default(),
         meta: Meta::default(),
+        fields: Vec::new(),
     })
 }
 
@@ -98,7 +94,16 @@ fn session() -> Session {
         grants: vec![8],
         requests: vec![[9; 16]],
         head: Digest([8; 32]),
+        queue: vec![RunId(2)],
+        runs: 2,
+        contact: Some("sam@example.com".into()),
+        early: vec![Early { key: "paid".into(), data: Json(serde_json::json!({"usd": 3})), until: Time(9) }],
+        workflows: vec![attached()],
     }
+}
+
+fn attached() -> Attached {
+    Attached { definition: "shipping".into(), version: 2, machine: digest() }
 }
 
 fn run() -> Run {
@@ -113,6 +118,52 @@ fn run() -> Run {
         held: Some(Held { exit: ExitIx(1), gate: OpenId(6) }),
         due: Some(Deferral::Take(ExitIx(1))),
         ending: Some(Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) }),
+        definition: "deploy-gate".into(),
+        version: 3,
+        attempt: 2,
+        asked: 1,
+        rests: true,
+        called: vec![("lookup".into(), true)],
+        loops: vec![looped()],
+        things: vec![OpenId(10)],
+        seen: vec!["paid".into()],
+    }
+}
+
+fn looped() -> Loop {
+    Loop { name: "item".into(), items: Json(serde_json::json!(["a", 1])), at: 1 }
+}
+
+fn things() -> Vec<ThingBody> {
+    vec![
+        ThingBody::Work { kind: WorkKind::Agent },
+        ThingBody::Wait {
+            on: WaitOn::Event,
+            due: Time(9),
+            late: Port::Named("timeout".into()),
+            done: Port::Named("received".into()),
+        },
+        ThingBody::Timer { due: Time(9), why: Why::Backoff },
+    ]
+}
+
+fn thing(body: ThingBody) -> Row {
+    Row::Thing(Thing { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), body })
+}
+
+fn data() -> Row {
+    let values =
+        serde_json::Map::from_iter([("amount".to_owned(), serde_json::json!({"usd": [1, 2.5, null]}))]);
+    Row::Data(Data { values })
+}
+
+fn message() -> EffectBody {
+    EffectBody::Message {
+        channel: Channel::Email,
+        to: "sam@example.com".into(),
+        subject: Some("Refund".into()),
+        body: "It is on its way.".into(),
+        content: Content::Html,
     }
 }
 
@@ -257,6 +308,7 @@ fn rows_keep_their_form() {
         ("history", Row::History(history())),
         ("ledger", Row::Ledger(ledger())),
         ("outbox-notice", Row::Outbox(effect(notice()))),
+        ("outbox-message", Row::Outbox(effect(message()))),
         ("outbox-confirm", Row::Outbox(effect(confirm()))),
         ("outbox-settle", Row::Outbox(effect(settle()))),
         ("machine", Row::Machine(machine())),
@@ -269,8 +321,11 @@ fn rows_keep_their_form() {
         ("index", Row::Index),
         ("last-tenant", Row::LastTenant(3)),
         ("source", Row::Source(3)),
+        ("data", data()),
+        ("said", Row::Said("yes".into())),
     ];
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
+    rows.extend(things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
@@ -302,8 +357,10 @@ fn moves() -> Vec<Event> {
             without_policy: true,
             labels: vec![("team".into(), "web".into())],
             input: b"{}".to_vec(),
+            contact: Some("sam@example.com".into()),
+            workflows: vec![attached()],
         },
-        Event::RunCreated { run, machine: digest() },
+        Event::RunCreated { run, machine: digest(), of: Some(("shipping".into(), 2)), queued: true },
         Event::Entered { run, node },
         Event::ActBegun { run, act: ActIx(1) },
         Event::Answered { run, node, answer: "yes".into(), note: "checked".into() },
@@ -330,7 +387,12 @@ fn calls() -> Vec<Event> {
             by: text("kim"),
             comment: text("fine"),
         },
-        Event::Voided { gates: vec![gate_id], grants: vec![8] },
+        Event::Voided {
+            gates: vec![gate_id],
+            grants: vec![8],
+            things: vec![OpenId(10)],
+            run: Some(RunId(1)),
+        },
         Event::CallPermitted { number: Some(7), call: call(), digest, rule: rule.clone(), mail: true },
         Event::CallDenied {
             capability: capability.clone(),
@@ -390,7 +452,9 @@ fn decisions_keep_their_form() {
         Scope::Shard,
     ];
     let mut decisions = Vec::new();
-    for (at, event) in moves().into_iter().chain(calls()).chain(shared()).chain(later()).enumerate() {
+    for (at, event) in
+        moves().into_iter().chain(calls()).chain(flow_events()).chain(shared()).chain(later()).enumerate()
+    {
         let turn = TurnRecord {
             tenant: TenantId(1),
             scope: scopes[at % scopes.len()].clone(),
@@ -407,4 +471,47 @@ fn decisions_keep_their_form() {
         assert_eq!(Decision::decode(bytes).as_ref(), Ok(decision));
     }
     check("decision.v1.txt", &lines);
+}
+
+/// What moves inside a node, and the row of runs.
+fn flow_events() -> Vec<Event> {
+    let run = RunId(1);
+    let flows = vec![
+        Flow::RunActivated { run },
+        Flow::MessagePosted { text: "yes".into(), by_agent: true },
+        Flow::TurnEnded { run },
+        Flow::Signalled { run },
+        Flow::Wrote { run, key: "amount".into(), value: Json(serde_json::json!(12)), by: Writer::Agent },
+        Flow::Rested { run },
+        Flow::Faulted { run, node: NodeIx(1), code: "operation".into(), message: "no list".into() },
+        Flow::Restarted { run, asked: true },
+        Flow::ThingOpened { thing: OpenId(10), run, body: things().remove(1) },
+        Flow::ThingClosed { thing: OpenId(10), run },
+        Flow::Looped { run, level: 0, at: Some(looped()) },
+        Flow::EventRecorded { run, key: "paid".into(), early: Some((Json(serde_json::json!({})), Time(9))) },
+        Flow::EarlyTaken { run, keys: vec!["paid".into()] },
+    ];
+    flows.into_iter().map(Event::Flow).collect()
+}
+
+/// The bytes of each line of a file that an earlier build wrote.
+fn earlier(name: &str) -> Vec<(String, Vec<u8>)> {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let byte = |hex: &str, at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    let line = |line: &str| {
+        let (name, hex) = line.split_once(' ').unwrap();
+        (name.to_owned(), (0..hex.len()).step_by(2).map(|at| byte(hex, at)).collect())
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn what_builds_without_data_wrote_can_be_read() {
+    for (name, bytes) in earlier("row.v1.before-data.txt") {
+        assert!(Row::decode(&bytes).is_ok(), "{name}");
+    }
+    for (name, bytes) in earlier("decision.v1.before-data.txt") {
+        assert!(Decision::decode(&bytes).is_ok(), "{name}");
+    }
 }

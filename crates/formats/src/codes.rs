@@ -1,7 +1,7 @@
 //! Every code that a finding can have. A code keeps its meaning for ever; what goes is not used again.
 //!
 //! 10xx: the text of a source. 11xx: telling the format, and the shape of maps in all formats. 12xx: checkpoint
-//! processes.
+//! processes, and what other formats share with them. 13xx: conversation workflows.
 
 use crate::Severity;
 
@@ -69,6 +69,34 @@ codes! {
     ADDRESS "SW1210" Error "an address is name@domain or *@domain"
     TOOL_DROPPED "SW1211" Warning "a name in allowed_tools is none of the endpoint's tools and is dropped"
     MACHINE_TOO_LARGE "SW1212" Error "the definition compiles to more than may be stored"
+
+    NOT_RUN "SW1301" Error "the format has this, and this build does not run it"
+    DUPLICATE_NAME "SW1302" Error "the name of a state, of a field or of a classification port stands twice"
+    STATE_DANGLING "SW1303" Error "a transition or a branch names a state that does not exist"
+    PORT_TWICE "SW1304" Error "two transitions stand at one port of a state"
+    EMPTY_LIST "SW1305" Error "a list that must hold something holds nothing"
+    DATA_KEY "SW1306" Error "a key of the data is a name without dots and braces; a path is such names with dots between them"
+    RECIPIENT "SW1307" Error "a recipient is an address (a URL for a webhook), a reference to the data, or a word that the format has"
+    TEMPLATE "SW1308" Error "a template cannot be read"
+    REGEX "SW1309" Error "a pattern is no regular expression"
+    REDUCER_TYPE "SW1310" Error "a reducer cannot merge values of this type"
+    TOO_NESTED "SW1311" Error "loops or composite guards stand inside each other too deep"
+    PORT_RESERVED "SW1312" Error "a classification port is called like a port that the state has beside it"
+    LOOP_NAME "SW1313" Error "the item of a loop is called like its position or like an outer item, or is written to"
+    TWO_SOURCES "SW1314" Error "participants are listed, or taken from the data, not both"
+    OWN_CHILD "SW1315" Error "a workflow is its own child"
+    NO_GUARDS "SW1351" Warning "a transition has no guards, or guards that ask for nothing, and always fires"
+    GUARDS_IGNORED "SW1352" Warning "guards stand at a port, where nothing asks for them"
+    PORT_UNCONNECTED "SW1353" Warning "no transition stands at a port; a run that leaves through it fails"
+    AFTER_BRANCH "SW1354" Warning "operations after a conditional branch do not run where it matches"
+    TIMER_PORT "SW1355" Warning "a timer whose received is not connected ends with timeout"
+    SEND_RETRIED "SW1356" Warning "a message is sent again where a later operation of its state fails and is retried"
+    DRAIN_LOOP "SW1357" Warning "states that need nobody lead to each other for ever"
+    KEY_UNSET "SW1358" Warning "a key of the data is read, and nothing in the workflow sets it"
+    KEY_IDLE "SW1359" Warning "a key that means nothing here"
+    TOOL_CLOSED "SW1360" Warning "a guard waits for a tool that its state does not let anybody call"
+    ONLY_ERROR "SW1361" Warning "the only way on from a state is its error port"
+    NEVER_TRIED "SW1362" Warning "a transition stands behind one that always fires"
 }
 
 /// The code of this id.

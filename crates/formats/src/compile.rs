@@ -4,7 +4,7 @@ use switchward_machine::{Digest, Machine};
 
 use crate::codes::FORMAT_UNSUPPORTED;
 use crate::document::{Span, Syntax, read};
-use crate::{Finding, Format, Report, checkpoint, detect, has_errors};
+use crate::{Finding, Format, Report, checkpoint, conversation, detect, has_errors};
 
 /// One file of a definition.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,8 @@ pub fn compile(files: &[SourceFile<'_>], format: Option<Format>) -> Compiled {
     let mut report = Report::new(files.first().map_or("", |file| file.path));
     let format = format.or_else(|| detect::is_workspace(files).then_some(Format::ProcessMd));
     let (format, definition) = match format {
-        Some(Format::Checkpoint) | None => document(files, format, &mut report),
-        Some(known @ (Format::ProcessMd | Format::Native | Format::Conversation | Format::Kno)) => {
+        Some(Format::Checkpoint | Format::Conversation) | None => document(files, format, &mut report),
+        Some(known @ (Format::ProcessMd | Format::Native | Format::Kno)) => {
             unsupported(known, Span::START, &mut report);
             (format, None)
         }
@@ -72,20 +72,24 @@ fn document(
         return (format, None);
     };
     let format = format.or_else(|| detect::of_document(&root, report));
-    let definition =
-        match format {
-            None => None,
-            Some(Format::Checkpoint) => checkpoint::compile(&root, report)
-                .map(|(name, machine)| Definition { name, machine, source: Digest::of(file.bytes) }),
-            Some(known @ (Format::ProcessMd | Format::Native | Format::Conversation | Format::Kno)) => {
-                unsupported(known, root.span, report);
-                None
-            }
-        };
+    let compiled = match format {
+        None => None,
+        Some(Format::Checkpoint) => checkpoint::compile(&root, report),
+        Some(Format::Conversation) => conversation::compile(&root, report),
+        Some(known @ (Format::ProcessMd | Format::Native | Format::Kno)) => {
+            unsupported(known, root.span, report);
+            None
+        }
+    };
+    let source = Digest::of(file.bytes);
+    let definition = compiled.map(|(name, machine)| Definition { name, machine, source });
     (format, definition)
 }
 
 fn unsupported(format: Format, span: Span, report: &mut Report) {
     let message = format!("format {} is recognised, and not supported by this build", format.name());
-    report.add(Finding::new(FORMAT_UNSUPPORTED, span, message).allowed([Format::Checkpoint.name()]));
+    report.add(
+        Finding::new(FORMAT_UNSUPPORTED, span, message)
+            .allowed([Format::Checkpoint, Format::Conversation].map(Format::name)),
+    );
 }

@@ -14,6 +14,7 @@ pub mod document;
 mod finding;
 mod format;
 pub mod limits;
+mod naming;
 mod quote;
 mod render;
 mod report;
@@ -21,6 +22,7 @@ pub mod shape;
 mod suggest;
 
 mod checkpoint;
+mod conversation;
 
 pub use compile::{Compiled, Definition, SourceFile, compile, compile_file};
 pub use detect::detect;

@@ -34,3 +34,48 @@ pub const COMPARED_CHARS_MAX: usize = 64;
 pub const PROCESS_NAME_BYTES_MAX: usize = 63;
 /// The largest `max_emails_per_session`.
 pub const EMAILS_MAX: u64 = 1_000_000;
+
+/// Transitions of one workflow.
+pub const TRANSITIONS_MAX: usize = 10_000;
+/// Keys that a `state_schema` lists.
+pub const SCHEMA_KEYS_MAX: usize = 1_000;
+/// A key of the data, bytes.
+pub const DATA_KEY_BYTES_MAX: usize = 256;
+/// A dotted path into the data, bytes.
+pub const DATA_PATH_BYTES_MAX: usize = 1024;
+/// Names of one dotted path.
+pub const DATA_PATH_NAMES_MAX: usize = 32;
+/// Names in `required_fields`, in `keys` of a guard, and fields of a parse state.
+pub const REQUIRED_FIELDS_MAX: usize = 200;
+/// Operations of one list.
+pub const OPERATIONS_MAX: usize = 200;
+/// Loops inside each other.
+pub const LOOP_DEPTH_MAX: usize = 8;
+/// Conditions of one `conditional_branch`.
+pub const CONDITIONS_MAX: usize = 100;
+/// Guards of one transition, or of one composite.
+pub const GUARDS_MAX: usize = 100;
+/// Composite guards inside each other.
+pub const GUARD_DEPTH_MAX: usize = 8;
+/// Values of `data_in_list`, phrases of `user_confirmed`, and ports of a classified wait.
+pub const VALUES_MAX: usize = 1_000;
+/// Recipients, approvers, contacts and participants of one list.
+pub const RECIPIENTS_MAX: usize = 100;
+/// A template, and a value with references in it, bytes.
+pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
+/// A subject, an address, a URL or a phrase as written, bytes.
+pub const LINE_BYTES_MAX: usize = 4 * 1024;
+/// A regular expression, bytes.
+pub const REGEX_BYTES_MAX: usize = 4 * 1024;
+/// Attempts of a state.
+pub const ATTEMPTS_MAX: u64 = 1_000;
+/// Digits that `round` keeps.
+pub const ROUND_DIGITS_MAX: u64 = 15;
+/// The longest wait, milliseconds (ten years).
+pub const WAIT_MS_MAX: u64 = 315_360_000_000;
+/// Rounds of an escalation.
+pub const ESCALATIONS_MAX: u64 = 100;
+/// Rules of the layers that the tools of one workflow compile to: those of the workflow stand in each state's.
+pub const TOOL_RULES_MAX: usize = 100_000;
+/// Fields that all guards of one workflow take over from their states' `required_fields`.
+pub const REQUIRED_COPIES_MAX: usize = 100_000;

@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::ActIx;
+use crate::{ActIx, Op};
 
 /// One part of a node's body. A port that `then` does not list settles the node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -24,6 +24,12 @@ pub enum ActKind {
     /// Operations that run through at once; nothing is left open.
     #[n(1)]
     Do(#[n(0)] Vec<Op>),
+    /// Something that an outside worker owes.
+    #[n(2)]
+    Work(#[n(0)] Work),
+    /// A time or a message from outside is waited for.
+    #[n(3)]
+    Wait(#[n(0)] Wait),
 }
 
 /// What the agent owes.
@@ -34,18 +40,100 @@ pub struct Ask {
     pub turns: bool,
 }
 
-/// How an act ended.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
-pub enum Port {
-    /// It is done.
+/// What a worker owes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Work {
+    /// What kind of work it is.
     #[n(0)]
-    Done,
+    pub kind: WorkKind,
+    /// Whether the end of the agent's turn ends it, too.
+    #[n(1)]
+    pub turn_ends: bool,
 }
 
-/// An operation of a `Do` act or of an exit.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub enum Op {
-    /// Put a warning into the history.
+/// The kinds of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum WorkKind {
+    /// What the node's instructions say.
     #[n(0)]
-    Log(#[n(0)] String),
+    Agent,
+}
+
+impl WorkKind {
+    /// The kind's public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Wait {
+    /// What ends it.
+    #[n(0)]
+    pub on: WaitOn,
+    /// How long, milliseconds.
+    #[n(1)]
+    pub for_ms: u64,
+    /// How it ends when the time is over.
+    #[n(2)]
+    pub late: Port,
+    /// How it ends when what is waited for has come.
+    #[cbor(n(3), default)]
+    pub done: Port,
+}
+
+/// What ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum WaitOn {
+    /// Nothing but the time.
+    #[n(0)]
+    Time,
+    /// An event from outside.
+    #[n(1)]
+    Event,
+}
+
+impl WaitOn {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Event => "event",
+        }
+    }
+}
+
+/// How an act ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Encode, Decode, CborLen)]
+pub enum Port {
+    /// It is done.
+    #[default]
+    #[n(0)]
+    Done,
+    /// A port that the format names: `received`, `timeout`, `error`.
+    #[n(1)]
+    Named(#[n(0)] String),
+    /// One more item of a loop.
+    #[n(2)]
+    Item,
+    /// A branch that matched: the node's exit of this port, past everything else.
+    #[n(3)]
+    Branch(#[n(0)] String),
+}
+
+impl Port {
+    /// The port's public name.
+    #[must_use]
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Done => "done",
+            Self::Named(name) | Self::Branch(name) => name,
+            Self::Item => "item",
+        }
+    }
 }

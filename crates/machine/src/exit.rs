@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::{GateIx, NodeIx, Op};
+use crate::{GateIx, Guard, NodeIx, Op, Port, Status};
 
 /// A way out of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -19,6 +19,29 @@ pub struct Exit {
     /// Operations on the way.
     #[n(3)]
     pub ops: Vec<Op>,
+    /// What must hold for it to be taken.
+    #[cbor(n(4), default)]
+    pub guard: Guard,
+    /// What the history calls it: the guards, or the port.
+    #[cbor(n(5), default)]
+    pub label: String,
+}
+
+impl Exit {
+    /// The answer that takes it, where one does.
+    #[must_use]
+    pub fn answer(&self) -> Option<&str> {
+        match &self.on {
+            Trigger::Answer(key) => Some(key),
+            Trigger::Port(_) | Trigger::Auto { .. } => None,
+        }
+    }
+
+    /// An exit without a guard.
+    #[must_use]
+    pub fn plain(on: Trigger, to: Target) -> Self {
+        Self { on, to, hold: None, ops: Vec::new(), guard: Guard::Always, label: String::new() }
+    }
 }
 
 /// What takes an exit.
@@ -27,6 +50,16 @@ pub enum Trigger {
     /// The agent's answer of this name.
     #[n(0)]
     Answer(#[n(0)] String),
+    /// The end of the body with this port.
+    #[n(1)]
+    Port(#[n(0)] Port),
+    /// The end of the body, or of a turn while the node rests.
+    #[n(2)]
+    Auto {
+        /// Whether an event tries it, too, where its guard asks for something.
+        #[n(0)]
+        event: bool,
+    },
 }
 
 /// Where an exit leads.
@@ -77,4 +110,18 @@ pub enum Outcome {
     /// Another run took its place.
     #[n(4)]
     Abandoned,
+}
+
+impl Outcome {
+    /// The status of a run that ended so.
+    #[must_use]
+    pub fn status(self) -> Status {
+        match self {
+            Self::Completed => Status::Completed,
+            Self::Blocked => Status::Blocked,
+            Self::Failed => Status::Failed,
+            Self::Cancelled => Status::Cancelled,
+            Self::Abandoned => Status::Abandoned,
+        }
+    }
 }

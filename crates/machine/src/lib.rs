@@ -11,26 +11,30 @@ mod act;
 mod analysis;
 mod exit;
 mod gate;
+mod guard;
 mod ids;
 pub mod limits;
 mod machine;
 mod money;
 mod node;
+mod op;
 mod pattern;
 mod policy;
 mod time;
 mod words;
 
-pub use act::{Act, ActKind, Ask, Op, Port};
+pub use act::{Act, ActKind, Ask, Port, Wait, WaitOn, Work, WorkKind};
 pub use analysis::{Analysis, analyse};
 pub use exit::{Ending, Exit, Outcome, Target, Trigger};
 pub use gate::{Decision, GateKind, GateSpec, Resolve};
+pub use guard::Guard;
 pub use ids::{
     ActIx, Bucket, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId, TenantId,
 };
-pub use machine::{BadMachine, Machine, Meta, Num, Opening, Param};
+pub use machine::{BadMachine, Field, Machine, Meta, Num, Opening, Param};
 pub use money::{Micros, MoneyError};
-pub use node::{NoExit, Node};
+pub use node::{Attempts, Boundary, NoExit, Node};
+pub use op::{Case, Channel, Content, Convert, Dialect, Each, Message, Next, Op, Recipient, Text, Write};
 pub use pattern::{AddressPattern, Pattern, PatternError};
 pub use policy::{ArgRule, Breach, Budget, BudgetUnit, Layer, Limit, Otherwise, Period, Policy, Rule};
 pub use time::Time;

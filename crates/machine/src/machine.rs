@@ -1,6 +1,7 @@
 //! The machine itself.
 
 use minicbor::{CborLen, Decode, Encode};
+use switchward_expr::{DataType, Reducer};
 
 use crate::limits::MACHINE_BYTES_MAX;
 use crate::{Budget, Digest, GateIx, GateSpec, Node, NodeIx, ParamIx, Policy, StatusWords, Target};
@@ -38,6 +39,23 @@ pub struct Machine {
     /// Never read by a decision.
     #[n(8)]
     pub meta: Meta,
+    /// How the data's keys are merged and what they hold; a key that is not listed is overwritten and holds anything.
+    #[cbor(n(9), default)]
+    pub fields: Vec<Field>,
+}
+
+/// A key of a run's data.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Field {
+    /// The top-level key.
+    #[n(0)]
+    pub key: String,
+    /// What it holds.
+    #[n(1)]
+    pub holds: DataType,
+    /// How a new value is merged with the one before.
+    #[n(2)]
+    pub reducer: Reducer,
 }
 
 /// A named number of a machine.
@@ -74,6 +92,9 @@ pub struct Opening {
     /// Warnings that every start records.
     #[n(2)]
     pub warnings: Vec<String>,
+    /// Whether the input of a start is what the first run's data begin with.
+    #[cbor(n(3), default)]
+    pub input_is_data: bool,
 }
 
 /// For people and views only.
@@ -136,6 +157,12 @@ impl Machine {
         self.nodes.iter().find(|node| node.name == name)
     }
 
+    /// How a key of the data is merged.
+    #[must_use]
+    pub fn field(&self, key: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.key == key)
+    }
+
     /// The gate spec at this position.
     #[must_use]
     pub fn gate(&self, ix: GateIx) -> Option<&GateSpec> {
@@ -169,6 +196,9 @@ impl Machine {
                     self.gate(gate).ok_or_else(|| dangling("a hold"))?;
                 }
             }
+        }
+        for at in self.policy.layers.iter().filter_map(|layer| layer.at) {
+            self.node(at).ok_or_else(|| dangling("a layer's node"))?;
         }
         let asks = self.policy.layers.iter().flat_map(|layer| &layer.ask).filter_map(|rule| rule.gate);
         for gate in asks.chain(self.policy.ask_gate) {

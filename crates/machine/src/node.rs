@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::{Act, Ending, Exit, ExitIx, Trigger};
+use crate::{Act, Dialect, Ending, Exit, ExitIx, Port};
 
 /// A vertex of a machine, as its author named it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -22,6 +22,72 @@ pub struct Node {
     /// What the agent is shown: question, instructions.
     #[n(4)]
     pub text: Option<String>,
+    /// How the text is read.
+    #[cbor(n(5), default)]
+    pub dialect: Dialect,
+    /// Whether data may be recorded here.
+    #[cbor(n(6), default)]
+    pub records: bool,
+    /// Attempts of the body, for whatever goes wrong in it.
+    #[cbor(n(7), default)]
+    pub attempts: Attempts,
+    /// Attempts that the agent may ask for; counted apart.
+    #[cbor(n(8), default)]
+    pub asked: Attempts,
+    /// What happens when the attempts are spent.
+    #[cbor(n(9), default)]
+    pub boundary: Boundary,
+}
+
+impl Node {
+    /// A node of this name with this body, which rests where it ends.
+    #[must_use]
+    pub fn new(name: impl Into<String>, acts: Vec<Act>) -> Self {
+        Self {
+            name: name.into(),
+            acts,
+            exits: Vec::new(),
+            on_no_exit: NoExit::Stay,
+            text: None,
+            dialect: Dialect::Plain,
+            records: false,
+            attempts: Attempts::default(),
+            asked: Attempts::default(),
+            boundary: Boundary::Fail,
+        }
+    }
+}
+
+/// How often something is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Attempts {
+    /// In total, at least 1.
+    #[n(0)]
+    pub max: u32,
+    /// Between two of them, milliseconds.
+    #[n(1)]
+    pub backoff_ms: u64,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self { max: 1, backoff_ms: 0 }
+    }
+}
+
+/// What happens when something has gone wrong for good.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Boundary {
+    /// The run fails.
+    #[default]
+    #[n(0)]
+    Fail,
+    /// The node is left by this port.
+    #[n(1)]
+    Port(#[n(0)] Port),
+    /// It is noted, and the node ends with this port as if nothing had happened.
+    #[n(2)]
+    Ignore(#[n(0)] Port),
 }
 
 impl Node {
@@ -29,18 +95,14 @@ impl Node {
     #[must_use]
     pub fn answer(&self, answer: &str) -> Option<(ExitIx, &Exit)> {
         self.exits.iter().enumerate().find_map(|(at, exit)| {
-            let Trigger::Answer(key) = &exit.on;
             let ix = u16::try_from(at).ok().map(ExitIx)?;
-            (key == answer).then_some((ix, exit))
+            (exit.answer() == Some(answer)).then_some((ix, exit))
         })
     }
 
     /// The answers that this node takes, in the author's order.
     pub fn answers(&self) -> impl Iterator<Item = &str> {
-        self.exits.iter().map(|exit| {
-            let Trigger::Answer(key) = &exit.on;
-            key.as_str()
-        })
+        self.exits.iter().filter_map(Exit::answer)
     }
 }
 
@@ -53,4 +115,7 @@ pub enum NoExit {
     /// The run ends; the node is final.
     #[n(1)]
     End(#[n(0)] Ending),
+    /// The run fails, for this reason.
+    #[n(2)]
+    Fail(#[n(0)] String),
 }

@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::{AddressPattern, GateIx, Micros, Num, Pattern};
+use crate::{AddressPattern, GateIx, Micros, NodeIx, Num, Pattern};
 
 /// Every layer that has a say; the strictest verdict of those that speak wins: deny, ask, allow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
@@ -39,13 +39,18 @@ pub struct Layer {
     /// Where no rule matches.
     #[n(6)]
     pub otherwise: Otherwise,
+    /// The only node at which it speaks; absent: at every node.
+    #[cbor(n(7), default)]
+    pub at: Option<NodeIx>,
 }
 
 impl Layer {
-    /// Whether the layer speaks about this capability.
+    /// Whether the layer speaks about this capability at this node.
     #[must_use]
-    pub fn speaks(&self, capability: &str) -> bool {
-        self.covers.covers(capability) && !self.except.iter().any(|pattern| pattern.covers(capability))
+    pub fn speaks(&self, capability: &str, at: NodeIx) -> bool {
+        self.at.is_none_or(|only| only == at)
+            && self.covers.covers(capability)
+            && !self.except.iter().any(|pattern| pattern.covers(capability))
     }
 }
 

@@ -6,11 +6,13 @@
     reason = "a test that cannot go on has failed, and golden files are files"
 )]
 
+use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_machine::{
-    Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Breach, Budget, BudgetUnit, Decision, Ending, Exit,
-    GateIx, GateKind, GateSpec, Layer, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, Num, Op, Opening,
-    Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Resolve, Rule, StatusWords, Target,
-    Trigger,
+    Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Attempts, Boundary, Breach, Budget, BudgetUnit, Case,
+    Channel, Content, Convert, Decision, Dialect, Each, Ending, Exit, Field, GateIx, GateKind, GateSpec,
+    Guard, Layer, Limit, Machine, Message, Meta, Micros, Next, NoExit, Node, NodeIx, Num, Op, Opening,
+    Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Recipient, Resolve, Rule, StatusWords,
+    Target, Text, Trigger, Wait, WaitOn, Work, WorkKind, Write,
 };
 
 fn pattern(text: &str) -> Pattern {
@@ -24,26 +26,100 @@ fn rule(text: &str, limits: Vec<Limit>, args: Option<ArgRule>) -> Rule {
 fn nodes() -> Vec<Node> {
     let ask = Act { kind: ActKind::Ask(Ask { turns: false }), then: vec![(Port::Done, ActIx(1))] };
     let log = Act { kind: ActKind::Do(vec![Op::Log("seen".into())]), then: Vec::new() };
-    let exit = |answer: &str, to, hold, ops| Exit { on: Trigger::Answer(answer.into()), to, hold, ops };
+    let exit =
+        |answer: &str, to, hold, ops| Exit { hold, ops, ..Exit::plain(Trigger::Answer(answer.into()), to) };
     let blocked = Ending { outcome: Outcome::Blocked, reason: Some("no".into()) };
     let first = Node {
-        name: "first".into(),
-        acts: vec![ask, log.clone()],
         exits: vec![
             exit("yes", Target::Node(NodeIx(1)), Some(GateIx(0)), Vec::new()),
             exit("no", Target::End(blocked), None, vec![Op::Log("first: no".into())]),
         ],
-        on_no_exit: NoExit::Stay,
         text: Some("Is it?".into()),
+        ..Node::new("first", vec![ask, log.clone()])
     };
-    let last = Node {
-        name: "last".into(),
-        acts: vec![log],
-        exits: Vec::new(),
-        on_no_exit: NoExit::End(Ending::plain(Outcome::Completed)),
-        text: None,
+    let on_no_exit = NoExit::End(Ending::plain(Outcome::Completed));
+    let last = Node { on_no_exit, ..Node::new("last", vec![log]) };
+    vec![first, last, talk(), rules()]
+}
+
+/// A node of a conversation: every kind of guard, and every switch of a node.
+fn talk() -> Node {
+    let path = |text: &str| Path::new(text).unwrap();
+    let auto = |guard, label: &str| Exit {
+        guard,
+        label: label.into(),
+        ..Exit::plain(Trigger::Auto { event: true }, Target::Node(NodeIx(3)))
     };
-    vec![first, last]
+    let compare = Guard::Compare { left: path("order.total"), op: CmpOp::Gte, right: "100".into() };
+    let any = Guard::Any(vec![
+        compare,
+        Guard::Present(path("order")),
+        Guard::Said(vec!["aye".into()]),
+        Guard::Seen("paid".into()),
+    ]);
+    let called = Guard::Called { tool: "lookup".into(), success: true };
+    let port = Trigger::Port(Port::Named("error".into()));
+    Node {
+        exits: vec![
+            auto(Guard::All(vec![any, called]), "composite"),
+            Exit::plain(port, Target::Node(NodeIx(0))),
+        ],
+        on_no_exit: NoExit::Fail("port_unconnected".into()),
+        text: Some("Ask for {gathered.order}".into()),
+        dialect: Dialect::Braces,
+        records: true,
+        attempts: Attempts { max: 3, backoff_ms: 5_000 },
+        asked: Attempts { max: 2, backoff_ms: 0 },
+        boundary: Boundary::Port(Port::Named("error".into())),
+        ..Node::new(
+            "talk",
+            vec![
+                Act { kind: ActKind::Ask(Ask { turns: true }), then: Vec::new() },
+                Act {
+                    kind: ActKind::Work(Work { kind: WorkKind::Agent, turn_ends: true }),
+                    then: Vec::new(),
+                },
+                Act {
+                    kind: ActKind::Wait(Wait {
+                        on: WaitOn::Event,
+                        for_ms: 60_000,
+                        late: Port::Done,
+                        done: Port::Named("received".into()),
+                    }),
+                    then: Vec::new(),
+                },
+            ],
+        )
+    }
+}
+
+/// A node of operations, one of each.
+fn rules() -> Node {
+    let path = |text: &str| Path::new(text).unwrap();
+    let text = |source: &str, dialect| Text { source: source.into(), dialect };
+    let message = Message {
+        channel: Channel::Email,
+        to: vec![
+            Recipient::Address("{gathered_data.lead}".into()),
+            Recipient::Contact,
+            Recipient::Participants,
+        ],
+        subject: Some(text("Hello", Dialect::Plain)),
+        body: text("{{ gathered_data.x }}", Dialect::Jinja),
+        content: Content::Markdown,
+    };
+    let case =
+        Case { left: path("amount"), op: CmpOp::In, right: "[1]".into(), port: Port::Branch("talk".into()) };
+    let ops = vec![
+        Op::Write(Write { key: "stage".into(), value: "\"x\"".into() }),
+        Op::Convert(Convert { from: path("a.b"), into: "c".into(), how: Transform::Trim }),
+        Op::Send(message),
+        Op::Branch(vec![case]),
+        Op::Each(Each { over: path("list"), as_: "item".into(), ops: vec![Op::Log("one".into())] }),
+        Op::Next(Next { over: path("list"), as_: "item".into(), level: 1 }),
+    ];
+    let act = Act { kind: ActKind::Do(ops), then: vec![(Port::Item, ActIx(0))] };
+    Node { boundary: Boundary::Ignore(Port::Done), ..Node::new("rules", vec![act]) }
 }
 
 fn gates() -> Vec<GateSpec> {
@@ -69,6 +145,7 @@ fn policy() -> Policy {
         ask: vec![rule("mcp:*", limits.to_vec(), None)],
         allow: vec![rule("bash", vec![rate], Some(mail.clone()))],
         otherwise,
+        at: Some(NodeIx(1)),
     };
     let layers = [Otherwise::TenantDefault, Otherwise::Deny, Otherwise::Abstain];
     Policy { layers: layers.map(|otherwise| layer("policy", otherwise)).to_vec(), ask_gate: Some(GateIx(1)) }
@@ -96,8 +173,10 @@ fn machine() -> Machine {
             role: Some("agent".into()),
             text: Some("Begin.".into()),
             warnings: vec!["odd".into()],
+            input_is_data: true,
         },
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
+        fields: vec![Field { key: "notes".into(), holds: DataType::List, reducer: Reducer::UniqueAppend }],
         meta: Meta { name: "gate".into(), format: "checkpoint".into() },
     }
 }

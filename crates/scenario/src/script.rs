@@ -1,6 +1,6 @@
 //! A scenario as it was read. Everything that can be wrong with its text has been told by then.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use switchward_engine::Settings;
 use switchward_formats::document::Span;
 use switchward_machine::{Decision, GateKind, Micros, Time};
@@ -51,6 +51,10 @@ pub struct StartAgain {
     pub role: String,
     /// JSON, or empty.
     pub input: Vec<u8>,
+    /// Definitions of further runs, which wait for the ones before them.
+    pub queue: Vec<String>,
+    /// The address of whom the conversation is with.
+    pub contact: Option<String>,
 }
 
 /// One thing that happens, and what must be seen then.
@@ -77,6 +81,30 @@ pub enum Verb {
         answer: String,
         /// Words beside it.
         note: String,
+    },
+    /// The user says something.
+    Message(String),
+    /// The agent's turn is over.
+    Turn {
+        /// What the agent said.
+        text: String,
+    },
+    /// The agent records data.
+    Record(Map<String, Value>),
+    /// The agent says that its work here is done.
+    Signal,
+    /// The agent asks for another attempt.
+    Retry,
+    /// The conversation turns to another workflow.
+    Switch(String),
+    /// An event comes from outside.
+    Event {
+        /// Its key.
+        key: String,
+        /// What it brings.
+        data: Map<String, Value>,
+        /// The state that it is for.
+        state: Option<String>,
     },
     /// May the agent call this?
     Authorize(Authorize),
@@ -138,6 +166,13 @@ impl Verb {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Answer { .. } => "answer",
+            Self::Message(_) => "message",
+            Self::Turn { .. } => "turn",
+            Self::Record(_) => "record",
+            Self::Signal => "signal",
+            Self::Retry => "retry",
+            Self::Switch(_) => "switch",
+            Self::Event { .. } => "event",
             Self::Authorize(_) => "authorize",
             Self::Tool { .. } => "tool",
             Self::Usage { .. } => "usage",

@@ -7,9 +7,9 @@ use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan_authorize, plan_decide, room};
 use switchward_engine::{
-    Body, Command, InstallMachine, Key, Reason, Rejection, Reply, Reserve, Row, Scope, Start, View, ViewError,
+    Body, Command, InstallMachine, Key, Reason, Rejection, Reply, Reserve, Row, Scope, View, ViewError,
 };
-use switchward_machine::{Bucket, Time};
+use switchward_machine::{Bucket, Digest, Time};
 use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore};
 
 use crate::clock::Clock;
@@ -213,12 +213,14 @@ impl Cluster {
             return first;
         }
         let Body::Start(start) = &command.body else { return first };
-        self.install(&command, start).await?;
+        for machine in start.machines() {
+            self.install(&command, machine).await?;
+        }
         self.0.submit(command).await
     }
 
-    async fn install(&self, command: &Command, start: &Start) -> Result<(), Failure> {
-        let key = Key::machine(command.tenant, start.machine);
+    async fn install(&self, command: &Command, machine: Digest) -> Result<(), Failure> {
+        let key = Key::machine(command.tenant, machine);
         let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
         let Some(Row::Machine(machine)) = found.as_deref() else {
             return Err(Rejection::new(Reason::NotFound, "there is no such version").into());

@@ -182,6 +182,7 @@ impl Lines {
 fn essential(body: &Body) -> bool {
     match body {
         Body::ReportCall(_)
+        | Body::RecordEvent(_)
         | Body::ReportUsage(_)
         | Body::DecideGate(_)
         | Body::DiscussGate(_)
@@ -193,6 +194,12 @@ fn essential(body: &Body) -> bool {
         | Body::RevokeKey(_) => true,
         Body::Start(_)
         | Body::Answer(_)
+        | Body::PostMessage(_)
+        | Body::EndTurn(_)
+        | Body::RecordData(_)
+        | Body::SignalCompletion
+        | Body::RetryNode
+        | Body::SwitchRun(_)
         | Body::Authorize(_)
         | Body::RaiseCap(_)
         | Body::Pause(_)
@@ -213,6 +220,10 @@ fn cost(body: &Body) -> usize {
     let bytes = match body {
         Body::Start(start) => start.input.len(),
         Body::Answer(answer) => answer.note.len(),
+        Body::PostMessage(post) => post.text.len(),
+        Body::EndTurn(end) => end.text.len(),
+        Body::RecordData(record) => record.values.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
+        Body::RecordEvent(event) => event.data.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::Authorize(call) => call.args.json().len(),
         Body::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
         Body::ReportCall(_)
@@ -233,9 +244,22 @@ fn cost(body: &Body) -> usize {
         | Body::UpdateTenant(_)
         | Body::CreateKey(_)
         | Body::RevokeKey(_)
-        | Body::ActivateVersion(_) => 0,
+        | Body::ActivateVersion(_)
+        | Body::SignalCompletion
+        | Body::SwitchRun(_)
+        | Body::RetryNode => 0,
     };
     (1 + bytes / COST_BYTES).min(TURN_COST)
+}
+
+/// About the bytes of a value's text; its nesting is limited where it comes in.
+fn weigh(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::String(text) => text.len(),
+        serde_json::Value::Array(items) => items.iter().map(weigh).sum(),
+        serde_json::Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => 8,
+    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ impl Record for Stored {
             Row::Session(session) => !session.status.ended(),
             Row::Run(_)
             | Row::Open(_)
+            | Row::Thing(_)
+            | Row::Data(_)
+            | Row::Said(_)
             | Row::Ledger(_)
             | Row::Machine(_)
             | Row::Tenant(_)
@@ -64,8 +67,12 @@ fn structure(row: &Row) -> usize {
         Row::History(history) => WEIGHT_BYTES + history.events.len() * WEIGHT_BYTES,
         Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
         Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
+        // Values of JSON take several times the bytes of their text.
+        Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
         Row::Run(_)
         | Row::Open(_)
+        | Row::Thing(_)
+        | Row::Said(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::Request(_)
@@ -89,6 +96,9 @@ fn payload(row: &Row) -> usize {
         Row::Session(_)
         | Row::Run(_)
         | Row::Open(_)
+        | Row::Thing(_)
+        | Row::Data(_)
+        | Row::Said(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
@@ -138,7 +148,11 @@ mod tests {
                 2 | 3 if major == 3 || length < HASH_BYTES => {
                     out.push(major << 5 | 26);
                     out.extend((LONG_BYTES as u32).to_be_bytes());
-                    out.resize(out.len() + LONG_BYTES, b'x');
+                    // Bytes may be JSON: a long text in quotes is that, too.
+                    let quote = if major == 2 { b'"' } else { b'x' };
+                    out.push(quote);
+                    out.resize(out.len() + LONG_BYTES - 2, b'x');
+                    out.push(quote);
                     at += length;
                 }
                 2 => {

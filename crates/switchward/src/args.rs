@@ -1,6 +1,8 @@
 //! What can be typed. The doc comments here are what `--help` prints.
 
+mod calls;
 mod client;
+mod conversation;
 pub(crate) mod files;
 mod values;
 
@@ -8,11 +10,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
-    Activate, AdvanceClock, Answer, Authorize, Cancel, ClientCommand, ClockCommand, Connection, CreateKey,
-    Decide, Deploy, Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On,
-    Page, Raise, Report, RevokeKey, Start, Verdict, Watch, Who,
+    Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Decide,
+    Deploy, Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
+    RevokeKey, Start, Verdict, Watch, Who,
 };
+pub(crate) use conversation::{Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 
 /// Processes that people and AI agents carry out together.
 ///
@@ -58,6 +62,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Play scenarios against a virtual clock; needs no server.
     Simulate(SimulateArgs),
+    /// Play every scenario below a folder; needs no server.
+    Test(TestArgs),
     /// Start a server for development on this machine.
     Dev(DevArgs),
     /// Start a server.
@@ -114,6 +120,23 @@ pub(crate) struct SimulateArgs {
     /// Print what does not hold alone, and nothing where everything does.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// Arguments of `test`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchward test processes/
+  switchward test processes/ --junit report.xml
+
+Ends with 5 where an expectation does not hold, with 2 where a scenario cannot be read.")]
+pub(crate) struct TestArgs {
+    /// Folders, or scenario files. In a folder, every *.json, *.yaml and *.yml that names a `definition`.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Write a JUnit report here.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 /// Arguments of `dev`.

@@ -37,6 +37,7 @@ fn run(args: Args) -> Result<(), Exit> {
     match args.command {
         Command::Check(check) => commands::check::run(&check, output),
         Command::Simulate(simulate) => commands::simulate::run(&simulate, output),
+        Command::Test(test) => commands::test::run(&test, output),
         Command::Dev(dev) => commands::dev::run(dev, output),
         Command::Server(server) => commands::server::run(server, output),
         Command::Demo(demo) => commands::demo::run(&demo, output),

@@ -1,45 +1,41 @@
 //! Acts: one file each. An act either leaves something open, or ends with a port.
 
 mod operations;
+mod wait;
+mod work;
 
-use switchward_machine::{ActIx, ActKind, Node, Port, RunId};
+use switchward_machine::{ActIx, ActKind, Port, RunId};
 
+use crate::ViewError;
+use crate::faults::Fault;
+use crate::moves::Next;
 use crate::turn::{Stop, Turn};
-use crate::{Event, ViewError};
 
 pub(crate) use operations::operate;
 
-/// How far a body got.
-pub(crate) enum Progress {
-    /// It waits for somebody.
-    Rests,
-    /// It has come to its end.
-    Settled,
+/// What operations came to.
+pub(crate) enum Ran {
+    /// They ran, and the act ends with this port.
+    Ended(Port),
+    /// One of them failed.
+    Fault(Fault),
 }
 
-/// Begins a node's body and follows its wires until something rests or the node settles.
-pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, node: &Node) -> Result<Progress, Stop> {
-    let mut at = ActIx(0);
-    loop {
-        let act = node
-            .acts
-            .get(usize::from(at.0))
-            .ok_or_else(|| ViewError(format!("node {} has no {at:?}", node.name)))?;
-        if at != ActIx(0) {
-            turn.emit(Event::ActBegun { run, act: at })?;
-        }
-        let port = match &act.kind {
-            // The agent owes an answer; nothing is opened for it, because nobody holds a lease on a turn.
-            ActKind::Ask(_) => return Ok(Progress::Rests),
-            ActKind::Do(ops) => operate(turn, ops)?,
-        };
-        let Some(port) = port else { return Ok(Progress::Rests) };
-        match act.then.iter().find(|(known, _)| *known == port) {
-            Some((_, next)) => at = *next,
-            None => return Ok(Progress::Settled),
-        }
+/// Begins a part of the body of the node that the run stands in.
+pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<Next, Stop> {
+    let at = turn.run(run)?.node;
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let node = machine.node(at).ok_or_else(|| ViewError(format!("machine has no node {at:?}")))?;
+    let found = node.acts.get(usize::from(act.0));
+    let found = found.ok_or_else(|| ViewError(format!("node {} has no {act:?}", node.name)))?;
+    match &found.kind {
+        // The agent owes an answer or a turn; nothing is opened for it, because nobody holds a lease on a turn.
+        ActKind::Ask(_) => Ok(Next::Rest),
+        ActKind::Do(ops) => Ok(match operate(turn, run, ops)? {
+            Ran::Ended(port) => Next::Ended(port),
+            Ran::Fault(fault) => Next::Fault(fault),
+        }),
+        ActKind::Work(owed) => work::begin(turn, run, owed),
+        ActKind::Wait(wait) => wait::begin(turn, run, wait),
     }
 }
-
-/// What ends an act, or nothing where it rests.
-pub(crate) type Ends = Option<Port>;

@@ -1,17 +1,203 @@
 //! Operations that run through at once.
 
-use switchward_machine::{Op, Port};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use super::Ends;
-use crate::Event;
+use serde_json::Value;
+use switchward_expr::compare;
+use switchward_machine::{Case, Convert, Each, Machine, Next, Op, Port, RunId, Write};
+
+use super::Ran;
+use crate::data;
+use crate::event::Writer;
+use crate::faults::Fault;
+use crate::limits::{ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
+use crate::messages;
+use crate::scope::Scope;
+use crate::state::{Json, Loop};
 use crate::turn::{Stop, Turn};
+use crate::{Event, Flow};
 
 /// Runs them in order.
-pub(crate) fn operate(turn: &mut Turn<'_, '_>, ops: &[Op]) -> Result<Ends, Stop> {
-    for op in ops {
-        match op {
-            Op::Log(text) => turn.emit(Event::Warned { text: text.clone(), of_definition: false })?,
-        }
+pub(crate) fn operate(turn: &mut Turn<'_, '_>, run: RunId, ops: &[Op]) -> Result<Ran, Stop> {
+    if ops.is_empty() {
+        return Ok(Ran::Ended(Port::Done));
     }
-    Ok(Some(Port::Done))
+    let scope = Scope::of_run(turn, run)?;
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let mut work = Working {
+        turn,
+        run,
+        machine,
+        scope,
+        written: BTreeSet::new(),
+        left: OPS_MAX,
+        bytes: WRITTEN_BYTES_MAX,
+    };
+    let ran = match work.all(ops) {
+        Ok(port) => Ran::Ended(port.unwrap_or(Port::Done)),
+        Err(Broken::Fault(fault)) => Ran::Fault(fault),
+        Err(Broken::Stop(stop)) => return Err(stop),
+    };
+    work.keep()?;
+    Ok(ran)
+}
+
+/// Why operations do not go on.
+enum Broken {
+    Fault(Fault),
+    Stop(Stop),
+}
+
+impl From<Fault> for Broken {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Stop> for Broken {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<crate::ViewError> for Broken {
+    fn from(error: crate::ViewError) -> Self {
+        Self::Stop(error.into())
+    }
+}
+
+/// Operations at work.
+struct Working<'t, 'a, 'b> {
+    turn: &'t mut Turn<'a, 'b>,
+    run: RunId,
+    machine: Arc<Machine>,
+    scope: Scope,
+    /// Keys that hold another value than before.
+    written: BTreeSet<String>,
+    /// Operations that may still run.
+    left: u32,
+    /// Bytes that may still be written.
+    bytes: usize,
+}
+
+impl Working<'_, '_, '_> {
+    /// Runs them in order; the port is that of a branch that matched, or of a loop that has an item.
+    fn all(&mut self, ops: &[Op]) -> Result<Option<Port>, Broken> {
+        for op in ops {
+            self.left = self
+                .left
+                .checked_sub(1)
+                .ok_or_else(|| Fault::operation(format!("more than {OPS_MAX} operations in one go")))?;
+            let ended = match op {
+                Op::Log(text) => self.log(text)?,
+                Op::Write(write) => self.write(write)?,
+                Op::Convert(convert) => self.convert(convert)?,
+                Op::Send(message) => match messages::send(self.turn, self.run, &self.scope, message)? {
+                    Some(fault) => return Err(fault.into()),
+                    None => None,
+                },
+                Op::Branch(cases) => self.branch(cases)?,
+                Op::Each(each) => self.each(each)?,
+                Op::Next(next) => self.next(next)?,
+            };
+            if ended.is_some() {
+                return Ok(ended);
+            }
+        }
+        Ok(None)
+    }
+
+    fn log(&mut self, text: &str) -> Result<Option<Port>, Broken> {
+        self.turn.emit(Event::Warned { text: text.to_owned(), of_definition: false })?;
+        Ok(None)
+    }
+
+    fn write(&mut self, write: &Write) -> Result<Option<Port>, Broken> {
+        let value = self.scope.value(&write.value)?;
+        self.put(&write.key, value)
+    }
+
+    fn convert(&mut self, convert: &Convert) -> Result<Option<Port>, Broken> {
+        let Some(value) = self.scope.get(&convert.from) else {
+            return Err(
+                Fault::operation(format!("{} has no value to transform", convert.from.as_str())).into()
+            );
+        };
+        let value = convert.how.apply(value).map_err(|error| Fault::operation(error.to_string()))?;
+        self.put(&convert.into, value)
+    }
+
+    fn put(&mut self, key: &str, value: Value) -> Result<Option<Port>, Broken> {
+        let bytes = data::merge(&self.machine, &mut self.scope, key, value);
+        let bytes = bytes.map_err(|bad| Fault::operation(bad.0))?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
+            Fault::operation(format!("more than {WRITTEN_BYTES_MAX} bytes are written in one go"))
+        })?;
+        self.written.insert(key.to_owned());
+        Ok(None)
+    }
+
+    /// What was written is written down, each key once, with the value that it holds in the end.
+    fn keep(self) -> Result<(), Stop> {
+        for key in &self.written {
+            let value = Json(self.scope.key(key).cloned().unwrap_or(Value::Null));
+            let by = Writer::Operation;
+            self.turn.emit(Flow::Wrote { run: self.run, key: key.clone(), value, by })?;
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, cases: &[Case]) -> Result<Option<Port>, Broken> {
+        for case in cases {
+            let right = self.scope.value(&case.right)?;
+            let holds = compare(self.scope.get(&case.left), case.op, &right);
+            if holds.map_err(|error| Fault::operation(error.to_string()))? {
+                return Ok(Some(case.port.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The list that a loop goes through; an absent one is empty.
+    fn list(&self, path: &switchward_expr::Path) -> Result<Vec<Value>, Fault> {
+        let items = match self.scope.get(path) {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(items)) => items.clone(),
+            Some(_) => return Err(Fault::operation(format!("{} is no list to go through", path.as_str()))),
+        };
+        if items.len() > ITEMS_MAX {
+            return Err(Fault::operation(format!("{} has more than {ITEMS_MAX} items", path.as_str())));
+        }
+        Ok(items)
+    }
+
+    fn each(&mut self, each: &Each) -> Result<Option<Port>, Broken> {
+        for (index, item) in self.list(&each.over)?.into_iter().enumerate() {
+            let before = self.scope.enter_item(&each.as_, index, item);
+            let ended = self.all(&each.ops);
+            self.scope.leave_item(&each.as_, before);
+            if let Some(port) = ended? {
+                return Ok(Some(port));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The head of a loop whose operations are acts: it begins, goes to its next item, or is over.
+    fn next(&mut self, next: &Next) -> Result<Option<Port>, Broken> {
+        let level = next.level;
+        let at = self.turn.run(self.run)?.loops.get(usize::from(level)).cloned();
+        let now = match at {
+            Some(at) => Loop { at: at.at + 1, ..at },
+            None => {
+                let items = Json(Value::Array(self.list(&next.over)?));
+                Loop { name: next.as_.clone(), items, at: 0 }
+            }
+        };
+        let Json(Value::Array(items)) = &now.items else { return Ok(None) };
+        let more = usize::try_from(now.at).is_ok_and(|at| at < items.len());
+        self.turn.emit(Flow::Looped { run: self.run, level, at: more.then_some(now) })?;
+        Ok(more.then_some(Port::Item))
+    }
 }

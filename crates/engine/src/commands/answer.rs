@@ -26,6 +26,10 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, answer: &Answer) -> Result<Reply, Sto
     not_paused(&session)?;
     let Some((exit, taken)) = node.answer(&answer.answer) else {
         let allowed: Vec<&str> = node.answers().collect();
+        if allowed.is_empty() {
+            let message = format!("{:?} asks no question, so nothing here takes an answer", node.name);
+            return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
+        }
         let message = format!(
             "{:?} is not an answer of {:?}; allowed: {}",
             answer.answer,

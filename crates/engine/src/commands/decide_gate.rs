@@ -5,7 +5,6 @@ use switchward_machine::{Digest, OpenId, Resolve, RunId, Status};
 use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate};
 use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX};
-use crate::moves;
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
 use crate::state::{Closed, Due, EffectBody, Grant, Open, Resolution};
 use crate::turn::{Stop, Turn, check_text};
@@ -70,10 +69,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, paused: bool, due: Due) -> Result
         turn.emit(Event::Deferred { run, due })?;
         return Ok(());
     }
-    match due {
-        Due::Take(exit) => moves::take(turn, run, exit),
-        Due::End(ending) => moves::end(turn, run, ending, String::new()),
-    }
+    super::timers::go_on(turn, run, due)
 }
 
 /// Whether this person may decide it. Looked at before a ledger is asked too, so that who is refused holds no place

@@ -7,27 +7,55 @@ mod decide_gate;
 mod definitions;
 mod discuss_gate;
 mod effects;
+mod end_turn;
 mod keys;
 mod ledger;
 mod pause;
+mod post_message;
 mod raise_cap;
+mod record_data;
+mod record_event;
 mod report;
+mod retry_node;
+mod signal_completion;
 mod start;
 mod sweep;
+mod switch_run;
 mod tenants;
+mod timers;
 
 pub(crate) use authorize::well_formed;
 pub(crate) use decide_gate::entitled;
 
-use crate::Reply;
+use switchward_machine::RunId;
+
 use crate::command::Body;
 use crate::turn::{Stop, Turn};
+use crate::{Reason, Rejection, Reply};
+
+/// What belongs to a conversation is refused in a process that is none.
+fn conversation(turn: &Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    if machine.node(at.node).is_some_and(|node| node.records) {
+        return Ok(());
+    }
+    Err(Rejection::new(Reason::StateMismatch, "nothing here takes this: the process is no conversation")
+        .into())
+}
 
 /// Runs the command of the turn.
 pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     match &turn.command.body {
         Body::Start(start) => start::run(turn, start),
         Body::Answer(answer) => answer::run(turn, answer),
+        Body::PostMessage(post) => post_message::run(turn, post),
+        Body::EndTurn(end) => end_turn::run(turn, end),
+        Body::RecordData(record) => record_data::run(turn, record),
+        Body::SignalCompletion => signal_completion::run(turn),
+        Body::RetryNode => retry_node::run(turn),
+        Body::RecordEvent(event) => record_event::run(turn, event),
+        Body::SwitchRun(switch) => switch_run::run(turn, switch),
         Body::Authorize(call) => authorize::run(turn, call),
         Body::ReportCall(report) => report::call(turn, report),
         Body::ReportUsage(report) => report::usage(turn, report),

@@ -4,8 +4,6 @@ use switchward_machine::Status;
 
 use crate::command::{Pause, Resume};
 use crate::limits::NOTE_BYTES_MAX;
-use crate::moves;
-use crate::state::Due;
 use crate::turn::{Stop, Turn, check_text, not_paused};
 use crate::{Event, Reason, Rejection, Reply};
 
@@ -28,10 +26,8 @@ pub(super) fn resume(turn: &mut Turn<'_, '_>, resume: &Resume) -> Result<Reply, 
     let due = turn.run(root)?.due.clone();
     drop(session);
     turn.emit(Event::Unpaused { comment: resume.comment.clone() })?;
-    match due {
-        Some(Due::Take(exit)) => moves::take(turn, root, exit)?,
-        Some(Due::End(ending)) => moves::end(turn, root, ending, String::new())?,
-        None => {}
+    if let Some(due) = due {
+        super::timers::go_on(turn, root, due)?;
     }
     turn.moved()
 }

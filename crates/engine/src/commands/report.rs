@@ -30,11 +30,12 @@ pub(super) fn call(turn: &mut Turn<'_, '_>, report: &ReportCall) -> Result<Reply
         Some((number, call)) => (Some(*number), call.reservation),
         None => (None, None),
     };
-    let machine = turn.machine(&*turn.run(session.root)?)?;
+    let run = turn.run(session.root)?;
+    let machine = turn.machine(&run)?;
     let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
-    let rules = judge(&machine, &session, turn.command.settings, &capability, &none).limited;
+    let rules = judge(&machine, &session, run.node, turn.command.settings, &capability, &none).limited;
     let (root, process, before) = (session.root, session.definition.clone(), session.meters);
-    drop(session);
+    drop((session, run));
     turn.emit(Event::CallReported { number, capability, success: report.success })?;
     meter(turn, before, report.cost, report.tokens)?;
     if !rules.is_empty() && (report.cost.0 > 0 || reservation.is_some()) {

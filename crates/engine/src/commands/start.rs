@@ -1,12 +1,16 @@
 //! A session begins.
 
-use switchward_machine::RunId;
+use serde_json::{Map, Value};
+use switchward_machine::{Machine, RunId};
 
-use crate::command::Start;
-use crate::limits::{INPUT_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX};
-use crate::moves;
+use crate::command::{Queued, Start};
+use crate::event::Writer;
+use crate::limits::{INPUT_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, QUEUE_MAX, WORKFLOWS_MAX};
+use crate::moves::{self, Next};
+use crate::scope::Scope;
+use crate::state::{Attached, Json};
 use crate::turn::{Stop, Turn, check_size, check_text};
-use crate::{Event, Reason, Rejection, Reply};
+use crate::{Event, Flow, Reason, Rejection, Reply, data};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop> {
     let id = turn.session_id()?;
@@ -24,6 +28,12 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
         return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
     }
+    for queued in start.queue.iter().chain(&start.workflows) {
+        if turn.rows.machine(turn.tenant(), queued.machine)?.is_none() {
+            return Err(Rejection::new(Reason::MachineMissing, "a machine is not installed here").into());
+        }
+    }
+    let data = data(&machine, &start.input)?;
     turn.emit(Event::SessionStarted {
         definition: start.definition.clone(),
         version: start.version,
@@ -33,19 +43,58 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         without_policy: foreign,
         labels: start.labels.clone(),
         input: start.input.clone(),
+        contact: start.contact.clone(),
+        workflows: attached(start),
     })?;
     for text in &machine.opening.warnings {
         turn.emit(Event::Warned { text: text.clone(), of_definition: true })?;
     }
     let root = RunId(1);
-    turn.emit(Event::RunCreated { run: root, machine: start.machine })?;
-    moves::enter(turn, root, machine.start)?;
+    turn.emit(Event::RunCreated { run: root, machine: start.machine, of: None, queued: false })?;
+    for (at, next) in start.queue.iter().enumerate() {
+        let run = RunId(u32::try_from(at).map_or(u32::MAX, |at| at.saturating_add(2)));
+        let of = Some((next.definition.clone(), next.version));
+        turn.emit(Event::RunCreated { run, machine: next.machine, of, queued: true })?;
+    }
+    for (key, value) in data {
+        turn.emit(Flow::Wrote { run: root, key, value: Json(value), by: Writer::Start })?;
+    }
+    moves::drive(turn, root, Next::Enter(machine.start))?;
     turn.moved()
+}
+
+/// What a start's input makes of the first run's data, where the format has data. Refused before anything is recorded.
+fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejection> {
+    if input.is_empty() || !machine.opening.input_is_data {
+        return Ok(Vec::new());
+    }
+    let bad = |message: String| Rejection::new(Reason::SchemaViolation, message).fact("field", "input");
+    let Ok(Value::Object(values)) = serde_json::from_slice(input) else {
+        return Err(bad("the input must be a JSON object: it is what the first run begins with".into()));
+    };
+    let mut scope = Scope::of(Map::new());
+    for (key, value) in &values {
+        data::merge(machine, &mut scope, key, value.clone()).map_err(|bad_write| bad(bad_write.0))?;
+    }
+    Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())
+}
+
+/// The workflows that the session may switch between.
+fn attached(start: &Start) -> Vec<Attached> {
+    let one = |queued: &Queued| Attached {
+        definition: queued.definition.clone(),
+        version: queued.version,
+        machine: queued.machine,
+    };
+    start.workflows.iter().map(one).collect()
 }
 
 fn check(start: &Start) -> Result<(), Rejection> {
     check_text("role", &start.role, LABEL_BYTES_MAX)?;
     check_size("input", start.input.len(), INPUT_BYTES_MAX, "bytes")?;
+    check_size("queue", start.queue.len(), QUEUE_MAX, "runs")?;
+    check_size("workflows", start.workflows.len(), WORKFLOWS_MAX, "entries")?;
+    check_text("contact", start.contact.as_deref().unwrap_or_default(), LABEL_BYTES_MAX)?;
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;
     for (key, value) in &start.labels {
         check_text("labels", key, LABEL_BYTES_MAX)?;

@@ -20,6 +20,10 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
         grant(turn, key)?;
     } else if key.is(Kind::Call) {
         call(turn, key)?;
+    } else if key.is(Kind::Thing) {
+        if let Some(number) = number(key) {
+            super::timers::fire(turn, key, number)?;
+        }
     } else if key.is(Kind::Ledger) {
         let due = turn.rows.ledger_at(key)?.and_then(|row| row.lapses());
         if due.is_some_and(|due| due <= turn.now()) {
@@ -66,11 +70,12 @@ fn call(turn: &mut Turn<'_, '_>, key: &Key) -> Result<(), Stop> {
         return Ok(());
     };
     let session = turn.session()?;
-    let machine = turn.machine(&*turn.run(session.root)?)?;
+    let run = turn.run(session.root)?;
+    let machine = turn.machine(&run)?;
     let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
-    let rules = judge(&machine, &session, turn.command.settings, &call.capability, &none).limited;
+    let rules = judge(&machine, &session, run.node, turn.command.settings, &call.capability, &none).limited;
     let (root, process, held) = (session.root, session.definition.clone(), call.reservation);
-    drop((session, call));
+    drop((session, run, call));
     turn.emit(Event::CallLapsed { number })?;
     if held.is_some() {
         let (cost, at) = (Micros(0), turn.now());

@@ -1,6 +1,7 @@
 //! Calls, grants and what is used.
 
 use super::Site;
+use crate::limits::TOOLS_NOTED_MAX;
 use crate::state::Session;
 use crate::working::Working;
 use crate::{Event, Key, Row, ViewError};
@@ -22,14 +23,13 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 rows.put(Key::call(site.tenant, id, *number), Row::Call(call.clone()));
             }
         }
-        Event::CallReported { number: Some(number), .. } | Event::CallLapsed { number } => {
-            let key = Key::call(site.tenant, id, *number);
-            let reserved = rows.call_at(&key)?.map_or(0, |call| call.reserved.0);
-            let session = rows.session_at_mut(&site.session_key()?)?;
-            session.calls.retain(|known| known != number);
-            give_back(session, reserved);
-            rows.delete(key);
+        Event::CallReported { number, capability, success } => {
+            called(rows, site, capability, *success)?;
+            if let Some(number) = number {
+                forget(rows, site, *number)?;
+            }
         }
+        Event::CallLapsed { number } => forget(rows, site, *number)?,
         Event::GrantMade { number, grant } => {
             let session = rows.session_at_mut(&site.session_key()?)?;
             session.next_id = number + 1;
@@ -44,6 +44,33 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             meters.tokens = meters.tokens.saturating_add(*tokens);
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Forgets a call and what it reserved.
+fn forget(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    let key = Key::call(site.tenant, site.session()?, number);
+    let reserved = rows.call_at(&key)?.map_or(0, |call| call.reserved.0);
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.calls.retain(|known| *known != number);
+    give_back(session, reserved);
+    rows.delete(key);
+    Ok(())
+}
+
+/// Notes for the active run that a tool was called at its node.
+fn called(rows: &mut Working<'_>, site: &Site<'_>, tool: &str, success: bool) -> Result<(), ViewError> {
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    if session.status.ended() {
+        return Ok(());
+    }
+    let run = Key::run(site.tenant, site.session()?, session.root);
+    let known = &mut rows.run_at_mut(&run)?.called;
+    if let Some((_, worked)) = known.iter_mut().find(|(name, _)| name == tool) {
+        *worked |= success;
+    } else if known.len() < TOOLS_NOTED_MAX {
+        known.push((tool.to_owned(), success));
     }
     Ok(())
 }

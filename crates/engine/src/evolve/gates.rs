@@ -30,7 +30,10 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 Resolution::Decided { decision: *decision, by: by.clone(), comment: comment.clone() };
             close(rows, site, *gate, resolution)?;
         }
-        Event::Voided { gates, grants } => {
+        Event::Voided { gates, grants, things, run } => {
+            for (thing, run) in things.iter().zip(run.iter().cycle()) {
+                super::flow::close(rows, site, *run, *thing)?;
+            }
             for gate in gates {
                 close(rows, site, *gate, Resolution::Voided)?;
             }

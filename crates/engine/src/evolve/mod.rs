@@ -2,6 +2,7 @@
 
 mod calls;
 mod catalogue;
+mod flow;
 mod gates;
 mod ledger;
 mod session;
@@ -76,6 +77,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::Paused { .. }
         | Event::Unpaused { .. }
         | Event::RequestsForgotten => session::apply(rows, site, event)?,
+        Event::Flow(flow) => flow::apply(rows, site, flow)?,
         Event::GateOpened { .. }
         | Event::GateClosed { .. }
         | Event::GateDiscussed { .. }

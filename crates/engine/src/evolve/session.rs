@@ -1,6 +1,6 @@
 //! What moves a session.
 
-use switchward_machine::{ActIx, NodeIx, Outcome, RunId, Status};
+use switchward_machine::{ActIx, NodeIx, RunId, Status};
 
 use super::Site;
 use crate::state::{Meters, Run, Session};
@@ -16,21 +16,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
     let run_key = |run: RunId| Key::run(site.tenant, id, run);
     match event {
         Event::SessionStarted { .. } => rows.put(site.session_key()?, Row::Session(started(site, event))),
-        Event::RunCreated { run, machine } => {
-            let fresh = Run {
-                machine: *machine,
-                node: NodeIx(0),
-                act: ActIx(0),
-                entry: 0,
-                drained: 0,
-                since: site.at,
-                params: Vec::new(),
-                held: None,
-                due: None,
-                ending: None,
-            };
-            rows.put(run_key(*run), Row::Run(fresh));
-        }
+        Event::RunCreated { .. } => create(rows, site, event)?,
         Event::Entered { run, node } => {
             let at = rows.run_at_mut(&run_key(*run))?;
             at.node = *node;
@@ -38,6 +24,10 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.entry += 1;
             at.drained += 1;
             at.since = site.at;
+            (at.attempt, at.asked, at.rests) = (1, 0, false);
+            at.called.clear();
+            at.seen.clear();
+            at.loops.clear();
         }
         Event::ActBegun { run, act } => rows.run_at_mut(&run_key(*run))?.act = *act,
         Event::Answered { run, .. } => rows.run_at_mut(&run_key(*run))?.drained = 0,
@@ -53,8 +43,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.held = None;
             at.due = None;
             let session = rows.session_at_mut(&site.session_key()?)?;
-            if session.root == *run {
-                session.status = status(ending.outcome);
+            if session.root == *run && session.queue.is_empty() {
+                session.status = ending.outcome.status();
                 session.reason = ending.reason.clone();
                 session.ended = Some(site.at);
             }
@@ -100,6 +90,11 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         calls: Vec::new(),
         grants: Vec::new(),
         requests: Vec::new(),
+        queue: Vec::new(),
+        runs: 0,
+        contact: None,
+        early: Vec::new(),
+        workflows: Vec::new(),
     };
     if let Event::SessionStarted {
         definition,
@@ -110,6 +105,8 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         without_policy,
         labels,
         input: _,
+        contact,
+        workflows,
     } = event
     {
         session.machine = *machine;
@@ -119,18 +116,10 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         session.role.clone_from(role);
         session.without_policy = *without_policy;
         session.labels.clone_from(labels);
+        session.contact.clone_from(contact);
+        session.workflows.clone_from(workflows);
     }
     session
-}
-
-fn status(outcome: Outcome) -> Status {
-    match outcome {
-        Outcome::Completed => Status::Completed,
-        Outcome::Blocked => Status::Blocked,
-        Outcome::Failed => Status::Failed,
-        Outcome::Cancelled => Status::Cancelled,
-        Outcome::Abandoned => Status::Abandoned,
-    }
 }
 
 fn forget(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
@@ -138,5 +127,41 @@ fn forget(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
     for request in requests {
         rows.delete(Key::request(site.tenant, site.scope, request));
     }
+    Ok(())
+}
+
+/// A run exists from now on.
+fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), ViewError> {
+    let Event::RunCreated { run, machine, of, queued } = event else { return Ok(()) };
+    let key = Key::run(site.tenant, site.session()?, *run);
+
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.runs += 1;
+    if *queued {
+        session.queue.push(*run);
+    }
+    let (definition, version) = of.clone().unwrap_or_else(|| (session.definition.clone(), session.version));
+    let fresh = Run {
+        machine: *machine,
+        node: NodeIx(0),
+        act: ActIx(0),
+        entry: 0,
+        drained: 0,
+        since: site.at,
+        params: Vec::new(),
+        held: None,
+        due: None,
+        ending: None,
+        definition,
+        version,
+        attempt: 1,
+        asked: 0,
+        rests: false,
+        called: Vec::new(),
+        loops: Vec::new(),
+        things: Vec::new(),
+        seen: Vec::new(),
+    };
+    rows.put(key, Row::Run(fresh));
     Ok(())
 }

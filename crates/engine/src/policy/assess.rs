@@ -42,7 +42,7 @@ pub(crate) fn assess(
     if let Some((reason, why)) = frozen(session, &run) {
         return Ok(Assessment::Denied(reason, why, None));
     }
-    let judged = judge(machine, session, place.settings, &call.capability, &call.args);
+    let judged = judge(machine, session, run.node, place.settings, &call.capability, &call.args);
     if let Verdict::Deny(why) = judged.verdict {
         return Ok(Assessment::Denied(Reason::PolicyDenied, why, judged.rule));
     }

@@ -1,6 +1,6 @@
 //! Why a call would be decided as it would be, rule by rule. Changes nothing.
 
-use switchward_machine::{BudgetUnit, Machine, SessionId, TenantId, Time};
+use switchward_machine::{BudgetUnit, Machine, NodeIx, SessionId, TenantId, Time};
 
 use super::{Assessment, LedgerRule, Place, Verdict, assess, cap, used};
 use crate::command::{Authorize, Settings};
@@ -75,9 +75,9 @@ fn allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
     }
 }
 
-fn looked_at(machine: &Machine, capability: &str) -> Vec<LookedAt> {
+fn looked_at(machine: &Machine, at: NodeIx, capability: &str) -> Vec<LookedAt> {
     let mut rules = Vec::new();
-    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability)) {
+    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability, at)) {
         for (list, of_list) in [("deny", &layer.deny), ("ask", &layer.ask), ("allow", &layer.allow)] {
             rules.extend(of_list.iter().map(|rule| LookedAt {
                 rule: MatchedRule {
@@ -121,7 +121,7 @@ pub fn explain(
         message: String::new(),
         rule: None,
         granted: false,
-        looked_at: looked_at(&machine, &call.capability),
+        looked_at: looked_at(&machine, run.node, &call.capability),
         process,
         limited: Vec::new(),
         budgets: budgets.collect(),

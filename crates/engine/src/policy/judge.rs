@@ -1,6 +1,6 @@
 //! What the layers of a policy say of a capability, limits and budgets apart.
 
-use switchward_machine::{GateIx, Layer, Machine, Otherwise, Rule};
+use switchward_machine::{GateIx, Layer, Machine, NodeIx, Otherwise, Rule};
 
 use super::{LedgerRule, arguments};
 use crate::Args;
@@ -43,17 +43,18 @@ impl Verdict {
 /// The name of the layer that a session of a foreign role runs without.
 const POLICY: &str = "policy";
 
-/// Asks every layer that speaks about the capability.
+/// Asks every layer that speaks about the capability at this node.
 pub(crate) fn judge(
     machine: &Machine,
     session: &Session,
+    at: NodeIx,
     settings: Settings,
     capability: &str,
     args: &Args,
 ) -> Judged {
     let mut judged = Judged { verdict: Verdict::Allow, rule: None, limited: Vec::new() };
     let role = machine.opening.role.as_deref().unwrap_or_default();
-    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability)) {
+    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability, at)) {
         let said = if session.without_policy && layer.name == POLICY {
             otherwise(layer, machine, settings)
         } else {

@@ -120,8 +120,8 @@ pub(crate) fn asked_call(
     let grants = resolve == Some(&Resolve::Grant);
     let Some(call) = open.gate.call.as_ref().filter(|_| grants) else { return Ok(None) };
     let args = Args::parse(&call.args).map_err(|bad| ViewError(format!("stored arguments {}", bad.0)))?;
-    let judged = judge(&machine, &session, command.settings, &call.capability, &args);
     let run = rows.run(command.tenant, id, session.root)?;
+    let judged = judge(&machine, &session, run.node, command.settings, &call.capability, &args);
     let over = over_budget(&machine, &session.meters, &run, &call.capability, call.estimate);
     let process = session.definition.clone();
     Ok(Some(Asked { process, rules: judged.limited, call: call.clone(), over }))

@@ -1,17 +1,21 @@
 //! The rows that the engine's state is made of. Every one is a stored form.
 
 mod catalogue;
+mod data;
 mod gate;
 mod ledger;
 mod outbox;
 pub(crate) mod row;
 mod session;
+mod thing;
 
 pub use catalogue::{ApiKey, Definition, SourceFile, Tenant, Version};
+pub use data::{Data, Json};
 pub use gate::{AskedCall, Call, Closed, Gate, Grant, Open, Resolution};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Effect, EffectBody};
 pub(crate) use row::machine_bytes;
 pub use row::{History, Request, Row, RowError};
-pub use session::{Due, Held, Meters, Run, Session};
+pub use session::{Attached, Due, Early, Held, Loop, Meters, Run, Session};
+pub use thing::{Body as ThingBody, Thing, Why};

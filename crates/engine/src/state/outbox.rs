@@ -1,7 +1,7 @@
 //! The outbox: needs for the outside, kept until they are met.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
+use switchward_machine::{Channel, Content, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
 use crate::policy::LedgerRule;
 
@@ -88,6 +88,25 @@ pub enum EffectBody {
         #[n(5)]
         release: bool,
     },
+    /// A message goes out.
+    #[n(3)]
+    Message {
+        /// The way.
+        #[n(0)]
+        channel: Channel,
+        /// To whom; empty in the conversation itself.
+        #[n(1)]
+        to: String,
+        /// One line.
+        #[n(2)]
+        subject: Option<String>,
+        /// The rest, rendered.
+        #[n(3)]
+        body: String,
+        /// What the body is.
+        #[n(4)]
+        content: Content,
+    },
 }
 
 impl EffectBody {
@@ -95,7 +114,7 @@ impl EffectBody {
     #[must_use]
     pub fn inner(&self) -> bool {
         match self {
-            Self::Notice { .. } => false,
+            Self::Notice { .. } | Self::Message { .. } => false,
             Self::Confirm { .. } | Self::Settle { .. } => true,
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Time};
 
 use super::{
-    ApiKey, Call, Closed, Definition, Effect, Grant, LedgerRow, Open, Run, Session, Tenant, Version,
+    ApiKey, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Run, Session, Tenant, Thing,
+    Version,
 };
 use crate::Actor;
 use crate::event::Event;
@@ -74,6 +75,15 @@ pub enum Row {
     /// The number of a version.
     #[n(19)]
     Source(#[n(0)] u32),
+    /// Open work, a wait or a timer.
+    #[n(20)]
+    Thing(#[n(0)] Thing),
+    /// A run's data.
+    #[n(21)]
+    Data(#[n(0)] Data),
+    /// The user's last message.
+    #[n(22)]
+    Said(#[n(0)] String),
 }
 
 /// What one command did to its session, under the sequence of its first event. Stored form.

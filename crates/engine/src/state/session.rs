@@ -1,7 +1,9 @@
 //! Sessions and their runs.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, RunId, Status, Time};
+use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
+
+use super::Json;
 
 /// A session. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -70,6 +72,49 @@ pub struct Session {
     /// [`History::link`](crate::History::link).
     #[n(20)]
     pub head: Digest,
+    /// The runs that wait for the one before them to end, in their order.
+    #[cbor(n(21), default)]
+    pub queue: Vec<RunId>,
+    /// How many runs it has had.
+    #[cbor(n(22), default)]
+    pub runs: u32,
+    /// The address of whom the conversation is with.
+    #[cbor(n(23), default)]
+    pub contact: Option<String>,
+    /// Events that came before anything listened to them, oldest first.
+    #[cbor(n(24), default)]
+    pub early: Vec<Early>,
+    /// The workflows that it may switch between, where there are several.
+    #[cbor(n(25), default)]
+    pub workflows: Vec<Attached>,
+}
+
+/// An event that came before anything listened to it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Early {
+    /// Its key.
+    #[n(0)]
+    pub key: String,
+    /// What came with it.
+    #[n(1)]
+    pub data: Json,
+    /// Until when it is kept.
+    #[n(2)]
+    pub until: Time,
+}
+
+/// A workflow that a session may switch to.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Attached {
+    /// The definition's name.
+    #[n(0)]
+    pub definition: String,
+    /// Its version.
+    #[n(1)]
+    pub version: u32,
+    /// The machine.
+    #[n(2)]
+    pub machine: Digest,
 }
 
 /// What a session has used.
@@ -122,6 +167,47 @@ pub struct Run {
     /// How it ended.
     #[n(9)]
     pub ending: Option<Ending>,
+    /// The definition's name.
+    #[cbor(n(10), default)]
+    pub definition: String,
+    /// The definition's version.
+    #[cbor(n(11), default)]
+    pub version: u32,
+    /// Which attempt of the node's body this is, from 1.
+    #[cbor(n(12), default)]
+    pub attempt: u32,
+    /// How many of the attempts the agent asked for.
+    #[cbor(n(13), default)]
+    pub asked: u32,
+    /// Whether the body has come to its end and no exit was taken.
+    #[cbor(n(14), default)]
+    pub rests: bool,
+    /// Tools that were called since the node was entered, and whether one of the calls worked.
+    #[cbor(n(15), default)]
+    pub called: Vec<(String, bool)>,
+    /// The loops that the body is in, outermost first.
+    #[cbor(n(16), default)]
+    pub loops: Vec<Loop>,
+    /// What is open of this entry beside gates, oldest first.
+    #[cbor(n(17), default)]
+    pub things: Vec<OpenId>,
+    /// Keys of the events that have come since the node was entered.
+    #[cbor(n(18), default)]
+    pub seen: Vec<String>,
+}
+
+/// A loop whose operations are acts of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Loop {
+    /// What the item is called.
+    #[n(0)]
+    pub name: String,
+    /// The list, as it was when the loop began.
+    #[n(1)]
+    pub items: Json,
+    /// Which item it is at, from 0.
+    #[n(2)]
+    pub at: u32,
 }
 
 /// An exit that waits for a person.
@@ -144,4 +230,10 @@ pub enum Due {
     /// The run ends.
     #[n(1)]
     End(#[n(0)] Ending),
+    /// The body's current part ends with this port.
+    #[n(2)]
+    Ended(#[n(0)] Port),
+    /// The node's body begins again.
+    #[n(3)]
+    Again,
 }

@@ -124,6 +124,9 @@ impl Wishes {
             role: if foreign { "visitor" } else { "agent" }.into(),
             labels: labels.collect(),
             input: if chance.once_in(3) { b"{\"a\":1}".to_vec() } else { Vec::new() },
+            queue: Vec::new(),
+            contact: None,
+            workflows: Vec::new(),
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

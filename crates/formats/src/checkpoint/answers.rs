@@ -102,7 +102,7 @@ impl Answer<'_> {
 
     /// The table of action and next: `block` and `complete` end the session whatever `next` says.
     fn exit(&self, action: Option<Action>, next: Target) -> Exit {
-        let plain = |to| Exit { on: Trigger::Answer(self.name.to_owned()), to, hold: None, ops: Vec::new() };
+        let plain = |to| Exit::plain(Trigger::Answer(self.name.to_owned()), to);
         match action {
             None => plain(next),
             Some(Action::Block) => plain(Target::End(Ending::plain(Outcome::Blocked))),

@@ -50,6 +50,7 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
         ask: Vec::new(),
         allow: vec![rule],
         otherwise: Otherwise::Deny,
+        at: None,
     };
     let budget = max.map(|max| Budget {
         unit: BudgetUnit::Mails,

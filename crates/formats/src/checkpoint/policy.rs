@@ -55,6 +55,7 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Parts {
         ask: plain(ask),
         allow: plain(allow),
         otherwise: Otherwise::TenantDefault,
+        at: None,
     };
     Parts { role: role.map(str::to_owned), layer }
 }

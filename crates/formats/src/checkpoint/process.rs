@@ -1,6 +1,6 @@
 //! The whole process. Headings *Process fields* and *Data Structure Reference*.
 
-use switchward_machine::limits::{MACHINE_BYTES_MAX, TEXT_BYTES_MAX};
+use switchward_machine::limits::TEXT_BYTES_MAX;
 use switchward_machine::{
     Breach, Budget, BudgetUnit, Decision, Ending, GateIx, GateKind, GateSpec, Machine, Meta, Num, Opening,
     Outcome, Param, ParamIx, Policy, Resolve, StatusWords,
@@ -8,11 +8,9 @@ use switchward_machine::{
 
 use super::states::States;
 use super::{graph, mail, policy, states, tools};
-use crate::codes::{MACHINE_TOO_LARGE, NAME};
 use crate::document::Node;
-use crate::limits::PROCESS_NAME_BYTES_MAX;
 use crate::shape::{self, Fields, Shape};
-use crate::{Finding, Format, Report, quoted};
+use crate::{Format, Report, naming};
 
 const PROCESS: Shape = Shape {
     what: "the process",
@@ -43,7 +41,7 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     // What the reader refused is not in the tree, and may have been the way to a state.
     let whole = report.errors() == 0;
     let fields = Fields::open(root, &PROCESS, report)?;
-    let name = fields.required("name", report).and_then(|node| read_name(node, report));
+    let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
     let states = states::read(&fields, report);
     let text = fields
         .optional("initial_prompt")
@@ -71,26 +69,15 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
         machine.budgets.extend(mail.budget);
     }
     let name = name?;
-    machine.opening =
-        Opening { role: policy.role, text: text.map(str::to_owned), warnings: report.warnings() };
+    machine.opening = Opening {
+        role: policy.role,
+        text: text.map(str::to_owned),
+        warnings: report.warnings(),
+        ..Opening::default()
+    };
     machine.meta = Meta { name: name.to_owned(), format: Format::Checkpoint.name().into() };
-    check_size(&machine, root, report);
+    naming::check_size(&machine, "the process", root, report);
     Some((name.to_owned(), machine))
-}
-
-/// *Process fields*: lower-case alphanumeric and hyphens.
-fn read_name<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
-    let name = shape::name(node, "`name`", PROCESS_NAME_BYTES_MAX, report)?;
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.chars().all(fits) {
-        return Some(name);
-    }
-    let message =
-        format!("`name` may hold lower-case letters, digits and hyphens only, and is {}", quoted(name));
-    let mended = name.to_ascii_lowercase().replace(|c: char| !fits(c), "-");
-    let nearest = mended.contains(|c: char| c.is_ascii_alphanumeric()).then_some(mended);
-    report.add(Finding::new(NAME, node.span, message).nearest(nearest));
-    None
 }
 
 /// *Process fields*: tool calls are denied once the cost reaches the cap; `process_step` never is, so that a session
@@ -102,15 +89,6 @@ fn session_budget() -> Budget {
         breach: Breach::DenyCalls,
         covers: tools::pattern("*"),
         except: vec![tools::process_step()],
-    }
-}
-
-fn check_size(machine: &Machine, root: &Node, report: &mut Report) {
-    let bytes = machine.encode().len();
-    if bytes > MACHINE_BYTES_MAX {
-        let message =
-            format!("the process compiles to {bytes} bytes, and at most {MACHINE_BYTES_MAX} are stored");
-        report.add(Finding::new(MACHINE_TOO_LARGE, root.span, message));
     }
 }
 
@@ -137,5 +115,6 @@ fn assemble(states: States<'_>) -> Machine {
         opening: Opening::default(),
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         meta: Meta::default(),
+        fields: Vec::new(),
     }
 }

@@ -104,11 +104,7 @@ fn vertex(name: &str, state: &Node, names: &Names<'_>, notifies: &mut bool, repo
 
 /// A state with no answers: entering it completes the session, and its question is the closing text.
 fn terminal(name: &str) -> Vertex {
-    Vertex {
-        name: name.to_owned(),
-        acts: vec![Act { kind: ActKind::Do(Vec::new()), then: Vec::new() }],
-        exits: Vec::new(),
-        on_no_exit: NoExit::End(Ending::plain(Outcome::Completed)),
-        text: None,
-    }
+    let nothing = Act { kind: ActKind::Do(Vec::new()), then: Vec::new() };
+    let on_no_exit = NoExit::End(Ending::plain(Outcome::Completed));
+    Vertex { on_no_exit, ..Vertex::new(name, vec![nothing]) }
 }

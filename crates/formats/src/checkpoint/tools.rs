@@ -44,6 +44,7 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Layer {
         ask: Vec::new(),
         allow: allowed.map(rule).collect(),
         otherwise: Otherwise::Deny,
+        at: None,
     }
 }
 

@@ -53,7 +53,7 @@ fn optional(text: Option<&str>, out: &mut String) {
 }
 
 /// RFC 8259 §7.
-fn string(text: &str, out: &mut String) {
+pub(crate) fn string(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

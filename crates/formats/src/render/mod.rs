@@ -4,4 +4,5 @@ mod json;
 mod text;
 
 pub use json::render_json;
+pub(crate) use json::string;
 pub use text::{Segment, Style, render_segments, render_text};

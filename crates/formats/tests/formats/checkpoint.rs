@@ -125,8 +125,11 @@ fn the_policy_layer_is_there_always_and_never_speaks_of_process_step() {
         let policy = layer(&machine, "policy");
         assert_eq!(policy.otherwise, Otherwise::TenantDefault);
         assert!(policy.deny.is_empty() && policy.ask.is_empty() && policy.allow.is_empty());
-        assert!(policy.speaks("bash") && policy.speaks("mcp:process:task"));
-        assert!(!policy.speaks("mcp:process:process_step"));
+        assert!(
+            policy.speaks("bash", switchward_machine::NodeIx(0))
+                && policy.speaks("mcp:process:task", switchward_machine::NodeIx(0))
+        );
+        assert!(!policy.speaks("mcp:process:process_step", switchward_machine::NodeIx(0)));
     }
 }
 
@@ -162,8 +165,14 @@ fn allowed_tools_make_a_closed_layer() {
         let wanted: Vec<String> = allowed.iter().map(|tool| format!("mcp:process:{tool}")).collect();
         assert_eq!(names, wanted, "{lines}");
         assert_eq!(tools.otherwise, Otherwise::Deny);
-        assert!(tools.speaks("mcp:process:memory") && !tools.speaks("mcp:process:process_step"));
-        assert!(!tools.speaks("bash") && !tools.speaks("mcp:files:read"));
+        assert!(
+            tools.speaks("mcp:process:memory", switchward_machine::NodeIx(0))
+                && !tools.speaks("mcp:process:process_step", switchward_machine::NodeIx(0))
+        );
+        assert!(
+            !tools.speaks("bash", switchward_machine::NodeIx(0))
+                && !tools.speaks("mcp:files:read", switchward_machine::NodeIx(0))
+        );
     }
 }
 
@@ -189,7 +198,11 @@ fn email_config_makes_a_layer_and_a_budget() {
         "email_config: {max_emails_per_session: 0, allowed_from: [], allowed_to: ['*@Example.org']}",
     );
     let mail = layer(&machine, "email_config");
-    assert!(mail.speaks("resend-email") && !mail.speaks("bash") && !mail.speaks("mcp:resend:send"));
+    assert!(
+        mail.speaks("resend-email", switchward_machine::NodeIx(0))
+            && !mail.speaks("bash", switchward_machine::NodeIx(0))
+            && !mail.speaks("mcp:resend:send", switchward_machine::NodeIx(0))
+    );
     assert_eq!((mail.allow.len(), mail.otherwise), (1, Otherwise::Deny));
     let Some(ArgRule::Mail { from, to }) = &mail.allow[0].args else { panic!("it looks at addresses") };
     assert_eq!(from.as_deref(), Some(&[][..]));

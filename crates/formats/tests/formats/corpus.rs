@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 
 use switchward_formats::{Compiled, Format, codes, compile_file, has_errors, render_json, render_text};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/checkpoint/invalid");
+const FOLDERS: [&str; 3] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/checkpoint/invalid"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/invalid"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/warnings"),
+];
 
 /// Codes that no file of a bearable size has, or that a single file cannot have. `bounds` has them.
 const ELSEWHERE: [codes::Code; 6] = [
@@ -22,7 +26,8 @@ const ELSEWHERE: [codes::Code; 6] = [
 
 #[expect(clippy::disallowed_methods, reason = "a test that reads the corpus")]
 fn files() -> BTreeMap<PathBuf, Vec<u8>> {
-    let entries = std::fs::read_dir(FOLDER).expect("the corpus has a folder");
+    let folders = FOLDERS.into_iter().map(|folder| std::fs::read_dir(folder).expect("the corpus has it"));
+    let entries = folders.flatten();
     let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
     paths.map(|path| (path.clone(), std::fs::read(path).expect("the file can be read"))).collect()
 }

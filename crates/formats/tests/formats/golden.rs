@@ -5,7 +5,9 @@ use switchward_machine::Machine;
 
 use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, compile_text};
 
-const GOLDEN: &str = include_str!("../golden/deploy-gate-machine.v1.hex");
+const GOLDEN: &str = include_str!("../golden/deploy-gate-machine.v2.hex");
+/// As builds wrote it whose machines had no data.
+const EARLIER: &str = include_str!("../golden/deploy-gate-machine.v1.hex");
 
 #[test]
 fn the_deploy_gate_compiles_without_findings_to_its_golden_bytes() {
@@ -21,18 +23,20 @@ fn the_deploy_gate_compiles_without_findings_to_its_golden_bytes() {
     assert_eq!(hex(&machine.encode()), GOLDEN, "a form that changes gets a new file with the next version");
     assert_eq!(
         machine.digest().to_string(),
-        "9f5144da1411ebc5699a6b96d08129e11a094e6e6c3aec83c013c3cdeeb81ec4"
+        "2d48b6306f75976f4bb4b0567702f36503de3c46d79a1f9afae2d5591836af6d"
     );
 }
 
 #[test]
 fn the_golden_bytes_are_read_back() {
-    let digits: Vec<u8> = GOLDEN.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let byte =
-        |pair: &[u8]| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).expect("the file holds hex");
-    let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
-    let machine = Machine::decode(&bytes).expect("the golden bytes are a machine");
-    assert_eq!(Some(machine), compile_text("x.json", DEPLOY_GATE).definition.map(|it| it.machine));
+    for golden in [GOLDEN, EARLIER] {
+        let digits: Vec<u8> = golden.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let byte =
+            |pair: &[u8]| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).expect("the file holds hex");
+        let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+        let machine = Machine::decode(&bytes).expect("the golden bytes are a machine");
+        assert_eq!(Some(machine), compile_text("x.json", DEPLOY_GATE).definition.map(|it| it.machine));
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use switchward_formats::{Format, compile_file, has_errors, render_json, render_text};
 use switchward_machine::Machine;
 
-use super::support::{Chance, DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, draw_process};
+use super::support::{Chance, DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, EVERYTHING, REFUND, draw_process};
 
 const NAMES: [&str; 3] = ["p.json", "p.yaml", "-"];
 
@@ -125,6 +125,23 @@ fn mutated_sources_are_answered() {
         compiled += usize::from(check(&bytes));
     }
     assert!((ROUNDS / 50..ROUNDS).contains(&compiled), "{compiled} of {ROUNDS} still compile");
+}
+
+/// The same for conversation workflows.
+#[test]
+fn mutated_workflows_are_answered() {
+    let mut chance = Chance::new(7);
+    let mut compiled = 0;
+    const ROUNDS: usize = 600;
+    for round in 0..ROUNDS {
+        let source = if round % 2 == 0 { REFUND } else { EVERYTHING };
+        let mut bytes = source.as_bytes().to_vec();
+        for _ in 0..=chance.below(2) {
+            mutate(&mut bytes, &mut chance);
+        }
+        compiled += usize::from(check(&bytes));
+    }
+    assert!((ROUNDS / 100..ROUNDS).contains(&compiled), "{compiled} of {ROUNDS} still compile");
 }
 
 fn mutate(bytes: &mut Vec<u8>, chance: &mut Chance) {

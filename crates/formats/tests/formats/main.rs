@@ -2,6 +2,11 @@
 
 mod bounds;
 mod checkpoint;
+mod conversation;
+mod conversation_bounds;
+mod conversation_guards;
+mod conversation_operations;
+mod conversation_states;
 mod corpus;
 mod documents;
 mod golden;

@@ -255,3 +255,24 @@ fn draw_rule(chance: &mut Chance, list: &str) -> Draft {
     }
     Draft::Map(fields)
 }
+
+/// The part of the page of encodings' example that runs.
+pub(crate) const REFUND: &str = include_str!("../../../../tests/corpus/conversation/definitions/refund.yaml");
+/// A workflow with every construct that runs.
+pub(crate) const EVERYTHING: &str =
+    include_str!("../../../../tests/corpus/conversation/definitions/everything.yaml");
+
+/// The machine of a workflow with these states and transitions, one to a line; what is odd in it is not looked at.
+#[track_caller]
+pub(crate) fn workflow(states: &[&str], transitions: &[&str]) -> Machine {
+    let lines = |items: &[&str]| items.iter().map(|item| format!("  - {item}\n")).collect::<String>();
+    let yaml = format!(
+        "name: p\nstates:\n{}transitions: {}\n{}",
+        lines(states),
+        if transitions.is_empty() { "[]" } else { "" },
+        lines(transitions)
+    );
+    let compiled = compile_text("p.yaml", &yaml);
+    let findings = compiled.findings;
+    compiled.definition.unwrap_or_else(|| panic!("{findings:?}")).machine
+}

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{GateView, Open, Resolution, SessionView};
-use switchward_machine::{Decision, OpenId, Trigger};
+use switchward_machine::{Decision, OpenId};
 
 use super::sessions::kind;
 use super::timestamp;
@@ -57,8 +57,7 @@ fn decision(decision: Decision) -> v1::GateDecision {
 /// The answer that a review holds.
 fn answer(view: &SessionView, open: &Open) -> Option<String> {
     let exit = view.machine.node(open.node)?.exits.get(usize::from(open.gate.exit?.0))?;
-    let Trigger::Answer(key) = &exit.on;
-    Some(key.clone())
+    exit.answer().map(str::to_owned)
 }
 
 fn message(view: &SessionView, open: &Open) -> String {

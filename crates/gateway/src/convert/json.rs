@@ -39,7 +39,30 @@ fn number(number: f64) -> Result<serde_json::Value, String> {
     if number.fract() == 0.0 && number.abs() >= EXACT_MAX {
         return Err("holds an integer beyond 2^53, which is not exact; send it as text".into());
     }
+    if number.fract() == 0.0 {
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole and below 2^53")]
+        return Ok((number as i64).into());
+    }
     serde_json::Number::from_f64(number).map(Into::into).ok_or_else(|| "holds a number that is none".into())
+}
+
+/// An object as a struct. Numbers become doubles.
+pub(crate) fn to_struct(object: &serde_json::Map<String, serde_json::Value>) -> Struct {
+    Struct { fields: object.iter().map(|(key, value)| (key.clone(), to_value(value))).collect() }
+}
+
+fn to_value(value: &serde_json::Value) -> Value {
+    let kind = match value {
+        serde_json::Value::Null => Kind::NullValue(0),
+        serde_json::Value::Bool(value) => Kind::BoolValue(*value),
+        serde_json::Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
+        serde_json::Value::String(text) => Kind::StringValue(text.clone()),
+        serde_json::Value::Array(items) => {
+            Kind::ListValue(ListValue { values: items.iter().map(to_value).collect() })
+        }
+        serde_json::Value::Object(object) => Kind::StructValue(to_struct(object)),
+    };
+    Value { kind: Some(kind) }
 }
 
 /// A text as a value of a struct.

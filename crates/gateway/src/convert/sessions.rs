@@ -1,12 +1,10 @@
 //! Sessions as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Meters, SessionView};
-use switchward_machine::{
-    Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Outcome, Status, Target, Trigger,
-};
+use switchward_engine::{GateView, Meters, SessionView, Thing, ThingBody};
+use switchward_machine::{Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Outcome, Status, Target};
 
-use super::timestamp;
+use super::{json, timestamp};
 use crate::auth::Caller;
 use crate::names;
 
@@ -33,6 +31,40 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         update_time: Some(timestamp(row.updated)),
         end_time: row.ended.map(timestamp),
         without_policy: row.without_policy,
+        data: (!view.data.is_empty()).then(|| json::to_struct(&view.data)),
+        runs: Vec::new(),
+        open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
+        instructions: instructions(view),
+    }
+}
+
+/// What the agent is asked to do where it is asked by no question with answers.
+fn instructions(view: &SessionView) -> String {
+    let (_, text) = view.shows();
+    text.filter(|_| view.answers().next().is_none()).unwrap_or_default()
+}
+
+/// The runs of a session.
+pub(crate) fn runs(caller: &Caller, runs: Vec<(String, Status)>) -> Vec<v1::SessionRun> {
+    let run = |(name, status): (String, Status)| v1::SessionRun {
+        definition: names::of_definition(caller, &name),
+        status: self::status(status).into(),
+    };
+    runs.into_iter().map(run).collect()
+}
+
+fn open_thing(view: &SessionView, thing: &Thing) -> v1::OpenThing {
+    let (kind, of) = match &thing.body {
+        ThingBody::Work { kind } => ("work", kind.word()),
+        ThingBody::Wait { on, .. } => ("wait", on.word()),
+        ThingBody::Timer { why, .. } => ("timer", why.word()),
+    };
+    v1::OpenThing {
+        kind: kind.into(),
+        r#type: of.into(),
+        state: view.machine.node(thing.node).map(|node| node.name.clone()).unwrap_or_default(),
+        create_time: Some(timestamp(thing.at)),
+        due_time: thing.due().map(timestamp),
     }
 }
 
@@ -55,23 +87,19 @@ fn checkpoint(view: &SessionView) -> v1::Checkpoint {
     let taken: Vec<&str> = view.answers().collect();
     let exits = view.machine.node(view.run.node).into_iter().flat_map(|node| &node.exits);
     let answers = exits.filter_map(|exit| {
-        let Trigger::Answer(key) = &exit.on;
-        taken
-            .contains(&key.as_str())
-            .then(|| v1::AnswerOption { key: key.clone(), effect: effect(exit).into() })
+        let key = exit.answer().filter(|key| taken.contains(key))?;
+        Some(v1::AnswerOption { key: key.to_owned(), effect: effect(exit).into() })
     });
     v1::Checkpoint {
         state: view.at().to_owned(),
-        question: question.unwrap_or_default().to_owned(),
+        question: question.unwrap_or_default(),
         prompt: prompt.unwrap_or_default().to_owned(),
         answers: answers.collect(),
     }
 }
 
 fn effect(exit: &Exit) -> v1::AnswerEffect {
-    let warns = exit.ops.iter().any(|op| match op {
-        Op::Log(_) => true,
-    });
+    let warns = exit.ops.iter().any(|op| matches!(op, Op::Log(_)));
     match &exit.to {
         _ if exit.hold.is_some() => v1::AnswerEffect::NotifyHuman,
         _ if warns => v1::AnswerEffect::Warn,

@@ -177,6 +177,7 @@ fn compiled(files: &[v1::DefinitionFile], wish: v1::Format) -> Result<Compiled, 
     let wish = match wish {
         v1::Format::Unspecified => None,
         v1::Format::Checkpoint => Some(Format::Checkpoint),
+        v1::Format::Conversation => Some(Format::Conversation),
     };
     Ok(compile(&sources, wish))
 }
@@ -263,13 +264,14 @@ async fn machine(call: &Call<'_>, version: &Version) -> Result<Option<Arc<Machin
 fn format(format: Format) -> v1::Format {
     match format {
         Format::Checkpoint => v1::Format::Checkpoint,
+        Format::Conversation => v1::Format::Conversation,
         // Recognised, and compiled by no service yet.
-        Format::ProcessMd | Format::Native | Format::Conversation | Format::Kno => v1::Format::Unspecified,
+        Format::ProcessMd | Format::Native | Format::Kno => v1::Format::Unspecified,
     }
 }
 
 fn format_named(name: &str) -> v1::Format {
-    if name == Format::Checkpoint.name() { v1::Format::Checkpoint } else { v1::Format::Unspecified }
+    Format::ALL.into_iter().find(|format| format.name() == name).map_or(v1::Format::Unspecified, format)
 }
 
 fn finding(finding: &Finding) -> v1::Finding {
@@ -332,14 +334,20 @@ fn compiled_view(machine: &Machine) -> prost_types::Struct {
         Target::End(ending) => format!("end: {:?}", ending.outcome).to_lowercase(),
     };
     let nodes = machine.nodes.iter().map(|node| {
-        let exits = node.answers().zip(&node.exits).map(|(answer, exit)| {
-            let exit = [("answer", json::text(answer)), ("to", json::text(&name(&exit.to)))];
+        let exits = node.exits.iter().map(|exit| {
+            let on = match exit.answer() {
+                Some(answer) => ("answer", json::text(answer)),
+                None => ("by", json::text(&exit.label)),
+            };
+            let exit = [on, ("to", json::text(&name(&exit.to)))];
             prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(json::members(exit))) }
         });
         let acts = node.acts.iter().map(|act| {
             json::text(match act.kind {
                 ActKind::Ask(_) => "ask",
                 ActKind::Do(_) => "do",
+                ActKind::Work(_) => "work",
+                ActKind::Wait(_) => "wait",
             })
         });
         let members = json::members([

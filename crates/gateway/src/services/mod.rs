@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod clock;
+mod conversation;
 mod definitions;
 mod gates;
 mod policy;

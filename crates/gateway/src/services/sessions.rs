@@ -2,14 +2,16 @@
 
 use switchward_api::v1;
 use switchward_api::v1::session_service_server::SessionService;
+use switchward_engine::limits::{QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
-    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, RaiseCap, Reply, RequestId, Resume, Row, Scope,
-    SessionView, Start, View, gate_view, session_view,
+    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, Queued, RaiseCap, Reply, RequestId, Resume, Row, Scope,
+    SessionView, Start, View, gate_view, run_views, session_view,
 };
 use switchward_machine::{Micros, SessionId, Status as Word, Time};
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
+use super::conversation;
 use crate::auth::roles;
 use crate::convert::{self, read_rfc3339};
 use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
@@ -89,6 +91,60 @@ impl SessionService for Door {
         Ok(Response::new(events(&call, message).await?))
     }
 
+    async fn post_message(
+        &self,
+        request: Request<v1::PostMessageRequest>,
+    ) -> Answered<v1::PostMessageResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = conversation::post_message(&call, message).await?;
+        Ok(Response::new(v1::PostMessageResponse { session: Some(session) }))
+    }
+
+    async fn end_turn(&self, request: Request<v1::EndTurnRequest>) -> Answered<v1::EndTurnResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = conversation::end_turn(&call, message).await?;
+        Ok(Response::new(v1::EndTurnResponse { session: Some(session) }))
+    }
+
+    async fn record_data(&self, request: Request<v1::RecordDataRequest>) -> Answered<v1::RecordDataResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = conversation::record_data(&call, message).await?;
+        Ok(Response::new(v1::RecordDataResponse { session: Some(session) }))
+    }
+
+    async fn signal_completion(
+        &self,
+        request: Request<v1::SignalCompletionRequest>,
+    ) -> Answered<v1::SignalCompletionResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = conversation::signal_completion(&call, message).await?;
+        Ok(Response::new(v1::SignalCompletionResponse { session: Some(session) }))
+    }
+
+    async fn retry_state(&self, request: Request<v1::RetryStateRequest>) -> Answered<v1::RetryStateResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = conversation::retry_state(&call, message).await?;
+        Ok(Response::new(v1::RetryStateResponse { session: Some(session) }))
+    }
+
+    async fn record_event(
+        &self,
+        request: Request<v1::RecordEventRequest>,
+    ) -> Answered<v1::RecordEventResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = conversation::record_event(&call, message).await?;
+        Ok(Response::new(v1::RecordEventResponse { session: Some(session) }))
+    }
+
+    async fn switch_workflow(
+        &self,
+        request: Request<v1::SwitchWorkflowRequest>,
+    ) -> Answered<v1::SwitchWorkflowResponse> {
+        let (call, message) = self.open(request, roles::DRIVE)?;
+        let session = conversation::switch_workflow(&call, message).await?;
+        Ok(Response::new(v1::SwitchWorkflowResponse { session: Some(session) }))
+    }
+
     async fn pause_session(
         &self,
         request: Request<v1::PauseSessionRequest>,
@@ -163,7 +219,15 @@ async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> Result<v1::
     let input = message.input.map(|input| json(&input)).transpose()?.unwrap_or_default();
     let role = if message.role.is_empty() { ROLE_DEFAULT.to_owned() } else { message.role };
     let labels = message.labels.into_iter().collect();
-    let body = Body::Start(Start { definition: name, version, machine, key, role, labels, input });
+    let contact = (!message.contact.is_empty()).then_some(message.contact);
+    let queue = runs_of(call, "queue", QUEUE_MAX, &message.queue).await?;
+    let mut workflows = runs_of(call, "workflows", WORKFLOWS_MAX, &message.workflows).await?;
+    if !workflows.is_empty() && workflows.iter().all(|known| known.definition != name) {
+        workflows.insert(0, Queued { definition: name.clone(), version, machine });
+    }
+    let start =
+        Start { definition: name, version, machine, key, role, labels, input, queue, contact, workflows };
+    let body = Body::Start(start);
     let reply = call.execute(Scope::Session(id), request, None, body).await.map_err(|refusal| {
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
@@ -171,6 +235,20 @@ async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> Result<v1::
     let reply = reply?;
     let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
     shown(call, session, "").await
+}
+
+/// Definitions that a start names beside its own, each in its active version.
+async fn runs_of(call: &Call<'_>, field: &str, max: usize, names: &[String]) -> Result<Vec<Queued>, Refusal> {
+    if names.len() > max {
+        return Err(Refusal::field(field, format!("must hold at most {max} definitions")));
+    }
+    let mut queue = Vec::new();
+    for asked in names {
+        let definition = names::definition(&call.caller, field, asked)?.to_owned();
+        let (version, machine) = version(call, &definition, None, asked).await?;
+        queue.push(Queued { definition, version, machine });
+    }
+    Ok(queue)
 }
 
 /// The version that a start uses, and its machine.
@@ -203,7 +281,7 @@ fn json(input: &prost_types::Struct) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Carries out a command of a session, and shows the session afterwards.
-async fn moved(
+pub(super) async fn moved(
     call: &Call<'_>,
     name: &str,
     request: Option<RequestId>,
@@ -231,7 +309,10 @@ fn message(call: &Call<'_>, view: &dyn View, session: &SessionView) -> Result<v1
         let gate = gate_view(view, call.caller.tenant, session.id, *open).map_err(unreadable)?;
         gates.extend(gate.and_then(|gate| convert::sessions::open_gate(&call.caller, session, *open, &gate)));
     }
-    Ok(convert::sessions::session(&call.caller, session, gates))
+    let mut shown = convert::sessions::session(&call.caller, session, gates);
+    let runs = run_views(view, call.caller.tenant, session).map_err(unreadable)?;
+    shown.runs = convert::sessions::runs(&call.caller, runs);
+    Ok(shown)
 }
 
 /// What a filter of sessions asks for.

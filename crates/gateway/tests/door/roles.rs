@@ -104,7 +104,20 @@ async fn an_agent_is_kept_from_all_that_could_pass_a_gate() {
     // A new call that changes something must be looked at here: may an agent make it?
     assert_eq!(
         rest,
-        ["AnswerCheckpoint", "StartSession", "AuthorizeToolCall", "ReportToolUsage", "ReportUsage"]
+        [
+            "AnswerCheckpoint",
+            "PostMessage",
+            "EndTurn",
+            "RecordData",
+            "SignalCompletion",
+            "RetryState",
+            "RecordEvent",
+            "SwitchWorkflow",
+            "StartSession",
+            "AuthorizeToolCall",
+            "ReportToolUsage",
+            "ReportUsage"
+        ]
     );
     world.node.end().await;
 }

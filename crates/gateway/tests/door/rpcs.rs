@@ -193,6 +193,8 @@ fn definitions() -> Vec<Rpc> {
 fn sessions() -> Vec<Rpc> {
     let name = Some(("name", Kind::Session));
     let mut rows = moves();
+    rows.extend(conversation());
+    rows.extend(turns());
     rows.extend([
         Rpc {
             method: "StartSession",
@@ -290,6 +292,102 @@ fn moves() -> Vec<Rpc> {
             other: |message| put("cost_usd", "30")(message),
         },
     ]
+}
+
+/// The calls that move a conversation.
+fn conversation() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Session));
+    vec![
+        Rpc {
+            method: "PostMessage",
+            name,
+            ready: ready!(|world| v1::PostMessageRequest {
+                name: world.talk().await.name,
+                text: "Hello".into(),
+                ..v1::PostMessageRequest::default()
+            }),
+            other: |message| put("text", "Hello again")(message),
+        },
+        Rpc {
+            method: "EndTurn",
+            name,
+            ready: ready!(|world| v1::EndTurnRequest {
+                name: world.talk().await.name,
+                text: "Which order?".into(),
+                ..v1::EndTurnRequest::default()
+            }),
+            other: |message| put("text", "Which one?")(message),
+        },
+        Rpc {
+            method: "RecordData",
+            name,
+            ready: ready!(|world| v1::RecordDataRequest {
+                name: world.talk().await.name,
+                values: Some(one_value("order")),
+                ..v1::RecordDataRequest::default()
+            }),
+            other: short_name,
+        },
+        Rpc {
+            method: "SignalCompletion",
+            name,
+            ready: ready!(|world| v1::SignalCompletionRequest {
+                name: world.talk().await.name,
+                ..v1::SignalCompletionRequest::default()
+            }),
+            other: short_name,
+        },
+        Rpc {
+            method: "RetryState",
+            name,
+            ready: ready!(|world| v1::RetryStateRequest {
+                name: world.talk().await.name,
+                ..v1::RetryStateRequest::default()
+            }),
+            other: short_name,
+        },
+    ]
+}
+
+/// The calls that turn a conversation.
+fn turns() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Session));
+    vec![
+        Rpc {
+            method: "RecordEvent",
+            name,
+            ready: ready!(|world| v1::RecordEventRequest {
+                name: world.talk().await.name,
+                key: "paid".into(),
+                data: Some(one_value("order")),
+                state: "ask".into(),
+                ..v1::RecordEventRequest::default()
+            }),
+            other: |message| put("key", "delivered")(message),
+        },
+        Rpc {
+            method: "SwitchWorkflow",
+            name,
+            ready: ready!(|world| v1::SwitchWorkflowRequest {
+                name: world.talk().await.name,
+                workflow: "talk".into(),
+                ..v1::SwitchWorkflowRequest::default()
+            }),
+            other: |message| put("workflow", "chat")(message),
+        },
+    ]
+}
+
+/// An object of one text.
+fn one_value(key: &str) -> prost_types::Struct {
+    let value = prost_types::Value { kind: Some(prost_types::value::Kind::StringValue("A-17".into())) };
+    prost_types::Struct { fields: [(key.to_owned(), value)].into() }
+}
+
+/// The same session by another name of it.
+fn short_name(message: &mut DynamicMessage) {
+    let short = text(message, "name").replace("tenants/acme/", "tenants/-/");
+    set(message, "name", Value::String(short));
 }
 
 fn policy() -> Vec<Rpc> {

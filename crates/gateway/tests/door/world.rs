@@ -40,6 +40,32 @@ pub(crate) const RELEASE: &str = r#"{
   }
 }"#;
 
+/// A conversation, in which the agent asks for an order and says goodbye.
+pub(crate) const TALK: &str = r#"{
+  "name": "talk",
+  "states": [
+    {
+      "name": "ask",
+      "type": "conversation",
+      "instructions": "Ask for the order of {gathered.user}.",
+      "required_fields": ["order"],
+      "retry": { "max_attempts": 5 }
+    },
+    { "name": "bye", "type": "output", "template": "Goodbye, {{ gathered_data.user }}.", "target": "conversation" }
+  ],
+  "transitions": [
+    { "from": "ask", "to": "bye", "guards": [{ "type": "all_required_answered" }] },
+    {
+      "from": "ask",
+      "to": "bye",
+      "guards": [
+        { "type": "external_event", "config": { "event_key": "paid" } },
+        { "type": "data_equals", "config": { "key": "order", "value": "none" } }
+      ]
+    }
+  ]
+}"#;
+
 /// The roles of keys, as their words and as the API says them.
 pub(crate) const ROLES: [(&str, v1::KeyRole); 5] = [
     ("agent", v1::KeyRole::Agent),
@@ -118,6 +144,20 @@ impl World {
     /// A new session of acme.
     pub(crate) async fn session(&self) -> v1::Session {
         start(&self.node, self.acme.key("agent"), &self.fresh("order")).await
+    }
+
+    /// A new conversation of acme.
+    pub(crate) async fn talk(&self) -> v1::Session {
+        self.deploy(TALK).await;
+        self.deploy(&TALK.replace("\"talk\"", "\"chat\"")).await;
+        let request = v1::StartSessionRequest {
+            definition: "talk".into(),
+            workflows: vec!["chat".into()],
+            session_id: self.fresh("talk"),
+            ..v1::StartSessionRequest::default()
+        };
+        let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &request).await;
+        reply.session.expect("a session")
     }
 
     /// A session as it is now.

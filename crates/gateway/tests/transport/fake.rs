@@ -142,6 +142,55 @@ impl SessionService for Sessions {
         Err(Status::invalid_argument("in words alone"))
     }
 
+    async fn post_message(
+        &self,
+        _: Request<api::PostMessageRequest>,
+    ) -> Result<Response<api::PostMessageResponse>, Status> {
+        Ok(Response::new(api::PostMessageResponse::default()))
+    }
+
+    async fn end_turn(
+        &self,
+        _: Request<api::EndTurnRequest>,
+    ) -> Result<Response<api::EndTurnResponse>, Status> {
+        Ok(Response::new(api::EndTurnResponse::default()))
+    }
+
+    async fn record_data(
+        &self,
+        _: Request<api::RecordDataRequest>,
+    ) -> Result<Response<api::RecordDataResponse>, Status> {
+        Ok(Response::new(api::RecordDataResponse::default()))
+    }
+
+    async fn signal_completion(
+        &self,
+        _: Request<api::SignalCompletionRequest>,
+    ) -> Result<Response<api::SignalCompletionResponse>, Status> {
+        Ok(Response::new(api::SignalCompletionResponse::default()))
+    }
+
+    async fn retry_state(
+        &self,
+        _: Request<api::RetryStateRequest>,
+    ) -> Result<Response<api::RetryStateResponse>, Status> {
+        Ok(Response::new(api::RetryStateResponse::default()))
+    }
+
+    async fn record_event(
+        &self,
+        _: Request<api::RecordEventRequest>,
+    ) -> Result<Response<api::RecordEventResponse>, Status> {
+        Ok(Response::new(api::RecordEventResponse::default()))
+    }
+
+    async fn switch_workflow(
+        &self,
+        _: Request<api::SwitchWorkflowRequest>,
+    ) -> Result<Response<api::SwitchWorkflowResponse>, Status> {
+        Ok(Response::new(api::SwitchWorkflowResponse::default()))
+    }
+
     async fn pause_session(
         &self,
         request: Request<api::PauseSessionRequest>,

@@ -25,6 +25,7 @@ fn start(input: Option<Struct>) -> api::StartSessionRequest {
         role: "agent \u{e4}\u{1f600}\u{202e}".to_owned(),
         labels: BTreeMap::from([("team".to_owned(), "core".to_owned()), ("a.b".to_owned(), String::new())]),
         request_id: "r-1".to_owned(),
+        ..Default::default()
     }
 }
 

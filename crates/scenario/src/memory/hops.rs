@@ -135,11 +135,14 @@ impl Memory {
         let Body::Start(start) = &command.body else {
             return Err(Broken(format!("a machine is missing for {command:?}")));
         };
-        let machine = self.shards[CATALOGUE].machine(command.tenant, start.machine);
-        let machine = machine.ok_or_else(|| Broken(format!("the catalogue has no {}", start.machine)))?;
-        let install = Body::InstallMachine(InstallMachine { machine });
-        let answer = self.decide(home, &inner(command.tenant, Scope::Shard, install))?;
-        answer.map(|_| ()).map_err(|rejection| Broken(format!("a machine was refused: {rejection:?}")))
+        for digest in start.machines() {
+            let machine = self.shards[CATALOGUE].machine(command.tenant, digest);
+            let machine = machine.ok_or_else(|| Broken(format!("the catalogue has no {digest}")))?;
+            let install = Body::InstallMachine(InstallMachine { machine });
+            let answer = self.decide(home, &inner(command.tenant, Scope::Shard, install))?;
+            answer.map_err(|rejection| Broken(format!("a machine was refused: {rejection:?}")))?;
+        }
+        Ok(())
     }
 }
 

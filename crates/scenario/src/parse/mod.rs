@@ -62,7 +62,7 @@ fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
         None => Some(Start {
             span: root.span,
             at: CLOCK_STARTS,
-            session: StartAgain { role: ROLE.into(), input: Vec::new() },
+            session: StartAgain { role: ROLE.into(), input: Vec::new(), queue: Vec::new(), contact: None },
             expected: Expected::default(),
         }),
     };
@@ -98,11 +98,14 @@ fn start(node: &Node, report: &mut Report) -> Option<Start> {
         Some(node) => values::time(node, report),
         None => Some(CLOCK_STARTS),
     };
-    let session = session(&fields, report);
+    let mut session = session(&fields, report);
+    let queue = fields.optional("queue").and_then(|node| values::texts(node, "`queue`", report));
+    session.queue = queue.unwrap_or_default();
+    let contact = fields.optional("contact");
+    let contact = contact.and_then(|node| shape::name(node, "`contact`", SOURCE_BYTES_MAX, report));
+    session.contact = contact.map(str::to_owned);
     fields.optional("run_type").and_then(|node| shape::word(node, "`run_type`", &RUN_TYPES, report));
     fields.optional("dry_run").and_then(|node| values::truth(node, "`dry_run`", report));
-    fields.optional("queue").and_then(|node| values::texts(node, "`queue`", report));
-    fields.optional("contact").and_then(|node| shape::name(node, "`contact`", SOURCE_BYTES_MAX, report));
     let expected = expect::read(node, report);
     Some(Start { span: node.span, at: at?, session, expected })
 }
@@ -113,7 +116,7 @@ fn session(fields: &Fields<'_>, report: &mut Report) -> StartAgain {
     let role = role.and_then(|node| shape::text(node, "`role`", SOURCE_BYTES_MAX, report));
     let input = fields.optional("input").filter(|node| values::is_map(node, "`input`", report));
     let input = input.map(values::json_bytes).unwrap_or_default();
-    StartAgain { role: role.unwrap_or(ROLE).to_owned(), input }
+    StartAgain { role: role.unwrap_or(ROLE).to_owned(), input, queue: Vec::new(), contact: None }
 }
 
 /// What stands for `{}` where a verb needs nothing more.

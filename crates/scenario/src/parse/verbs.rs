@@ -114,6 +114,22 @@ pub(super) fn step(index: usize, node: &Node, report: &mut Report) -> Option<Ste
 fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb> {
     match word {
         "answer" => answer(told, report),
+        "message" => {
+            let text = shape::text(told, "`message`", SOURCE_BYTES_MAX, report)?;
+            Some(Verb::Message(text.to_owned()))
+        }
+        "turn" => {
+            let fields = Fields::open(told, &TURN, report)?;
+            Some(Verb::Turn { text: some_text(&fields, "text", report).unwrap_or_default() })
+        }
+        "record" => record(told, report),
+        "switch" => {
+            let name = shape::text(told, "`switch`", SOURCE_BYTES_MAX, report)?;
+            Some(Verb::Switch(name.to_owned()))
+        }
+        "event" => event(told, report),
+        "signal" => Fields::open(told, &EMPTY, report).map(|_| Verb::Signal),
+        "retry" => Fields::open(told, &EMPTY, report).map(|_| Verb::Retry),
         "authorize" => authorize(told, report),
         "tool" => tool(told, report),
         "usage" => usage(told, report),
@@ -147,6 +163,22 @@ fn answer(told: &Node, report: &mut Report) -> Option<Verb> {
     let state = some_text(&fields, "state", report);
     let note = some_text(&fields, "note", report).unwrap_or_default();
     Some(Verb::Answer { state, answer: needed_text(&fields, "answer", report)?, note })
+}
+
+fn record(told: &Node, report: &mut Report) -> Option<Verb> {
+    if !values::is_map(told, "`record`", report) {
+        return None;
+    }
+    if let serde_json::Value::Object(values) = values::json(told) { Some(Verb::Record(values)) } else { None }
+}
+
+fn event(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &EVENT, report)?;
+    let key = needed_text(&fields, "key", report);
+    let state = some_text(&fields, "state", report);
+    let data = fields.optional("data").filter(|node| values::is_map(node, "`data`", report));
+    let data = data.map(values::json).and_then(|data| data.as_object().cloned()).unwrap_or_default();
+    Some(Verb::Event { key: key?, data, state })
 }
 
 fn authorize(told: &Node, report: &mut Report) -> Option<Verb> {
@@ -235,20 +267,14 @@ fn reason(told: &Node, report: &mut Report) -> Option<String> {
     Some(some_text(&fields, "reason", report).unwrap_or_default())
 }
 
-/// The verbs that checkpoint processes do not have. They are checked for their keys all the same, so that a
+/// The verbs that no machine of this build takes. They are checked for their keys all the same, so that a
 /// scenario that can be read today can be read tomorrow.
 fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static str> {
     let word = STEP.keys.iter().copied().find(|known| *known == word)?;
     let shape = match word {
-        "message" | "switch" => {
-            return shape::text(told, &quoted(word), SOURCE_BYTES_MAX, report).map(|_| word);
-        }
-        "record" => return values::is_map(told, "`record`", report).then_some(word),
-        "turn" => &TURN,
         "work" => &WORK,
         "form" => &FORM,
         "email" => &EMAIL,
-        "event" => &EVENT,
         "advance" => &ADVANCE,
         "supervise" => &SUPERVISE,
         "shutdown" => &REASON,
@@ -258,7 +284,6 @@ fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static st
     let needed: &[&'static str] = match word {
         "form" => &["values"],
         "email" => &["from", "text"],
-        "event" => &["key"],
         "supervise" => &["command"],
         _ => &[],
     };

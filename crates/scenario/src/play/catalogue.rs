@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Body, Command, CreateTenant, Deploy, Key, Reason, Reply, Role, Row, Scope, Settings, Start,
+    Actor, Body, Command, CreateTenant, Deploy, Key, Queued, Reason, Reply, Role, Row, Scope, Settings, Start,
 };
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, SessionId, TenantId};
@@ -111,6 +111,14 @@ impl Player<'_> {
         let Some((name, active)) = name.zip(active) else {
             return Ok(Err(Refusal::new(Reason::NotFound, "there is no definition to start")));
         };
+        let mut queue = Vec::new();
+        for name in &start.queue {
+            let Some(active) = self.active(name)? else {
+                let message = format!("there is no definition {name:?} to queue");
+                return Ok(Err(Refusal::new(Reason::NotFound, message)));
+            };
+            queue.push(Queued { definition: name.clone(), version: active.number, machine: active.machine });
+        }
         let request = self.request();
         let id = SessionId::from_request(self.tenant, &request.id);
         let body = Body::Start(Start {
@@ -121,6 +129,9 @@ impl Player<'_> {
             role: start.role.clone(),
             labels: Vec::new(),
             input: start.input.clone(),
+            queue,
+            contact: start.contact.clone(),
+            workflows: self.workflows()?,
         });
         let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {
@@ -130,6 +141,23 @@ impl Player<'_> {
         self.last = None;
         self.before = 0;
         Ok(Ok(()))
+    }
+
+    /// All that is in the catalogue, where it is more than one: what a conversation may switch between.
+    fn workflows(&self) -> Result<Vec<Queued>, Broken> {
+        if self.names.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        for name in &self.names {
+            let active = self.active(name)?;
+            all.extend(active.map(|active| Queued {
+                definition: name.clone(),
+                version: active.number,
+                machine: active.machine,
+            }));
+        }
+        Ok(all)
     }
 
     fn active(&self, name: &str) -> Result<Option<Active>, Broken> {

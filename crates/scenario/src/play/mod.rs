@@ -131,6 +131,8 @@ struct Player<'a> {
     tenant: TenantId,
     /// The definition's name, once it is published.
     definition: Option<String>,
+    /// All names in the catalogue, in the order in which they came.
+    names: Vec<String>,
     session: Option<SessionId>,
     /// How many requests were made; each has its own id.
     requests: u64,
@@ -150,6 +152,7 @@ impl<'a> Player<'a> {
             settings,
             tenant: TenantId(0),
             definition: None,
+            names: Vec::new(),
             session: None,
             requests: 0,
             last: None,
@@ -164,6 +167,7 @@ impl<'a> Player<'a> {
             match self.publish(named)? {
                 Err(refusal) => return Ok(Err(refusal)),
                 Ok(name) => {
+                    self.names.push(name.clone());
                     self.definition.get_or_insert(name);
                 }
             }

@@ -1,8 +1,9 @@
 //! Verbs as commands.
 
 use switchward_engine::{
-    Actor, Answer, Args, Authorize, Body, Cancel, Command, Pause, RaiseCap, Reason, Rejection, Reply,
-    ReportCall, ReportUsage, RequestId, Resume, Role, Scope,
+    Actor, Answer, Args, Authorize, Body, Cancel, Command, EndTurn, Pause, PostMessage, RaiseCap, Reason,
+    RecordData, RecordEvent, Rejection, Reply, ReportCall, ReportUsage, RequestId, Resume, Role, Scope,
+    SwitchRun,
 };
 use switchward_machine::{Digest, Micros, SessionId};
 
@@ -24,6 +25,19 @@ impl Player<'_> {
                 state: state.clone(),
                 answer: answer.clone(),
                 note: note.clone(),
+            })),
+            Verb::Message(text) => self.by_agent(Body::PostMessage(PostMessage { text: text.clone() })),
+            Verb::Turn { text } => self.by_agent(Body::EndTurn(EndTurn { text: text.clone() })),
+            Verb::Record(values) => self.by_agent(Body::RecordData(RecordData { values: values.clone() })),
+            Verb::Signal => self.by_agent(Body::SignalCompletion),
+            Verb::Retry => self.by_agent(Body::RetryNode),
+            Verb::Switch(workflow) => {
+                self.by_agent(Body::SwitchRun(SwitchRun { workflow: workflow.clone() }))
+            }
+            Verb::Event { key, data, state } => self.by_agent(Body::RecordEvent(RecordEvent {
+                key: key.clone(),
+                data: data.clone(),
+                state: state.clone(),
             })),
             Verb::Authorize(call) => self.authorize(call),
             Verb::Tool { name, success, cost, tokens } => self.by_agent(Body::ReportCall(ReportCall {

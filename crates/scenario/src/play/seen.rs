@@ -3,10 +3,10 @@
 use serde_json::{Map, Number, Value, json};
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Authorized, EffectBody, Event, IndexKey, Key, Kind, Open, Row, Scope, SessionView, public_events,
-    session_view,
+    Authorized, EffectBody, Event, IndexKey, Key, Kind, Open, Row, Scope, SessionView, Thing, ThingBody,
+    public_events, run_views, session_view,
 };
-use switchward_machine::SessionId;
+use switchward_machine::{SessionId, Status};
 
 use super::Player;
 use crate::script::Wanted;
@@ -16,6 +16,8 @@ use crate::world::{Broken, read};
 pub(super) struct Seen {
     session: Option<SessionView>,
     opens: Vec<Open>,
+    /// Its runs, oldest first.
+    runs: Vec<Value>,
     /// The session's events since the step before.
     events: Vec<Event>,
     /// The public types of what happened outside the session.
@@ -34,12 +36,14 @@ impl Seen {
         let mut seen = Self {
             session: None,
             opens: Vec::new(),
+            runs: Vec::new(),
             events: Vec::new(),
             published: player.published.clone(),
             last: player.last.clone(),
         };
         let Some(id) = player.session else { return Ok(seen) };
         seen.session = player.session_view(id)?;
+        seen.runs = runs(player, id, seen.session.as_ref())?;
         seen.opens = open_gates(player, id)?;
         let listed = seen.opens.len();
         let counted = seen.session.as_ref().map_or(0, |view| view.session.opens.len());
@@ -61,18 +65,17 @@ impl Seen {
         match wanted {
             Wanted::Status => view.map_or(Value::Null, |view| json!(view.session.status.word())),
             Wanted::At => view.map_or(Value::Null, |view| json!(view.at())),
-            // A checkpoint process has no data.
-            Wanted::Context => json!({}),
+            Wanted::Context => view.map_or(Value::Null, |view| Value::Object(view.data.clone())),
             Wanted::Decision => self.last.as_ref().map_or(Value::Null, |last| json!(last.effect.word())),
             Wanted::Left => self.last.as_ref().map_or(Value::Null, left),
             Wanted::Rule => self.last.as_ref().map_or(Value::Null, rule),
             Wanted::RetryAfter => seconds(self.last.as_ref().and_then(|last| last.retry_after_ms)),
             Wanted::Reason => self.reason(expected, about_call),
-            Wanted::Open => Value::Array(self.opens.iter().map(|open| self.gate(open)).collect()),
+            Wanted::Open => Value::Array(self.open()),
             Wanted::Effects => Value::Array(self.events.iter().filter_map(effect).collect()),
             Wanted::Events | Wanted::Without => json!(self.event_types()),
             Wanted::Log => Value::Array(self.events.iter().filter_map(warning).collect()),
-            Wanted::Runs => Value::Array(view.map(run).into_iter().collect()),
+            Wanted::Runs => Value::Array(self.runs.clone()),
             Wanted::Version => view.map_or(Value::Null, |view| json!(view.session.version)),
             Wanted::Shows => view.map_or(Value::Null, |view| json!(shows(view))),
         }
@@ -85,6 +88,28 @@ impl Seen {
         let (first, second) = if about_call { (of_call, of_status) } else { (of_status, of_call) };
         let second_fits = !second.is_null() && second == *expected;
         if second_fits || (first.is_null() && !expected.is_null()) { second } else { first }
+    }
+
+    /// What is open: gates, then work, waits and timers, each kind oldest first.
+    fn open(&self) -> Vec<Value> {
+        let things = self.session.iter().flat_map(|view| &view.things);
+        let things = things.flat_map(|(_, thing)| self.thing(thing));
+        self.opens.iter().map(|open| self.gate(open)).chain(things).collect()
+    }
+
+    /// Something open, with the timer that ends it where it is a wait.
+    fn thing(&self, thing: &Thing) -> Vec<Value> {
+        let node = self.session.as_ref().and_then(|view| view.machine.node(thing.node));
+        let words = match &thing.body {
+            ThingBody::Work { kind } => vec![("work", kind.word())],
+            ThingBody::Wait { on, .. } => vec![("wait", on.word()), ("timer", "wait")],
+            ThingBody::Timer { why, .. } => vec![("timer", why.word())],
+        };
+        let due = thing.due().and_then(|due| i64::try_from(due.0).ok());
+        let due = due.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).map(|at| at.to_string());
+        let node = node.map(|node| node.name.as_str());
+        let told = |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due });
+        words.into_iter().map(told).collect()
     }
 
     fn gate(&self, open: &Open) -> Value {
@@ -119,7 +144,7 @@ impl Seen {
             "status": session.status.word(),
             "reason": session.reason,
             "at": view.at(),
-            "open": self.opens.iter().map(|open| self.gate(open)).collect::<Vec<_>>(),
+            "open": self.open(),
             "sequence": session.sequence,
         })
     }
@@ -180,13 +205,18 @@ fn events_since(player: &Player<'_>, id: SessionId) -> Result<Vec<Event>, Broken
     })
 }
 
-fn run(view: &SessionView) -> Value {
-    json!({ "process": view.session.definition, "status": view.session.status.word() })
+/// The session's runs, oldest first.
+fn runs(player: &Player<'_>, id: SessionId, of: Option<&SessionView>) -> Result<Vec<Value>, Broken> {
+    let Some(of) = of else { return Ok(Vec::new()) };
+    let runs =
+        read(player.world, player.tenant, &Scope::Session(id), |view| run_views(view, player.tenant, of))?;
+    let told = |(process, status): (String, Status)| json!({ "process": process, "status": status.word() });
+    Ok(runs.into_iter().map(told).collect())
 }
 
 fn shows(view: &SessionView) -> String {
     let (opening, text) = view.shows();
-    opening.into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
+    opening.map(str::to_owned).into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
 }
 
 fn warning(event: &Event) -> Option<Value> {
@@ -200,6 +230,13 @@ fn effect(event: &Event) -> Option<Value> {
         EffectBody::Notice { subject, .. } => {
             Some(json!({ "kind": "notice", "subject": subject, "text": subject }))
         }
+        EffectBody::Message { channel, to, subject, body, content } => Some(json!({
+            "kind": channel.word(),
+            "to": (!to.is_empty()).then_some(to),
+            "subject": subject,
+            "text": format!("{}\n{body}", subject.as_deref().unwrap_or_default()),
+            "content_type": content.word(),
+        })),
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
     }
 }

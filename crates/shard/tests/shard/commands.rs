@@ -79,6 +79,9 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         role: "agent".into(),
         labels: Vec::new(),
         input: Vec::new(),
+        queue: Vec::new(),
+        contact: None,
+        workflows: Vec::new(),
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

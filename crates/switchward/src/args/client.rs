@@ -4,6 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::calls::{Authorize, Call, Report};
+use super::conversation::{Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::values::{duration, label};
 
 /// The commands that talk to a server.
@@ -31,6 +33,24 @@ A session that was started with --key is found by that key in every other comman
     /// Answer the question that a session is at.
     #[command(after_help = "Example:\n  switchward answer release-42 yes --note 'checked twice'")]
     Answer(On<Answer>),
+    /// Record what the user says in a conversation.
+    #[command(after_help = "Example:\n  switchward message refund-7 'yes, go ahead'")]
+    Message(On<Message>),
+    /// End the agent's turn in a conversation: the transitions of its state are tried.
+    #[command(after_help = "Example:\n  switchward turn refund-7 'Which order is it?'")]
+    Turn(On<Turn>),
+    /// Record data of a conversation.
+    #[command(after_help = "Example:\n  switchward record refund-7 order=A-17 amount=12.50")]
+    Record(On<Record>),
+    /// Say that the agent's work in a state of a conversation is done; it moves nothing.
+    Signal(On<SessionOnly>),
+    /// Record an event from outside in a conversation.
+    #[command(after_help = "Example:\n  switchward event refund-7 payment_received amount=12.50")]
+    Event(On<SessionEvent>),
+    /// Turn a conversation to another of its workflows.
+    Switch(On<Switch>),
+    /// Try a state of a conversation once more.
+    Retry(On<SessionOnly>),
     /// Ask whether the agent may call a tool. Ends with 0 allowed, 6 denied, 7 a person is asked.
     #[command(after_help = "\
 Examples:
@@ -176,6 +196,15 @@ pub(crate) struct Start {
     /// Data to start with: a JSON object, or @FILE.
     #[arg(long, value_name = "JSON")]
     pub(crate) input: Option<String>,
+    /// The definition of a further run of the conversation; may be said again.
+    #[arg(long = "queue", value_name = "DEFINITION")]
+    pub(crate) queue: Vec<String>,
+    /// The address of whom the conversation is with.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) contact: Option<String>,
+    /// A definition that the conversation may switch to; may be said again.
+    #[arg(long = "workflow", value_name = "DEFINITION")]
+    pub(crate) workflows: Vec<String>,
     /// A label to find the session by; may be said again.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
@@ -194,53 +223,6 @@ pub(crate) struct Answer {
     /// Kept in the history beside the answer.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
-}
-
-/// A tool call.
-#[derive(Debug, Args)]
-pub(crate) struct Call {
-    /// The session's id or key.
-    pub(crate) session: String,
-    /// What is called: `bash`, `mcp:filesystem:write_file`.
-    pub(crate) capability: String,
-    /// The call's arguments: a JSON object, or @FILE.
-    #[arg(long, value_name = "JSON")]
-    pub(crate) args: Option<String>,
-    /// What the call will cost.
-    #[arg(long, value_name = "USD")]
-    pub(crate) est_cost_usd: Option<String>,
-}
-
-/// Arguments of `authorize`.
-#[derive(Debug, Args)]
-pub(crate) struct Authorize {
-    /// The call.
-    #[command(flatten)]
-    pub(crate) call: Call,
-    /// Your own id of the call, unique in the session.
-    #[arg(long, value_name = "ID")]
-    pub(crate) call_id: Option<String>,
-}
-
-/// Arguments of `report`.
-#[derive(Debug, Args)]
-pub(crate) struct Report {
-    /// The session's id or key.
-    pub(crate) session: String,
-    /// What was called: its oldest call that was not reported. Without it and --call-id, the session itself.
-    pub(crate) capability: Option<String>,
-    /// The call, as it was authorized.
-    #[arg(long, value_name = "ID")]
-    pub(crate) call_id: Option<String>,
-    /// What it cost.
-    #[arg(long, value_name = "USD")]
-    pub(crate) cost_usd: Option<String>,
-    /// Tokens that it used.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    pub(crate) tokens: u64,
-    /// The tool failed; it counts all the same.
-    #[arg(long)]
-    pub(crate) failed: bool,
 }
 
 /// Arguments of `decide`.

@@ -104,7 +104,7 @@ fn folder(
 }
 
 /// The files below a folder that may be definitions, by name. Hidden ones and links to folders are passed by.
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Exit> {
+pub(super) fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Exit> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let mut entries = entries.map_err(|error| files::unreadable(folder, &error))?;
     entries.sort_by_key(fs::DirEntry::file_name);

@@ -1,6 +1,7 @@
 //! The commands that talk to a server: what was typed becomes a call, its reply a table, a card or JSON.
 
 mod admin;
+mod converse;
 mod definitions;
 mod drive;
 mod explain;
@@ -27,6 +28,13 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Activate(on) => definitions::activate(&person(&on, output).await?, on.what).await,
         ClientCommand::Start(on) => drive::start(&agent(&on, output).await?, on.what).await,
         ClientCommand::Answer(on) => drive::answer(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Message(on) => converse::message(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Turn(on) => converse::turn(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Record(on) => converse::record(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Signal(on) => converse::signal(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Event(on) => converse::event(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Switch(on) => converse::switch(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Retry(on) => converse::retry(&agent(&on, output).await?, on.what).await,
         ClientCommand::Authorize(on) => drive::authorize(&agent(&on, output).await?, on.what).await,
         ClientCommand::Report(on) => drive::report(&agent(&on, output).await?, on.what).await,
         ClientCommand::Decide(on) => person::decide(&person(&on, output).await?, on.what).await,

@@ -6,3 +6,4 @@ pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod server;
 pub(crate) mod simulate;
+pub(crate) mod test;

@@ -2,6 +2,7 @@
 
 mod bad_inputs;
 mod check;
+mod conversation;
 mod dev;
 mod drain;
 mod journey;

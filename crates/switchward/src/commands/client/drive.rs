@@ -19,6 +19,9 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
         input: start.input.as_deref().map(input).transpose()?,
         role: start.role.unwrap_or_default(),
         labels: start.labels.into_iter().collect(),
+        queue: start.queue,
+        contact: start.contact.unwrap_or_default(),
+        workflows: start.workflows,
         request_id: talk.request_id(),
     };
     let reply =
@@ -188,7 +191,7 @@ fn input(text: &str) -> Result<Struct, Exit> {
     }
 }
 
-fn value_of(value: serde_json::Value) -> Value {
+pub(super) fn value_of(value: serde_json::Value) -> Value {
     let kind = match value {
         serde_json::Value::Null => Kind::NullValue(0),
         serde_json::Value::Bool(truth) => Kind::BoolValue(truth),

@@ -108,8 +108,9 @@ pub(super) fn status_word(session: &v1::Session) -> String {
 pub(super) fn session(session: &v1::Session) -> String {
     let none = v1::Checkpoint::default();
     let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
-    let open = session.end_time.is_none();
-    let answers: Vec<String> = checkpoint.answers.iter().filter(|_| open).map(option).collect();
+    let lives = session.end_time.is_none();
+    let open: Vec<String> = session.open.iter().map(open_thing).collect();
+    let answers: Vec<String> = checkpoint.answers.iter().filter(|_| lives).map(option).collect();
     let gates: Vec<String> = session.waiting_on.iter().map(open_gate).collect();
     let labels: Vec<String> = session.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     card(&[
@@ -121,11 +122,58 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("prompt", clean(&checkpoint.prompt)),
         ("question", clean(&checkpoint.question)),
         ("answers", answers.join("\n")),
+        ("instructions", clean(&session.instructions)),
+        ("data", session.data.iter().map(data).collect()),
+        ("open", open.join("\n")),
+        ("runs", runs(session)),
         ("waits for", gates.join("\n")),
         ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
         ("labels", clean(&labels.join(", "))),
         ("changed", time(session.update_time.as_ref())),
     ])
+}
+
+/// Data, a key a line.
+fn data(data: &prost_types::Struct) -> String {
+    let lines = data.fields.iter().map(|(key, value)| format!("{}: {}", clean(key), clean(&json(value))));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A value as JSON.
+fn json(value: &prost_types::Value) -> String {
+    use prost_types::value::Kind;
+    let list = |open: &str, parts: Vec<String>, close: &str| format!("{open}{}{close}", parts.join(", "));
+    match &value.kind {
+        None | Some(Kind::NullValue(_)) => "null".into(),
+        Some(Kind::BoolValue(truth)) => truth.to_string(),
+        Some(Kind::NumberValue(number)) => number.to_string(),
+        Some(Kind::StringValue(text)) => serde_json::Value::from(text.as_str()).to_string(),
+        Some(Kind::ListValue(items)) => list("[", items.values.iter().map(json).collect(), "]"),
+        Some(Kind::StructValue(object)) => {
+            let member = |(key, value): (&String, _)| {
+                format!("{}: {}", serde_json::Value::from(key.as_str()), json(value))
+            };
+            list("{", object.fields.iter().map(member).collect(), "}")
+        }
+    }
+}
+
+fn open_thing(open: &v1::OpenThing) -> String {
+    let due = open.due_time.as_ref().map(|due| format!(" until {}", time(Some(due)))).unwrap_or_default();
+    clean(&format!("{} ({}) at {}{due}", open.kind, open.r#type, open.state))
+}
+
+/// The runs of a session that has several.
+fn runs(session: &v1::Session) -> String {
+    let run = |run: &v1::SessionRun| {
+        let status = word(run.status().as_str_name(), "SESSION_STATUS_");
+        clean(&format!("{} {status}", definition_of(&run.definition)))
+    };
+    if session.runs.len() < 2 {
+        String::new()
+    } else {
+        session.runs.iter().map(run).collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn option(answer: &v1::AnswerOption) -> String {

@@ -1,0 +1,90 @@
+//! Tenants, keys, definitions and their machines.
+
+use switchward_machine::{Digest, Machine, Time};
+
+use super::{Role, Settings};
+
+/// Make a machine known to a shard.
+#[derive(Debug, Clone)]
+pub struct InstallMachine {
+    /// The machine.
+    pub machine: std::sync::Arc<Machine>,
+}
+
+/// A new tenant.
+#[derive(Debug, Clone)]
+pub struct CreateTenant {
+    /// `[a-z0-9-]`, 1 to 63 characters.
+    pub name: String,
+    /// For people.
+    pub display_name: String,
+    /// Its switches.
+    pub settings: Settings,
+}
+
+/// Other switches.
+#[derive(Debug, Clone)]
+pub struct UpdateTenant {
+    /// The tenant.
+    pub name: String,
+    /// All of its switches.
+    pub settings: Settings,
+    /// What the caller saw, see [`Tenant::etag`](crate::Tenant::etag); empty where any will do.
+    pub etag: String,
+}
+
+/// A new API key.
+#[derive(Debug, Clone)]
+pub struct CreateKey {
+    /// Its public id.
+    pub id: String,
+    /// The name of the command's tenant.
+    pub tenant_name: String,
+    /// SHA-256 of its secret.
+    pub hash: Digest,
+    /// What it allows.
+    pub role: Role,
+    /// Whose it is.
+    pub subject: String,
+    /// For people.
+    pub display_name: String,
+    /// When it stops working by itself.
+    pub expires: Option<Time>,
+}
+
+/// An API key is void.
+#[derive(Debug, Clone)]
+pub struct RevokeKey {
+    /// Its public id.
+    pub id: String,
+}
+
+/// A definition is published.
+#[derive(Debug, Clone)]
+pub struct Deploy {
+    /// Its name.
+    pub name: String,
+    /// Its format: `checkpoint`.
+    pub format: String,
+    /// The files as published: path and bytes.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Of the files; the same bytes are the same version.
+    pub source: Digest,
+    /// What they compiled to.
+    pub machine: std::sync::Arc<Machine>,
+    /// Whether new sessions use it from now on.
+    pub activate: bool,
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    pub etag: String,
+}
+
+/// Another version is used from now on.
+#[derive(Debug, Clone)]
+pub struct ActivateVersion {
+    /// The definition.
+    pub name: String,
+    /// The version.
+    pub version: u32,
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    pub etag: String,
+}

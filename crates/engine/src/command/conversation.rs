@@ -1,0 +1,54 @@
+//! What happens in a conversation.
+
+use serde_json::{Map, Value};
+use switchward_machine::Digest;
+
+/// A run that waits for the ones before it.
+#[derive(Debug, Clone)]
+pub struct Queued {
+    /// The definition's name.
+    pub definition: String,
+    /// Its version.
+    pub version: u32,
+    /// The machine that it compiled to; must be installed in the shard.
+    pub machine: Digest,
+}
+
+/// The user says something in the conversation.
+#[derive(Debug, Clone)]
+pub struct PostMessage {
+    /// What.
+    pub text: String,
+}
+
+/// The agent's turn is over.
+#[derive(Debug, Clone)]
+pub struct EndTurn {
+    /// What the agent said; may be empty.
+    pub text: String,
+}
+
+/// The agent records data.
+#[derive(Debug, Clone)]
+pub struct RecordData {
+    /// Top-level keys and their values.
+    pub values: Map<String, Value>,
+}
+
+/// An event comes from outside.
+#[derive(Debug, Clone)]
+pub struct RecordEvent {
+    /// Its key: what kind of event it is.
+    pub key: String,
+    /// What it brings, merged into the data.
+    pub data: Map<String, Value>,
+    /// The state that it is for, where it is for one alone.
+    pub state: Option<String>,
+}
+
+/// The conversation turns to another workflow.
+#[derive(Debug, Clone)]
+pub struct SwitchRun {
+    /// The workflow's name, one of the session's.
+    pub workflow: String,
+}

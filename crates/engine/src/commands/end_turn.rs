@@ -1,0 +1,43 @@
+//! The agent's turn is over: the exits of the state are tried in order. Source: workflows, *State machine evaluation*.
+
+use switchward_machine::{ActKind, Port};
+
+use crate::command::EndTurn;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::moves::{self, Next};
+use crate::state::ThingBody;
+use crate::turn::{Stop, Turn, check_text, not_paused};
+use crate::{Flow, Key, Reason, Rejection, Reply, ViewError};
+
+pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let root = session.root;
+    not_paused(&session)?;
+    check_text("text", &end.text, MESSAGE_BYTES_MAX)?;
+    let run = turn.run(root)?;
+    let machine = turn.machine(&run)?;
+    let node = machine.node(run.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    let takes = match node.acts.get(usize::from(run.act.0)).map(|act| &act.kind) {
+        Some(ActKind::Ask(ask)) => ask.turns,
+        Some(ActKind::Work(work)) => work.turn_ends,
+        Some(ActKind::Do(_) | ActKind::Wait(_)) | None => false,
+    };
+    if !(takes || (run.rests && node.records)) {
+        let message = format!("{:?} takes no turn of the agent now", node.name);
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
+    }
+    let things = run.things.clone();
+    drop((session, run));
+    if !end.text.is_empty() {
+        turn.emit(Flow::MessagePosted { text: end.text.clone(), by_agent: true })?;
+    }
+    turn.emit(Flow::TurnEnded { run: root })?;
+    for thing in things {
+        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+        if row.is_some_and(|row| matches!(row.body, ThingBody::Work { .. })) {
+            turn.emit(Flow::ThingClosed { thing, run: root })?;
+        }
+    }
+    moves::drive(turn, root, Next::Settle(Port::Done))?;
+    turn.moved()
+}

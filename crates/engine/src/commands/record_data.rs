@@ -1,0 +1,51 @@
+//! The agent records data: all of the values, or none. Source: workflows, *Gathered data*.
+
+use serde_json::{Map, Value};
+use switchward_machine::RunId;
+
+use crate::command::RecordData;
+use crate::data;
+use crate::event::Writer;
+use crate::scope::Scope;
+use crate::state::Json;
+use crate::turn::{Stop, Turn, not_paused};
+use crate::{Flow, Reason, Rejection, Reply};
+
+pub(super) fn run(turn: &mut Turn<'_, '_>, record: &RecordData) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let root = session.root;
+    super::conversation(turn, root)?;
+    not_paused(&session)?;
+    drop(session);
+    let merged = merged(turn, root, &record.values)?;
+    write(turn, root, merged, Writer::Agent)?;
+    turn.moved()
+}
+
+/// What the keys hold once the values are merged into them. A value that does not fit refuses them all.
+pub(super) fn merged(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    values: &Map<String, Value>,
+) -> Result<Vec<(String, Value)>, Stop> {
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let mut scope = Scope::of_run(turn, run)?;
+    for (key, value) in values {
+        data::merge(&machine, &mut scope, key, value.clone()).map_err(|bad| {
+            Rejection::new(Reason::SchemaViolation, bad.0).fact("field", format!("values.{key}"))
+        })?;
+    }
+    Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())
+}
+
+pub(super) fn write(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    values: Vec<(String, Value)>,
+    by: Writer,
+) -> Result<(), Stop> {
+    for (key, value) in values {
+        turn.emit(Flow::Wrote { run, key, value: Json(value), by })?;
+    }
+    Ok(())
+}

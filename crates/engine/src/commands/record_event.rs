@@ -1,0 +1,78 @@
+//! An event comes from outside. Source: workflows, *Guards*, `external_event`, and *Wait State*; an event tries the
+//! guarded exits at once, the others wait for the end of a turn.
+
+use serde_json::{Value, json};
+use switchward_machine::{Port, RunId, WaitOn};
+
+use crate::command::RecordEvent;
+use crate::event::{Flow, Writer};
+use crate::events;
+use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
+use crate::moves::{self, Next};
+use crate::state::{Json, ThingBody};
+use crate::turn::{Stop, Turn, check_text, not_paused};
+use crate::{Key, Reason, Rejection, Reply, ViewError};
+
+/// Under which key the data hold the key of the last event.
+const EVENT_KEY: &str = "event_key";
+
+pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let root = session.root;
+    super::conversation(turn, root)?;
+    not_paused(&session)?;
+    let full = session.early.len() >= EARLY_MAX;
+    drop(session);
+    well_formed(turn, root, event)?;
+    let merged = events::merged(turn, root, &event.data)?
+        .map_err(|bad| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data"))?;
+    let listens = events::listens(turn, root, &event.key)?;
+    if !listens && full {
+        let message = format!("{EARLY_MAX} events wait for something that listens to them");
+        return Err(Rejection::new(Reason::QuotaExceeded, message).into());
+    }
+    let until = turn.now().after_ms(EARLY_KEPT_MS);
+    let data = Json(Value::Object(event.data.clone()));
+    let early = (!listens).then_some((data, until));
+    turn.emit(Flow::EventRecorded { run: root, key: event.key.clone(), early })?;
+    for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
+        turn.emit(Flow::Wrote { run: root, key, value: Json(value), by: Writer::Event })?;
+    }
+    match ended_wait(turn, root, event)? {
+        Some(port) => moves::drive(turn, root, Next::Ended(port))?,
+        None => moves::drive(turn, root, Next::Event)?,
+    }
+    turn.moved()
+}
+
+fn well_formed(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<(), Stop> {
+    if event.key.is_empty() {
+        return Err(Rejection::new(Reason::FieldInvalid, "an event has a key").fact("field", "key").into());
+    }
+    check_text("key", &event.key, DATA_KEY_BYTES_MAX)?;
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    if let Some(state) = event.state.as_ref().filter(|state| **state != node.name) {
+        let message = format!("the session stands at {:?}, and the event is for {state:?}", node.name);
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
+    }
+    Ok(())
+}
+
+/// Ends the wait that the event was waited for by; how the act ends.
+fn ended_wait(turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Option<Port>, Stop> {
+    for thing in turn.run(run)?.things.clone() {
+        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+        let done = row.and_then(|row| match &row.body {
+            ThingBody::Wait { on: WaitOn::Event, done, .. } => Some(done.clone()),
+            ThingBody::Wait { .. } | ThingBody::Work { .. } | ThingBody::Timer { .. } => None,
+        });
+        if let Some(port) = done {
+            turn.emit(Flow::ThingClosed { thing, run })?;
+            events::remember(turn, run, &event.key, &Value::Object(event.data.clone()))?;
+            return Ok(Some(port));
+        }
+    }
+    Ok(None)
+}

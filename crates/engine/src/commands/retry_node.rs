@@ -1,0 +1,28 @@
+//! The agent asks for another attempt of the state. Source: workflows, *Retry policies*; the backoff is told and not
+//! enforced, because the source calls it suggested.
+
+use switchward_machine::ActIx;
+
+use crate::moves::{self, Next, void};
+use crate::turn::{Stop, Turn, not_paused};
+use crate::{Flow, Reason, Rejection, Reply, ViewError};
+
+pub(super) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let root = session.root;
+    super::conversation(turn, root)?;
+    not_paused(&session)?;
+    let run = turn.run(root)?;
+    let machine = turn.machine(&run)?;
+    let node = machine.node(run.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    let max = node.asked.max;
+    if run.asked.saturating_add(1) >= max {
+        let message = format!("{:?} may be tried {max} times in all, and it was", node.name);
+        return Err(Rejection::new(Reason::RetryExhausted, message).fact("state", &node.name).into());
+    }
+    drop((session, run));
+    void(turn, root)?;
+    turn.emit(Flow::Restarted { run: root, asked: true })?;
+    moves::drive(turn, root, Next::Begin(ActIx(0)))?;
+    turn.moved()
+}

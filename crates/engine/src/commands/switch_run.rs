@@ -1,0 +1,43 @@
+//! The conversation turns to another workflow. Source: workflows, *Workflow Switching*: the run is abandoned, a new one
+//! begins with its data, and the queue stays as it is.
+
+use switchward_machine::{Ending, Outcome, RunId};
+
+use crate::command::SwitchRun;
+use crate::event::{Flow, Writer};
+use crate::moves::{self, Next};
+use crate::state::Json;
+use crate::turn::{Stop, Turn, not_paused};
+use crate::{Event, Key, Reason, Rejection, Reply};
+
+pub(super) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let root = session.root;
+    super::conversation(turn, root)?;
+    not_paused(&session)?;
+    let Some(to) = session.workflows.iter().find(|known| known.definition == switch.workflow).cloned() else {
+        let allowed: Vec<&str> = session.workflows.iter().map(|known| known.definition.as_str()).collect();
+        let message = if allowed.is_empty() {
+            "the session has one workflow, and there is nothing to switch to".to_owned()
+        } else {
+            format!("there is no workflow {:?} here; there is {}", switch.workflow, allowed.join(", "))
+        };
+        return Err(Rejection::new(Reason::NoSuchWorkflow, message).allowed(allowed).into());
+    };
+    let run = RunId(session.runs.saturating_add(1));
+    drop(session);
+    let data = turn.rows.data_at(&Key::data(turn.tenant(), turn.session_id()?, root))?;
+    let data = data.map(|data| data.values.clone()).unwrap_or_default();
+    moves::void(turn, root)?;
+    let of = Some((to.definition, to.version));
+    turn.emit(Event::RunCreated { run, machine: to.machine, of, queued: false })?;
+    turn.emit(Flow::RunActivated { run })?;
+    let ending = Ending::plain(Outcome::Abandoned);
+    turn.emit(Event::RunEnded { run: root, ending, comment: String::new() })?;
+    for (key, value) in data {
+        turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Switch })?;
+    }
+    let start = turn.machine(&*turn.run(run)?)?.start;
+    moves::drive(turn, run, Next::Enter(start))?;
+    turn.moved()
+}

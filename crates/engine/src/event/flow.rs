@@ -1,0 +1,176 @@
+//! Facts about what moves inside a run, its data, and the row of runs.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{NodeIx, OpenId, RunId, Time};
+
+use crate::state::{Json, Loop, ThingBody};
+
+/// A fact. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Flow {
+    /// A queued run is the session's own from now on.
+    #[n(0)]
+    RunActivated {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// Somebody said something in the conversation.
+    #[n(1)]
+    MessagePosted {
+        /// What.
+        #[n(0)]
+        text: String,
+        /// Whether it was the agent and not the user.
+        #[n(1)]
+        by_agent: bool,
+    },
+    /// The agent's turn is over.
+    #[n(2)]
+    TurnEnded {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// The agent says that its work here is done. Nothing reads it.
+    #[n(3)]
+    Signalled {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// A key of a run's data has this value from now on.
+    #[n(4)]
+    Wrote {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The top-level key.
+        #[n(1)]
+        key: String,
+        /// The value, merged already.
+        #[n(2)]
+        value: Json,
+        /// Who wrote it.
+        #[n(3)]
+        by: Writer,
+    },
+    /// The body has come to its end, and no exit was taken.
+    #[n(5)]
+    Rested {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// Something has gone wrong in a node.
+    #[n(6)]
+    Faulted {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The node.
+        #[n(1)]
+        node: NodeIx,
+        /// The lower-case code.
+        #[n(2)]
+        code: String,
+        /// What exactly.
+        #[n(3)]
+        message: String,
+    },
+    /// A node's body begins again.
+    #[n(7)]
+    Restarted {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Whether the agent asked for it.
+        #[n(1)]
+        asked: bool,
+    },
+    /// Work, a wait or a timer is open.
+    #[n(8)]
+    ThingOpened {
+        /// Its number.
+        #[n(0)]
+        thing: OpenId,
+        /// The run.
+        #[n(1)]
+        run: RunId,
+        /// What it is.
+        #[n(2)]
+        body: ThingBody,
+    },
+    /// Work is done, a wait is over, a timer has fired.
+    #[n(9)]
+    ThingClosed {
+        /// Its number.
+        #[n(0)]
+        thing: OpenId,
+        /// The run.
+        #[n(1)]
+        run: RunId,
+    },
+    /// A loop of the body is at this item, or is over.
+    #[n(10)]
+    Looped {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How many loops stand outside of it.
+        #[n(1)]
+        level: u8,
+        /// Where it is; nothing where it is over.
+        #[n(2)]
+        at: Option<Loop>,
+    },
+    /// An event came from outside.
+    #[n(11)]
+    EventRecorded {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Its key.
+        #[n(1)]
+        key: String,
+        /// What came with it and until when it is kept, where nothing listens to it yet.
+        #[n(2)]
+        early: Option<(Json, Time)>,
+    },
+    /// Events that came early count from now on.
+    #[n(12)]
+    EarlyTaken {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Their keys.
+        #[n(1)]
+        keys: Vec<String>,
+    },
+}
+
+impl From<Flow> for super::Event {
+    fn from(flow: Flow) -> Self {
+        Self::Flow(flow)
+    }
+}
+
+/// Who wrote a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Writer {
+    /// It came with the start.
+    #[n(0)]
+    Start,
+    /// The agent recorded it.
+    #[n(1)]
+    Agent,
+    /// An operation of the definition.
+    #[n(2)]
+    Operation,
+    /// It came with an event.
+    #[n(3)]
+    Event,
+    /// The run before it had it.
+    #[n(4)]
+    Switch,
+}

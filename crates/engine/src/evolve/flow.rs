@@ -1,0 +1,112 @@
+//! What moves inside a node, the data of a run, and the row of runs.
+
+use switchward_machine::{ActIx, OpenId, RunId, Status};
+
+use super::Site;
+use crate::limits::EVENTS_NOTED_MAX;
+use crate::state::{Data, Early, Thing};
+use crate::working::Working;
+use crate::{Flow, Key, Row, ViewError};
+
+pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let run_key = |run: RunId| Key::run(site.tenant, id, run);
+    match flow {
+        Flow::RunActivated { run } => activate(rows, site, *run)?,
+        Flow::MessagePosted { text, by_agent: false } => {
+            rows.put(Key::said(site.tenant, id), Row::Said(text.clone()));
+        }
+        Flow::TurnEnded { run } => rows.run_at_mut(&run_key(*run))?.drained = 0,
+        Flow::Wrote { run, key, value, .. } => {
+            let at = Key::data(site.tenant, id, *run);
+            if rows.data_at(&at)?.is_none() {
+                rows.put(at.clone(), Row::Data(Data::default()));
+            }
+            rows.data_at_mut(&at)?.values.insert(key.clone(), value.0.clone());
+        }
+        Flow::Rested { run } => rows.run_at_mut(&run_key(*run))?.rests = true,
+        Flow::Restarted { run, asked } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.act = ActIx(0);
+            at.rests = false;
+            at.loops.clear();
+            if *asked { at.asked += 1 } else { at.attempt += 1 }
+        }
+        Flow::ThingOpened { thing, run, body } => {
+            rows.session_at_mut(&site.session_key()?)?.next_id = thing.0 + 1;
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.things.push(*thing);
+            let row = Thing { run: *run, node: at.node, entry: at.entry, at: site.at, body: body.clone() };
+            rows.put(Key::thing(site.tenant, id, *thing), Row::Thing(row));
+        }
+        Flow::ThingClosed { thing, run } => {
+            rows.run_at_mut(&run_key(*run))?.drained = 0;
+            close(rows, site, *run, *thing)?;
+        }
+        Flow::Looped { run, level, at } => {
+            let loops = &mut rows.run_at_mut(&run_key(*run))?.loops;
+            loops.truncate(usize::from(*level));
+            loops.extend(at.clone());
+        }
+        Flow::EventRecorded { run, key, early } => {
+            rows.run_at_mut(&run_key(*run))?.drained = 0;
+            match early {
+                None => see(rows, &run_key(*run), key)?,
+                Some((data, until)) => {
+                    let early = Early { key: key.clone(), data: data.clone(), until: *until };
+                    let session = rows.session_at_mut(&site.session_key()?)?;
+                    session.early.retain(|kept| site.at < kept.until);
+                    session.early.push(early);
+                }
+            }
+        }
+        Flow::EarlyTaken { run, keys } => {
+            for key in keys {
+                see(rows, &run_key(*run), key)?;
+                let kept = &mut rows.session_at_mut(&site.session_key()?)?.early;
+                if let Some(at) = kept.iter().position(|early| early.key == *key) {
+                    kept.remove(at);
+                }
+            }
+        }
+        Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
+    }
+    Ok(())
+}
+
+/// Notes that an event has come since the node was entered.
+fn see(rows: &mut Working<'_>, run: &Key, event: &str) -> Result<(), ViewError> {
+    let seen = &mut rows.run_at_mut(run)?.seen;
+    if seen.len() < EVENTS_NOTED_MAX && !seen.iter().any(|known| known == event) {
+        seen.push(event.to_owned());
+    }
+    Ok(())
+}
+
+/// Forgets something that was open.
+pub(super) fn close(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    run: RunId,
+    thing: OpenId,
+) -> Result<(), ViewError> {
+    let id = site.session()?;
+    rows.run_at_mut(&Key::run(site.tenant, id, run))?.things.retain(|known| *known != thing);
+    rows.delete(Key::thing(site.tenant, id, thing));
+    Ok(())
+}
+
+/// The session is about this run now.
+fn activate(rows: &mut Working<'_>, site: &Site<'_>, run: RunId) -> Result<(), ViewError> {
+    let key = Key::run(site.tenant, site.session()?, run);
+    let found = rows.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))?;
+    let (definition, version, machine) = (found.definition.clone(), found.version, found.machine);
+    drop(found);
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.queue.retain(|known| *known != run);
+    session.root = run;
+    (session.definition, session.version, session.machine) = (definition, version, machine);
+    session.status = Status::Waiting;
+    session.reason = None;
+    Ok(())
+}

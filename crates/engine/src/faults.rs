@@ -1,0 +1,80 @@
+//! Faults: what goes wrong inside a run, and the one road that it travels: again, the boundary, the end of the run.
+
+use switchward_machine::{Boundary, Ending, Outcome, RunId};
+
+use crate::moves::{Next, exit_on, void};
+use crate::state::{ThingBody, Why};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Flow, ViewError};
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// A lower-case code.
+    pub(crate) code: &'static str,
+    /// What exactly, for a person.
+    pub(crate) message: String,
+}
+
+impl Fault {
+    pub(crate) fn operation(message: impl Into<String>) -> Self {
+        Self { code: "operation", message: message.into() }
+    }
+
+    pub(crate) fn recipients(message: impl Into<String>) -> Self {
+        Self { code: "recipients", message: message.into() }
+    }
+
+    pub(crate) fn template(message: impl Into<String>) -> Self {
+        Self { code: "template", message: message.into() }
+    }
+
+    pub(crate) fn guard(message: impl Into<String>) -> Self {
+        Self { code: "guard", message: message.into() }
+    }
+
+    /// Whether trying again may help.
+    fn counts(&self) -> bool {
+        self.code != "guard"
+    }
+}
+
+/// What a fault leads to.
+pub(crate) fn road(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    let (stands, again) = (at.node, fault.counts() && at.attempt < node.attempts.max);
+    drop(at);
+    turn.emit(Flow::Faulted {
+        run,
+        node: stands,
+        code: fault.code.to_owned(),
+        message: fault.message.clone(),
+    })?;
+    if again {
+        void(turn, run)?;
+        if node.attempts.backoff_ms == 0 {
+            return Ok(Next::Again);
+        }
+        let due = turn.now().after_ms(node.attempts.backoff_ms);
+        turn.open(run, ThingBody::Timer { due, why: Why::Backoff })?;
+        return Ok(Next::Rest);
+    }
+    let failed = |reason: &str| {
+        let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.to_owned()) };
+        Next::End(ending, fault.message.clone())
+    };
+    Ok(match &node.boundary {
+        Boundary::Fail => failed(fault.code),
+        Boundary::Port(port) => match exit_on(node, port) {
+            Some(exit) => Next::Take(exit),
+            None => failed("port_unconnected"),
+        },
+        Boundary::Ignore(port) => {
+            let text = format!("{}: {}, which is ignored", node.name, fault.message);
+            turn.emit(Event::Warned { text, of_definition: false })?;
+            Next::Settle(port.clone())
+        }
+    })
+}

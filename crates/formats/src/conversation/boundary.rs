@@ -1,0 +1,89 @@
+//! What happens when something goes wrong in a state. Headings *Error Handling* and *Retry Policies*.
+
+use switchward_machine::Attempts;
+
+use super::read;
+use super::reader::Reader;
+use crate::document::Node;
+use crate::limits::ATTEMPTS_MAX;
+use crate::shape::{self, Fields, Shape};
+
+const RETRY_POLICY: Shape =
+    Shape { what: "`retry_policy`", keys: &["max_attempts", "backoff_seconds"], ignored: &[], hints: &[] };
+const RETRY: Shape =
+    Shape { what: "`retry`", keys: &["max_attempts", "backoff_seconds"], ignored: &[], hints: &[] };
+
+/// The strategies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnError {
+    /// No boundary: the run fails.
+    Fail,
+    /// Left by the port `error`.
+    Port,
+    /// Noted, and the state goes on as if it had succeeded.
+    Ignore,
+}
+
+/// A state's keys about errors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Errors {
+    pub(super) on_error: OnError,
+    /// Of the boundary.
+    pub(super) attempts: Attempts,
+    /// That the assistant may ask for.
+    pub(super) asked: Attempts,
+}
+
+impl Errors {
+    /// Of a state that says nothing about errors.
+    pub(super) const NONE: Self = {
+        let once = Attempts { max: 1, backoff_ms: 0 };
+        Self { on_error: OnError::Fail, attempts: once, asked: once }
+    };
+
+    /// Whether the state has the port `error`.
+    pub(super) fn has_port(&self) -> bool {
+        self.on_error == OnError::Port
+    }
+}
+
+/// Reads them. An approval has no success that an error could be taken for.
+pub(super) fn read<'a>(
+    state: &'a Node,
+    fields: &Fields<'a>,
+    is_approval: bool,
+    cx: &mut Reader<'a, '_>,
+) -> Errors {
+    let words: &[&'static str] =
+        if is_approval { &["port", "retry_then_port"] } else { &["port", "retry_then_port", "ignore"] };
+    let word = fields.optional("on_error").and_then(|node| shape::word(node, "`on_error`", words, cx.report));
+    let policy = attempts(fields.optional("retry_policy"), &RETRY_POLICY, cx);
+    let asked = attempts(fields.optional("retry"), &RETRY, cx);
+    let retries = word == Some("retry_then_port");
+    if !retries {
+        cx.idle(state, "retry_policy", "it belongs to `on_error: retry_then_port`");
+    }
+    let on_error = match word {
+        Some("port" | "retry_then_port") => OnError::Port,
+        Some("ignore") => OnError::Ignore,
+        Some(_) | None => OnError::Fail,
+    };
+    Errors { on_error, attempts: if retries { policy } else { Attempts::default() }, asked }
+}
+
+/// *Retry Policies*: one attempt and no delay where nothing is said.
+fn attempts(node: Option<&Node>, shape: &'static Shape, cx: &mut Reader<'_, '_>) -> Attempts {
+    let mut attempts = Attempts::default();
+    let Some(fields) = node.and_then(|node| Fields::open(node, shape, cx.report)) else { return attempts };
+    if let Some(node) = fields.optional("max_attempts")
+        && let Some(max) = shape::integer(node, "`max_attempts`", 1..=ATTEMPTS_MAX, cx.report)
+    {
+        attempts.max = u32::try_from(max).unwrap_or(u32::MAX);
+    }
+    if let Some(node) = fields.optional("backoff_seconds")
+        && let Some(ms) = read::seconds(node, "`backoff_seconds`", cx)
+    {
+        attempts.backoff_ms = ms;
+    }
+    attempts
+}

@@ -1,0 +1,180 @@
+//! Where this format meets `switchward_expr`: the format's words for what is computed, and what can be read.
+
+use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
+
+use crate::limits::{DATA_KEY_BYTES_MAX, DATA_PATH_BYTES_MAX, DATA_PATH_NAMES_MAX};
+
+/// *Operations*, `conditional_branch`.
+pub(super) const OPERATORS: [&str; 10] =
+    ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
+/// *Operations*, `transform`.
+pub(super) const TRANSFORMS: [&str; 8] =
+    ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
+/// *Reducers*.
+pub(super) const REDUCERS: [&str; 5] = ["overwrite", "append", "unique_append", "merge_dict", "increment"];
+/// *Reducers*, "valid types".
+pub(super) const TYPES: [&str; 6] = ["string", "number", "list", "dict", "boolean", "any"];
+/// What stands between the items of a list that is a text.
+pub(super) const SEPARATOR: &str = ",";
+
+pub(super) fn operator(word: &str) -> Option<CmpOp> {
+    Some(match word {
+        "eq" => CmpOp::Eq,
+        "neq" => CmpOp::Neq,
+        "gt" => CmpOp::Gt,
+        "gte" => CmpOp::Gte,
+        "lt" => CmpOp::Lt,
+        "lte" => CmpOp::Lte,
+        "in" => CmpOp::In,
+        "not_in" => CmpOp::NotIn,
+        "contains" => CmpOp::Contains,
+        "matches" => CmpOp::Matches,
+        _ => return None,
+    })
+}
+
+pub(super) fn transform(word: &str, separator: &str, digits: u8) -> Option<Transform> {
+    let separator = separator.to_owned();
+    Some(match word {
+        "uppercase" => Transform::Uppercase,
+        "lowercase" => Transform::Lowercase,
+        "trim" => Transform::Trim,
+        "split" => Transform::Split { separator },
+        "join" => Transform::Join { separator },
+        "round" => Transform::Round { digits },
+        "to_number" => Transform::ToNumber,
+        "to_string" => Transform::ToString,
+        _ => return None,
+    })
+}
+
+pub(super) fn reducer(word: &str) -> Option<Reducer> {
+    Some(match word {
+        "overwrite" => Reducer::Overwrite,
+        "append" => Reducer::Append,
+        "unique_append" => Reducer::UniqueAppend,
+        "merge_dict" => Reducer::MergeDict,
+        "increment" => Reducer::Increment,
+        _ => return None,
+    })
+}
+
+pub(super) fn data_type(word: &str) -> Option<DataType> {
+    Some(match word {
+        "string" => DataType::String,
+        "number" => DataType::Number,
+        "list" => DataType::List,
+        "dict" => DataType::Dict,
+        "boolean" => DataType::Boolean,
+        "any" => DataType::Any,
+        _ => return None,
+    })
+}
+
+/// Whether a text can be a key of the data that templates and guards can read.
+pub(super) fn is_key(text: &str) -> bool {
+    let plain = |c: char| !c.is_control() && !matches!(c, '.' | '{' | '}');
+    !text.is_empty() && text.len() <= DATA_KEY_BYTES_MAX && text.trim() == text && text.chars().all(plain)
+}
+
+/// A dotted path into the data.
+pub(super) fn path(text: &str) -> Option<Path> {
+    let fits = text.len() <= DATA_PATH_BYTES_MAX
+        && text.split('.').count() <= DATA_PATH_NAMES_MAX
+        && text.split('.').all(is_key);
+    fits.then(|| Path::new(text).ok())?
+}
+
+/// Why a template of a message's body cannot be read.
+pub(super) fn check_template(source: &str) -> Result<(), String> {
+    switchward_expr::check(source).map_err(|error| told(&error.to_string()))
+}
+
+/// Why a pattern is none.
+pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
+    switchward_expr::check_pattern(pattern).map_err(|error| told(&error.to_string()))
+}
+
+/// A reason as a part of a sentence: one line, without a full stop.
+fn told(reason: &str) -> String {
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    words.join(" ").trim_end_matches('.').to_owned()
+}
+
+const ROOTS: [&str; 2] = ["gathered_data.", "gathered."];
+
+/// The paths that a text in braces refers to, below the data.
+pub(super) fn references(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('{').filter_map(|(at, brace)| {
+        let inner = &text[at + brace.len()..];
+        let inner = ROOTS.iter().find_map(|root| inner.strip_prefix(root))?;
+        let (found, _) = inner.split_once('}')?;
+        path(found).is_some().then_some(found)
+    })
+}
+
+/// Whether a text is one reference and nothing else.
+pub(super) fn is_reference(text: &str) -> bool {
+    references(text).next().is_some_and(|found| {
+        ROOTS.iter().any(|root| text.len() == root.len() + found.len() + 2 && text[1..].starts_with(root))
+    })
+}
+
+/// The path in a text like `gathered_data.customer.email`.
+pub(super) fn rooted(text: &str) -> Option<&str> {
+    let found = ROOTS.iter().find_map(|root| text.strip_prefix(root))?;
+    path(found).is_some().then_some(found)
+}
+
+/// The top-level keys that a Jinja2 template names after a dot of the data.
+pub(super) fn template_keys(source: &str) -> impl Iterator<Item = &str> {
+    const ROOT: &str = "gathered_data.";
+    source.match_indices(ROOT).filter_map(|(at, root)| {
+        let in_word = source[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
+        let rest = &source[at + root.len()..];
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        (!in_word && end > 0).then(|| &rest[..end])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_found_in_braces_and_in_templates() {
+        let found: Vec<&str> =
+            references("{gathered.a} {gathered_data.b.c} {gathered_data.} {other.d} {").collect();
+        assert_eq!(found, ["a", "b.c"]);
+        assert!(is_reference("{gathered_data.b.c}") && is_reference("{gathered.a}"));
+        assert!(!is_reference("{gathered.a}!") && !is_reference(" {gathered.a}") && !is_reference("a"));
+        assert_eq!(rooted("gathered_data.mail.body"), Some("mail.body"));
+        assert_eq!(rooted("mail.body"), None);
+        let keys: Vec<&str> =
+            template_keys("{{ gathered_data.a.b }}{% if gathered_data.c_1 %}{{ x.gathered_data.d }}")
+                .collect();
+        assert_eq!(keys, ["a", "c_1"]);
+    }
+
+    #[test]
+    fn keys_have_neither_dots_nor_braces() {
+        assert!(is_key("order id") && is_key("é"));
+        for text in ["", " a", "a.b", "a}", "a\n", &"k".repeat(DATA_KEY_BYTES_MAX + 1)] {
+            assert!(!is_key(text), "{text:?}");
+        }
+        assert!(path("a.b.0").is_some() && path("a..b").is_none() && path("a. b").is_none());
+    }
+
+    #[test]
+    fn reasons_are_one_line() {
+        assert_eq!(told("bad\n  pattern:\n\t( here.\n"), "bad pattern: ( here");
+    }
+
+    #[test]
+    fn every_word_has_its_meaning() {
+        assert!(OPERATORS.iter().all(|word| operator(word).is_some()));
+        assert!(TRANSFORMS.iter().all(|word| transform(word, SEPARATOR, 0).is_some()));
+        assert!(REDUCERS.iter().all(|word| reducer(word).is_some()));
+        assert!(TYPES.iter().all(|word| data_type(word).is_some()));
+    }
+}

@@ -1,0 +1,287 @@
+//! Guards of a transition. Heading *Guards*.
+
+use switchward_expr::{CmpOp, Path};
+use switchward_machine::limits::TEXT_BYTES_MAX;
+use switchward_machine::{Guard, Pattern};
+
+use super::reader::Reader;
+use super::{expr, read};
+use crate::codes::{PATTERN, TOO_MANY_ENTRIES, TOO_NESTED};
+use crate::document::{Node, Span};
+use crate::limits::{
+    GUARD_DEPTH_MAX, GUARDS_MAX, LINE_BYTES_MAX, REQUIRED_COPIES_MAX, REQUIRED_FIELDS_MAX, VALUES_MAX,
+};
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, quoted};
+
+const GUARD: Shape = Shape { what: "a guard", keys: &["type", "config"], ignored: &[], hints: &[] };
+
+/// The types, as the source lists them.
+const TYPES: [&str; 13] = [
+    "all_required_answered",
+    "tool_called",
+    "data_contains",
+    "data_equals",
+    "data_greater_than",
+    "data_less_than",
+    "data_in_list",
+    "user_confirmed",
+    "llm_judge",
+    "all_tasks_complete",
+    "external_event",
+    "always",
+    "composite",
+];
+
+macro_rules! configs {
+    ($($name:ident $what:literal [$($key:literal)*])*) => {
+        $(const $name: Shape = Shape { what: $what, keys: &[$($key),*], ignored: &[], hints: &[] };)*
+    };
+}
+
+configs! {
+    REQUIRED "an `all_required_answered` guard" ["keys"]
+    CALLED "a `tool_called` guard" ["tool_name" "require_success"]
+    CONTAINS "a `data_contains` guard" ["key" "pattern"]
+    EQUALS "a `data_equals` guard" ["key" "value"]
+    GREATER "a `data_greater_than` guard" ["key" "value"]
+    LESS "a `data_less_than` guard" ["key" "value"]
+    IN_LIST "a `data_in_list` guard" ["key" "values"]
+    CONFIRMED "a `user_confirmed` guard" ["patterns"]
+    JUDGE "an `llm_judge` guard" ["rubric" "model"]
+    TASKS "an `all_tasks_complete` guard" []
+    EVENT "an `external_event` guard" ["event_key"]
+    ALWAYS "an `always` guard" []
+    COMPOSITE "a `composite` guard" ["operator" "guards"]
+}
+
+/// The guards of one transition.
+pub(super) struct Guards<'a> {
+    /// All of them together.
+    pub(super) guard: Guard,
+    /// Their types, joined.
+    pub(super) label: String,
+    /// How many there are.
+    pub(super) count: usize,
+    /// Whether one of them names no field at all.
+    pub(super) vacuous: bool,
+    /// Guards that this build does not run, by their type.
+    pub(super) not_run: Vec<(Span, &'a str)>,
+    /// Tools that are waited for.
+    pub(super) tools: Vec<(Span, &'a str)>,
+}
+
+impl<'a> Guards<'a> {
+    /// Those of a transition without any.
+    pub(super) fn none() -> Self {
+        Self {
+            guard: Guard::Always,
+            label: "always".into(),
+            count: 0,
+            vacuous: false,
+            not_run: Vec::new(),
+            tools: Vec::new(),
+        }
+    }
+
+    /// Reads them; `required` are the fields that their state requires.
+    pub(super) fn read(node: &'a Node, required: &[&'a str], cx: &mut Reader<'a, '_>) -> Self {
+        let mut read = Self::none();
+        let items = shape::list(node, "`guards`", GUARDS_MAX, cx.report).unwrap_or_default();
+        let mut guards = Vec::new();
+        let mut words = Vec::new();
+        for item in items {
+            let mut one = One { required, cx: &mut *cx, read: &mut read };
+            guards.extend(one.guard(item, 0));
+            words.extend(item.get("type").and_then(Node::as_text));
+        }
+        read.count = items.len();
+        if !words.is_empty() {
+            read.label = words.join(" and ");
+        }
+        read.guard = match guards.len() {
+            0 => Guard::Always,
+            1 => guards.pop().unwrap_or_default(),
+            _ => Guard::All(guards),
+        };
+        read
+    }
+}
+
+/// A guard that is being read.
+struct One<'o, 'a, 'r> {
+    required: &'o [&'a str],
+    cx: &'o mut Reader<'a, 'r>,
+    read: &'o mut Guards<'a>,
+}
+
+impl<'a> One<'_, 'a, '_> {
+    fn guard(&mut self, node: &'a Node, depth: usize) -> Option<Guard> {
+        let fields = Fields::open(node, &GUARD, self.cx.report)?;
+        let at = fields.required("type", self.cx.report)?;
+        let word = shape::word(at, "the type of a guard", &TYPES, self.cx.report)?;
+        let shape = match word {
+            "all_required_answered" => &REQUIRED,
+            "tool_called" => &CALLED,
+            "data_contains" => &CONTAINS,
+            "data_equals" => &EQUALS,
+            "data_greater_than" => &GREATER,
+            "data_less_than" => &LESS,
+            "data_in_list" => &IN_LIST,
+            "user_confirmed" => &CONFIRMED,
+            "llm_judge" => &JUDGE,
+            "all_tasks_complete" => &TASKS,
+            "external_event" => &EVENT,
+            "composite" => &COMPOSITE,
+            _ => &ALWAYS,
+        };
+        let config = match fields.optional("config") {
+            Some(config) => Some(Fields::open(config, shape, self.cx.report)?),
+            None => None,
+        };
+        match (word, config) {
+            ("always", _) => Some(Guard::Always),
+            ("all_required_answered", config) => {
+                let keys = config.and_then(|config| config.optional("keys"));
+                Some(self.all_required(at.span, keys))
+            }
+            ("user_confirmed", config) => {
+                let patterns = config.and_then(|config| config.optional("patterns"));
+                Some(Guard::Said(patterns.map(|node| self.phrases(node)).unwrap_or_default()))
+            }
+            ("all_tasks_complete", _) => self.not_run(at, word),
+            (_, None) => {
+                let null = fields.required("config", self.cx.report)?;
+                shape::wrong_type(null, "`config`", "a map", self.cx.report)
+            }
+            ("llm_judge", Some(config)) => {
+                self.judge(&config);
+                self.not_run(at, word)
+            }
+            ("external_event", Some(config)) => self.event(&config),
+            ("tool_called", Some(config)) => self.called(&config),
+            ("composite", Some(config)) => self.composite(node, &config, depth),
+            (_, Some(config)) => self.data(word, &config),
+        }
+    }
+
+    fn not_run(&mut self, at: &'a Node, word: &'a str) -> Option<Guard> {
+        self.read.not_run.push((at.span, word));
+        None
+    }
+
+    fn event(&mut self, config: &Fields<'a>) -> Option<Guard> {
+        let report = &mut *self.cx.report;
+        let key = config.required("event_key", report)?;
+        shape::name(key, "`event_key`", LINE_BYTES_MAX, report).map(|key| Guard::Seen(key.to_owned()))
+    }
+
+    /// What asks a model.
+    fn judge(&mut self, config: &Fields<'a>) {
+        let report = &mut *self.cx.report;
+        let rubric = config.required("rubric", report);
+        rubric.and_then(|node| shape::text(node, "`rubric`", TEXT_BYTES_MAX, report));
+        let model = config.optional("model");
+        model.and_then(|node| shape::name(node, "`model`", LINE_BYTES_MAX, report));
+    }
+
+    /// The keys are what the assistant is to record: naming them here is setting them.
+    fn all_required(&mut self, at: Span, keys: Option<&'a Node>) -> Guard {
+        let listed = keys.map_or(self.required.len(), |node| node.as_list().map_or(1, <[_]>::len));
+        self.read.vacuous |= listed == 0;
+        let keys = match keys {
+            Some(node) => read::keys(node, "`keys`", REQUIRED_FIELDS_MAX, self.cx),
+            None => self.required_copied(at),
+        };
+        for key in &keys {
+            self.cx.keys.sets(key);
+        }
+        Guard::All(keys.iter().filter_map(|key| expr::path(key)).map(Guard::Present).collect())
+    }
+
+    /// The fields that the state requires, while the guards of the workflow have not taken over too many.
+    fn required_copied(&mut self, at: Span) -> Vec<&'a str> {
+        self.cx.copies = self.cx.copies.saturating_add(self.required.len());
+        if self.cx.copies <= REQUIRED_COPIES_MAX {
+            return self.required.to_vec();
+        }
+        let message =
+            format!("the guards take over more than {REQUIRED_COPIES_MAX} required fields of their states");
+        self.cx.report.add(Finding::new(TOO_MANY_ENTRIES, at, message));
+        Vec::new()
+    }
+
+    fn phrases(&mut self, node: &'a Node) -> Vec<String> {
+        let items = shape::list(node, "`patterns`", VALUES_MAX, self.cx.report).unwrap_or_default();
+        let phrase = |item| shape::name(item, "a phrase", LINE_BYTES_MAX, self.cx.report).map(str::to_owned);
+        items.iter().filter_map(phrase).collect()
+    }
+
+    fn called(&mut self, config: &Fields<'a>) -> Option<Guard> {
+        let success = match config.optional("require_success") {
+            Some(node) => read::flag(node, "`require_success`", self.cx),
+            None => Some(true),
+        };
+        let node = config.required("tool_name", self.cx.report)?;
+        let tool = shape::text(node, "`tool_name`", usize::MAX, self.cx.report)?;
+        if let Err(fault) = Pattern::check_call(tool) {
+            let message = format!("`tool_name` cannot be {}: it {fault}", quoted(tool));
+            self.cx.report.add(Finding::new(PATTERN, node.span, message));
+            return None;
+        }
+        self.read.tools.push((node.span, tool));
+        Some(Guard::Called { tool: tool.to_owned(), success: success? })
+    }
+
+    fn composite(&mut self, node: &'a Node, config: &Fields<'a>, depth: usize) -> Option<Guard> {
+        if depth >= GUARD_DEPTH_MAX {
+            let message =
+                format!("composite guards stand inside each other more than {GUARD_DEPTH_MAX} times");
+            self.cx.report.add(Finding::new(TOO_NESTED, node.span, message));
+            return None;
+        }
+        let operator = config.required("operator", self.cx.report);
+        let operator =
+            operator.and_then(|node| shape::word(node, "`operator`", &["and", "or"], self.cx.report));
+        let guards = config.required("guards", self.cx.report)?;
+        let items = self.cx.filled(guards, "`guards` of a composite", GUARDS_MAX)?;
+        let inner: Vec<Guard> = items.iter().filter_map(|item| self.guard(item, depth + 1)).collect();
+        Some(if operator? == "or" { Guard::Any(inner) } else { Guard::All(inner) })
+    }
+
+    /// *Gathered Data*: guards that look at one value.
+    fn data(&mut self, word: &str, config: &Fields<'a>) -> Option<Guard> {
+        let left = config.required("key", self.cx.report);
+        let left = left.and_then(|node| read::path(node, "`key`", self.cx));
+        let (op, right) = match word {
+            "data_contains" => return self.contains(left, config),
+            "data_in_list" => {
+                let values = config.required("values", self.cx.report)?;
+                shape::list(values, "`values`", VALUES_MAX, self.cx.report)?;
+                (CmpOp::In, read::bounded_json(values, "`values`", self.cx)?)
+            }
+            "data_equals" => {
+                let value = config.required("value", self.cx.report)?;
+                (CmpOp::Eq, read::bounded_json(value, "`value`", self.cx)?)
+            }
+            _ => {
+                let value = config.required("value", self.cx.report)?;
+                let Some(number) = value.as_number() else {
+                    return shape::wrong_type(value, "`value`", "a number", self.cx.report);
+                };
+                let op = if word == "data_less_than" { CmpOp::Lt } else { CmpOp::Gt };
+                (op, number.to_owned())
+            }
+        };
+        Some(Guard::Compare { left: left?, op, right })
+    }
+
+    /// *Guards*: the key exists, and its value optionally matches.
+    fn contains(&mut self, left: Option<Path>, config: &Fields<'a>) -> Option<Guard> {
+        let Some(node) = config.optional("pattern") else { return left.map(Guard::Present) };
+        let pattern = read::pattern(node, "`pattern`", self.cx)?;
+        let present = Guard::Present(left.clone()?);
+        let matches = Guard::Compare { left: left?, op: CmpOp::Matches, right: read::json_text(pattern) };
+        Some(Guard::All(vec![present, matches]))
+    }
+}

@@ -1,0 +1,30 @@
+//! Conversation workflows: states of ten types, transitions with guards or ports, gathered data. Source: the page
+//! "Core Concepts"; headings are named where a rule is implemented. How it is written down: `spec/encodings.md`.
+//!
+//! The whole format is read and checked. What the machine cannot express yet is told as such at its place, beside
+//! whatever else is wrong there.
+//!
+//! Where the page is silent: every `null` is an absent key, but for values of the data; a state's name is any text
+//! without control characters; what names a key of the data has neither dots nor braces, because a template could
+//! not read it.
+
+mod body;
+mod boundary;
+mod expr;
+mod graph;
+mod guards;
+mod keys;
+mod messages;
+mod nodes;
+mod operations;
+mod outside;
+mod read;
+mod reader;
+mod schema;
+mod states;
+mod steps;
+mod tools;
+mod transitions;
+mod workflow;
+
+pub(crate) use workflow::compile;

@@ -1,0 +1,142 @@
+//! From states and transitions to nodes. Headings *States*, *Named Output Ports*, *Error Handling* and *Terminal
+//! States*.
+
+use switchward_machine::{
+    Act, ActKind, Ask, Boundary, Dialect, Ending, Exit, Guard, NoExit, Node as Vertex, NodeIx, Op, Outcome,
+    Port, Target, Trigger, Wait, WaitOn, Work, WorkKind,
+};
+
+use super::body;
+use super::boundary::OnError;
+use super::states::{Kind, State};
+use super::steps;
+use super::transitions::{ERROR, Edge};
+
+/// The port of an output state.
+const DONE: &str = "done";
+/// The ports of a wait.
+const RECEIVED: &str = "received";
+const TIMEOUT: &str = "timeout";
+/// What the history calls the end of a state without transitions.
+const TERMINAL: &str = "terminal";
+/// What the history calls the way that a branch took.
+const BRANCH: &str = "conditional_branch";
+
+/// The node of a state, and the transitions that leave it.
+pub(super) fn vertex(state: State<'_>, edges: Vec<Edge<'_>>, names: &[String]) -> Vertex {
+    let timer_port = timer_port(&edges);
+    let terminal = edges.is_empty();
+    let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();
+    let success = match state.kind {
+        Kind::Timer(_) => named(timer_port),
+        Kind::Event(_) => named(RECEIVED),
+        Kind::Conversation | Kind::Action | Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => {
+            Port::Done
+        }
+    };
+    let on_no_exit = on_no_exit(&state.kind, terminal);
+    if terminal {
+        exits.extend(last_exits(&state.kind));
+    }
+    let acts = acts(state.kind, timer_port, names, &mut exits);
+    let mut vertex = Vertex::new(state.name, acts);
+    vertex.exits = exits;
+    vertex.on_no_exit = on_no_exit;
+    vertex.text = state.text.map(str::to_owned);
+    vertex.dialect = Dialect::Braces;
+    vertex.records = true;
+    vertex.attempts = state.errors.attempts;
+    vertex.asked = state.errors.asked;
+    vertex.boundary = match state.errors.on_error {
+        OnError::Fail => Boundary::Fail,
+        OnError::Port => Boundary::Port(named(ERROR)),
+        OnError::Ignore => Boundary::Ignore(success),
+    };
+    vertex
+}
+
+/// The port that a timer ends with: `received` where something stands there, else `timeout`.
+pub(super) fn timer_port(edges: &[Edge<'_>]) -> &'static str {
+    if edges.iter().any(|edge| edge.port == Some(RECEIVED)) { RECEIVED } else { TIMEOUT }
+}
+
+fn named(port: &str) -> Port {
+    Port::Named(port.to_owned())
+}
+
+fn exit(edge: Edge<'_>) -> Exit {
+    let on = match edge.port {
+        // The end of a message is no port of the machine.
+        None | Some(DONE) => Trigger::Auto { event: !edge.guard.is_open() },
+        Some(port) => Trigger::Port(named(port)),
+    };
+    Exit { guard: edge.guard, label: edge.label, ..Exit::plain(on, Target::Node(edge.to)) }
+}
+
+fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
+    let end = || NoExit::End(Ending::plain(Outcome::Completed));
+    match kind {
+        Kind::Conversation | Kind::Action => NoExit::Stay,
+        Kind::Operations(_) | Kind::NotRun => {
+            if terminal {
+                end()
+            } else {
+                NoExit::Stay
+            }
+        }
+        Kind::Output(_) | Kind::Timer(_) | Kind::Event(_) => {
+            if terminal {
+                end()
+            } else {
+                NoExit::Fail("port_unconnected".into())
+            }
+        }
+    }
+}
+
+/// The ways out of a state without transitions.
+fn last_exits(kind: &Kind) -> Vec<Exit> {
+    let end = |on, label: String| Exit {
+        guard: Guard::Always,
+        label,
+        ..Exit::plain(on, Target::End(Ending::plain(Outcome::Completed)))
+    };
+    match kind {
+        Kind::Conversation | Kind::Action => vec![end(Trigger::Auto { event: false }, TERMINAL.into())],
+        Kind::Timer(_) | Kind::Event(_) => {
+            [RECEIVED, TIMEOUT].map(|port| end(Trigger::Port(named(port)), format!("port {port}"))).into()
+        }
+        Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => Vec::new(),
+    }
+}
+
+fn acts(kind: Kind, timer_port: &str, names: &[String], exits: &mut Vec<Exit>) -> Vec<Act> {
+    let one = |kind| vec![Act { kind, then: Vec::new() }];
+    match kind {
+        Kind::Conversation => one(ActKind::Ask(Ask { turns: true })),
+        Kind::Action => one(ActKind::Work(Work { kind: WorkKind::Agent, turn_ends: true })),
+        Kind::Operations(steps) => {
+            let mut targets = Vec::new();
+            steps::targets(&steps, &mut targets);
+            exits.extend(targets.into_iter().filter_map(|to| branch(to, names)));
+            body::acts(steps)
+        }
+        Kind::Output(message) => one(ActKind::Do(message.map(Op::Send).into_iter().collect())),
+        Kind::Timer(for_ms) => {
+            let late = named(timer_port);
+            one(ActKind::Wait(Wait { on: WaitOn::Time, for_ms, late, done: Port::Done }))
+        }
+        Kind::Event(for_ms) => {
+            let (late, done) = (named(TIMEOUT), named(RECEIVED));
+            one(ActKind::Wait(Wait { on: WaitOn::Event, for_ms, late, done }))
+        }
+        Kind::NotRun => one(ActKind::Do(Vec::new())),
+    }
+}
+
+/// The way of a branch, past the transitions.
+fn branch(to: NodeIx, names: &[String]) -> Option<Exit> {
+    let name = names.get(usize::try_from(to.0).ok()?)?;
+    let on = Trigger::Port(Port::Branch(name.clone()));
+    Some(Exit { label: BRANCH.into(), ..Exit::plain(on, Target::Node(to)) })
+}

@@ -1,0 +1,253 @@
+//! Operations of a logic state. Heading *Operations*.
+
+use switchward_expr::CmpOp;
+use switchward_machine::{Case, Convert, NodeIx, Op, Port, Write};
+
+use super::reader::Reader;
+use super::steps::{Step, What};
+use super::{expr, messages, read};
+use crate::codes::{AFTER_BRANCH, DATA_KEY, LOOP_NAME, RECIPIENT, TOO_NESTED};
+use crate::document::Node;
+use crate::limits::{
+    CONDITIONS_MAX, LINE_BYTES_MAX, LOOP_DEPTH_MAX, OPERATIONS_MAX, ROUND_DIGITS_MAX, VALUES_MAX,
+};
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, quoted};
+
+/// What the position of a loop's item is called.
+pub(super) const INDEX: &str = "index";
+/// What the item is called where the loop does not say.
+const ITEM: &str = "item";
+
+/// The types, as the source lists them.
+const TYPES: [&str; 7] =
+    ["set_data", "transform", "http_request", "send_notification", "conditional_branch", "wait", "loop"];
+
+macro_rules! shapes {
+    ($($name:ident $what:literal [$($key:literal)*])*) => {
+        $(const $name: Shape = Shape { what: $what, keys: &[$($key),*], ignored: &[], hints: &[] };)*
+    };
+}
+
+shapes! {
+    OPERATION "an operation" ["type" "config"]
+    SET "`set_data`" ["key" "value"]
+    TRANSFORM "`transform`" ["key" "transform" "into" "separator" "digits"]
+    HTTP "`http_request`" ["method" "url" "headers" "body" "into"]
+    SEND "`send_notification`" ["channel" "recipients" "subject" "body"]
+    BRANCH "`conditional_branch`" ["conditions"]
+    CONDITION "a condition" ["key" "operator" "value" "target_state"]
+    WAIT "`wait`" ["hours"]
+    LOOP "`loop`" ["over" "as" "operations"]
+}
+
+/// The operations of a list, less those that could not be read.
+pub(super) fn read<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Vec<Step> {
+    let items = shape::list(node, "`operations`", OPERATIONS_MAX, cx.report).unwrap_or_default();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut branched = false;
+    for item in items {
+        let Some(step) = operation(item, cx) else { continue };
+        if branched {
+            let message = "this and what follows does not run where the conditional branch before it matches";
+            cx.report.add(Finding::new(AFTER_BRANCH, step.span, message));
+        }
+        branched = matches!(step.what, What::Branch(..));
+        steps.push(step);
+    }
+    steps
+}
+
+fn operation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Step> {
+    let fields = Fields::open(node, &OPERATION, cx.report)?;
+    let at = fields.required("type", cx.report);
+    let word = at.and_then(|at| shape::word(at, "the type of an operation", &TYPES, cx.report));
+    let config = fields.required("config", cx.report);
+    let (at, word, config) = (at?, word?, config?);
+    let what = match word {
+        "set_data" => What::Run(set_data(config, cx)?),
+        "transform" => What::Run(transform(config, cx)?),
+        "send_notification" => {
+            let fields = Fields::open(config, &SEND, cx.report)?;
+            What::Run(Op::Send(messages::notification(config, &fields, cx)?))
+        }
+        "conditional_branch" => branch(config, cx)?,
+        "wait" => {
+            let hours = Fields::open(config, &WAIT, cx.report)?.required("hours", cx.report)?;
+            What::Wait(read::hours(hours, "`hours`", cx)?)
+        }
+        "loop" => each(config, cx)?,
+        _ => {
+            http(config, cx);
+            cx.not_run(at.span, &quoted(word));
+            return None;
+        }
+    };
+    Some(Step { span: at.span, what })
+}
+
+/// A key that is written to.
+fn written<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
+    let key = read::key(node, what, cx)?;
+    if cx.keys.is_item(key) || (cx.keys.depth() > 0 && key == INDEX) {
+        let message = format!("{what} writes to {}, which is the loop's own", quoted(key));
+        cx.report.add(Finding::new(LOOP_NAME, node.span, message));
+        return None;
+    }
+    cx.keys.sets(key);
+    Some(key)
+}
+
+fn set_data<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
+    let fields = Fields::open(config, &SET, cx.report)?;
+    let key = fields.required("key", cx.report).and_then(|node| written(node, "`key`", cx));
+    let value = fields.required("value", cx.report);
+    let value = value.and_then(|node| read::filled_json(node, "`value`", cx));
+    Some(Op::Write(Write { key: key?.to_owned(), value: value? }))
+}
+
+fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
+    let fields = Fields::open(config, &TRANSFORM, cx.report)?;
+    let key = fields.required("key", cx.report);
+    let from = key.and_then(|node| read::path(node, "`key`", cx));
+    let into = match (fields.optional("into"), key, &from) {
+        (Some(node), ..) => written(node, "`into`", cx),
+        (None, Some(node), Some(_)) if node.as_text().is_some_and(|path| path.contains('.')) => {
+            let path = quoted(node.as_text().unwrap_or_default());
+            let message = format!("{path} is inside a value, and cannot be written back to");
+            cx.report.add(Finding::new(DATA_KEY, node.span, message).hint("name a key in `into`"));
+            None
+        }
+        (None, Some(node), Some(_)) => written(node, "`key`", cx),
+        (None, ..) => None,
+    };
+    let word = fields.required("transform", cx.report);
+    let word = word.and_then(|node| shape::word(node, "`transform`", &expr::TRANSFORMS, cx.report));
+    let separator = match fields.optional("separator") {
+        Some(node) => shape::name(node, "`separator`", LINE_BYTES_MAX, cx.report),
+        None => Some(expr::SEPARATOR),
+    };
+    let digits = match fields.optional("digits") {
+        Some(node) => shape::integer(node, "`digits`", 0..=ROUND_DIGITS_MAX, cx.report),
+        None => Some(0),
+    };
+    if word.is_some_and(|word| !["split", "join"].contains(&word)) {
+        cx.idle(config, "separator", "it belongs to `split` and `join`");
+    }
+    if word.is_some_and(|word| word != "round") {
+        cx.idle(config, "digits", "it belongs to `round`");
+    }
+    let digits = u8::try_from(digits?).unwrap_or(u8::MAX);
+    let how = expr::transform(word?, separator?, digits)?;
+    Some(Op::Convert(Convert { from: from?, into: into?.to_owned(), how }))
+}
+
+fn http<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<()> {
+    let fields = Fields::open(config, &HTTP, cx.report)?;
+    if let Some(node) = fields.required("method", cx.report) {
+        shape::word(node, "`method`", &["GET", "POST", "PUT", "DELETE"], cx.report);
+    }
+    if let Some(node) = fields.required("url", cx.report)
+        && let Some(url) = shape::name(node, "`url`", LINE_BYTES_MAX, cx.report)
+    {
+        cx.keys.reads_text(url, node.span);
+        if expr::references(url).next().is_none() && !messages::is_url(url) {
+            let finding = Finding::new(RECIPIENT, node.span, format!("`url` is no URL: {}", quoted(url)));
+            cx.report.add(finding.hint("begin it with https:// or http://"));
+        }
+    }
+    if let Some(node) = fields.optional("headers") {
+        let headers = shape::map(node, "`headers`", VALUES_MAX, cx.report).unwrap_or_default();
+        for (key, value) in headers {
+            shape::is_name(&key.text, "a header", LINE_BYTES_MAX, key.span, cx.report);
+            read::braces(value, "the value of a header", LINE_BYTES_MAX, cx);
+        }
+    }
+    if let Some(node) = fields.optional("body") {
+        read::filled_json(node, "`body`", cx);
+    }
+    fields.optional("into").and_then(|node| written(node, "`into`", cx));
+    Some(())
+}
+
+/// *Operations*, `conditional_branch`: the first condition that holds routes, past the state's transitions.
+fn branch<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {
+    let fields = Fields::open(config, &BRANCH, cx.report)?;
+    let conditions = fields.required("conditions", cx.report)?;
+    let items = cx.filled(conditions, "`conditions`", CONDITIONS_MAX)?;
+    let read: Vec<(Case, NodeIx)> = items.iter().filter_map(|item| condition(item, cx)).collect();
+    let (cases, targets) = read.into_iter().unzip();
+    Some(What::Branch(Op::Branch(cases), targets))
+}
+
+fn condition<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<(Case, NodeIx)> {
+    let fields = Fields::open(node, &CONDITION, cx.report)?;
+    let left = fields.required("key", cx.report).and_then(|node| read::path(node, "`key`", cx));
+    let op = fields.required("operator", cx.report);
+    let op = op.and_then(|node| shape::word(node, "`operator`", &expr::OPERATORS, cx.report));
+    let op = op.and_then(expr::operator);
+    let value = fields.required("value", cx.report);
+    let right = op.zip(value).and_then(|(op, node)| operand(op, node, cx));
+    let at = fields.required("target_state", cx.report);
+    let to = at.and_then(|node| Some((cx.state(node, "`target_state`")?, node.as_text()?)));
+    let (to, name) = to?;
+    Some((Case { left: left?, op: op?, right: right?, port: Port::Branch(name.to_owned()) }, to))
+}
+
+/// What the operator can compare with; a reference may be anything.
+fn operand<'a>(op: CmpOp, node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<String> {
+    let text = node.as_text();
+    let refers = text.is_some_and(|text| expr::references(text).next().is_some());
+    match op {
+        CmpOp::Eq | CmpOp::Neq | CmpOp::Contains => {}
+        CmpOp::Gt | CmpOp::Gte | CmpOp::Lt | CmpOp::Lte | CmpOp::Matches if refers => {}
+        CmpOp::In | CmpOp::NotIn if text.is_some_and(expr::is_reference) => {}
+        CmpOp::Gt | CmpOp::Gte | CmpOp::Lt | CmpOp::Lte => {
+            let numeric = text.is_some_and(|text| text.trim().parse::<f64>().is_ok_and(f64::is_finite));
+            if node.as_number().is_none() && !numeric {
+                return shape::wrong_type(node, "`value`", "a number", cx.report);
+            }
+        }
+        CmpOp::In | CmpOp::NotIn => {
+            shape::list(node, "`value`", VALUES_MAX, cx.report)?;
+        }
+        CmpOp::Matches => {
+            read::pattern(node, "`value`", cx)?;
+        }
+    }
+    read::filled_json(node, "`value`", cx)
+}
+
+fn each<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {
+    let fields = Fields::open(config, &LOOP, cx.report)?;
+    let over = fields.required("over", cx.report).and_then(|node| read::path(node, "`over`", cx));
+    let item = match fields.optional("as") {
+        Some(node) => item_name(node, cx),
+        None => Some(ITEM),
+    };
+    let operations = fields.required("operations", cx.report)?;
+    if cx.keys.depth() >= LOOP_DEPTH_MAX {
+        let message = format!("loops stand inside each other more than {LOOP_DEPTH_MAX} times");
+        cx.report.add(Finding::new(TOO_NESTED, config.span, message));
+        return None;
+    }
+    cx.keys.enter(item.unwrap_or(ITEM));
+    let steps = read(operations, cx);
+    cx.keys.leave();
+    Some(What::Loop { over: over?, item: item?.to_owned(), steps })
+}
+
+/// What templates call the item.
+fn item_name<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
+    let name = read::key(node, "`as`", cx)?;
+    if name != INDEX && !cx.keys.is_item(name) {
+        return Some(name);
+    }
+    let message = if name == INDEX {
+        format!("`as` cannot be {}, which is the item's position", quoted(name))
+    } else {
+        format!("`as` cannot be {}, which is the item of a loop around this one", quoted(name))
+    };
+    cx.report.add(Finding::new(LOOP_NAME, node.span, message));
+    None
+}

@@ -1,0 +1,271 @@
+//! States that owe something to the outside: parse, approval, wait, task, delegate, subworkflow. Of these a wait for a
+//! timer runs; the others are checked and told as not run.
+
+use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
+
+use super::messages::{self, Addresses};
+use super::reader::Reader;
+use super::states::{Kind, Ways};
+use super::{expr, read};
+use crate::codes::{
+    DUPLICATE_NAME, MISSING_KEY, NAME, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
+};
+use crate::document::Node;
+use crate::limits::{
+    ESCALATIONS_MAX, LINE_BYTES_MAX, REQUIRED_FIELDS_MAX, SCHEMA_KEYS_MAX, TEMPLATE_BYTES_MAX, VALUES_MAX,
+};
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, naming, quoted};
+
+macro_rules! shapes {
+    ($($name:ident $what:literal [$($key:literal)*])*) => {
+        $(const $name: Shape = Shape { what: $what, keys: &[$($key),*], ignored: &[], hints: &[] };)*
+    };
+}
+
+shapes! {
+    FIELD "a field" ["name" "type" "description" "required"]
+    REQUEST "`request_template`" ["subject_template" "body_template"]
+    ESCALATION "`escalation`" ["timeout_hours" "escalation_contacts" "max_escalations"]
+    CLASSIFY "`classify`" ["enabled" "classification_ports" "classification_hints"]
+    TASK "`task_template`" ["participants" "participants_from" "instructions"]
+}
+
+/// *Parse State*.
+pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Ways {
+    if let Some(node) = fields.required("fields", cx.report) {
+        let items = cx.filled(node, "`fields`", REQUIRED_FIELDS_MAX).unwrap_or_default();
+        let mut names = Vec::new();
+        for item in items {
+            parse_field(item, &mut names, cx);
+        }
+    }
+    if let Some(node) = fields.optional("source")
+        && let Some(text) = shape::text(node, "`source`", LINE_BYTES_MAX, cx.report)
+    {
+        match expr::rooted(text) {
+            Some(path) => cx.keys.reads(path, node.span),
+            None => {
+                shape::word(node, "`source`", &["last_user_message", "gathered_data.key"], cx.report);
+            }
+        }
+    }
+    let model = fields.optional("model");
+    model.and_then(|node| shape::name(node, "`model`", LINE_BYTES_MAX, cx.report));
+    Ways::ports(&["complete", "incomplete"])
+}
+
+fn parse_field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) {
+    let Some(fields) = Fields::open(node, &FIELD, cx.report) else { return };
+    if let Some(node) = fields.required("name", cx.report)
+        && let Some(name) = read::key(node, "`name` of a field", cx)
+    {
+        cx.keys.sets(name);
+        unique(node, name, "a field", names, cx);
+    }
+    if let Some(node) = fields.required("type", cx.report) {
+        let types = ["string", "number", "boolean", "date", "list"];
+        shape::word(node, "`type` of a field", &types, cx.report);
+    }
+    let description = fields.optional("description");
+    description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, cx.report));
+    fields.optional("required").and_then(|node| read::flag(node, "`required`", cx));
+}
+
+fn unique<'a>(node: &Node, name: &'a str, what: &str, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) {
+    if names.contains(&name) {
+        let message = format!("{what} called {} stands here already", quoted(name));
+        cx.report.add(Finding::new(DUPLICATE_NAME, node.span, message));
+    }
+    names.push(name);
+}
+
+/// *Approval State*.
+pub(super) fn approval<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Ways {
+    if let Some(node) = fields.required("approvers", cx.report) {
+        messages::recipients(node, Addresses::Mail, cx);
+    }
+    if let Some(node) = fields.optional("request_template")
+        && let Some(request) = Fields::open(node, &REQUEST, cx.report)
+    {
+        let subject = request.optional("subject_template");
+        subject.and_then(|node| read::template(node, "`subject_template`", LINE_BYTES_MAX, cx));
+        let body = request.optional("body_template");
+        body.and_then(|node| read::template(node, "`body_template`", TEMPLATE_BYTES_MAX, cx));
+    }
+    if let Some(node) = fields.optional("classification_hints") {
+        hints(node, &["approved", "rejected", "discussion"], cx);
+    }
+    if let Some(node) = fields.optional("channel") {
+        shape::word(node, "`channel`", &["email"], cx.report);
+    }
+    if let Some(node) = fields.optional("escalation") {
+        escalation(node, cx);
+    }
+    Ways::ports(&["approved", "rejected", "discussion", "timeout"])
+}
+
+fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) {
+    let Some(fields) = Fields::open(node, &ESCALATION, cx.report) else { return };
+    let hours = fields.required("timeout_hours", cx.report);
+    hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
+    if let Some(node) = fields.optional("escalation_contacts") {
+        messages::recipients(node, Addresses::Mail, cx);
+    }
+    if let Some(node) = fields.optional("max_escalations") {
+        shape::integer(node, "`max_escalations`", 0..=ESCALATIONS_MAX, cx.report);
+    }
+}
+
+/// Words of a port each; the ports are those of the state.
+fn hints<'a>(node: &'a Node, ports: &[&str], cx: &mut Reader<'a, '_>) {
+    let what = "`classification_hints`";
+    let entries = shape::map(node, what, VALUES_MAX, cx.report).unwrap_or_default();
+    for (key, value) in entries {
+        if !ports.contains(&key.text.as_str()) {
+            let message =
+                format!("{what} names the port {}, which the state does not have", quoted(&key.text));
+            let nearest = cx.report.nearest(&key.text, ports.iter().copied());
+            let finding = Finding::new(crate::codes::NOT_LISTED, key.span, message);
+            cx.report.add(finding.allowed(ports.iter().copied()).nearest(nearest));
+        }
+        shape::text(value, "a hint", TEMPLATE_BYTES_MAX, cx.report);
+    }
+}
+
+/// *Wait State*.
+pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
+    let at = fields.required("wait_for", cx.report);
+    let words = ["email_reply", "webhook", "timer"];
+    let word = at.and_then(|node| shape::word(node, "`wait_for`", &words, cx.report));
+    let hours = fields.required("timeout_hours", cx.report);
+    let for_ms = hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
+    let mut ways = Ways::ports(&["received", "timeout"]);
+    if word == Some("timer") {
+        cx.idle(state, "classify", "a timer brings nothing that could be classified");
+    }
+    if let Some(node) = fields.optional("classify")
+        && let Some(ports) = classify(node, cx)
+        && word != Some("timer")
+    {
+        ways = Ways::Ports(ports);
+    }
+    let classified =
+        matches!(&ways, Ways::Ports(ports) if ports.first().is_none_or(|port| port != "received"));
+    match (word, at, for_ms) {
+        (Some("timer"), _, Some(for_ms)) => (Kind::Timer(for_ms), ways),
+        (Some("webhook"), _, Some(for_ms)) if !classified => (Kind::Event(for_ms), ways),
+        (Some(word), Some(at), _) if word != "timer" => {
+            let what = if classified { "a classified wait for" } else { "a wait for" };
+            cx.not_run(at.span, &format!("{what} {}", quoted(word)));
+            (Kind::NotRun, ways)
+        }
+        _ => (Kind::NotRun, ways),
+    }
+}
+
+/// The ports of a classified wait; nothing where the classification is switched off.
+fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Vec<String>> {
+    let fields = Fields::open(node, &CLASSIFY, cx.report)?;
+    let enabled = fields.required("enabled", cx.report).and_then(|node| read::flag(node, "`enabled`", cx))?;
+    let ports = if enabled {
+        fields.required("classification_ports", cx.report)
+    } else {
+        fields.optional("classification_ports")
+    };
+    let mut names: Vec<&'a str> = Vec::new();
+    for item in
+        ports.and_then(|node| cx.filled(node, "`classification_ports`", VALUES_MAX)).unwrap_or_default()
+    {
+        let Some(name) = shape::name(item, "a port", NAME_BYTES_MAX, cx.report) else { continue };
+        if ["timeout", "error"].contains(&name) {
+            let message = format!("a classification port cannot be called {}", quoted(name));
+            let finding = Finding::new(PORT_RESERVED, item.span, message);
+            cx.report.add(finding.hint("the state has a port of this name beside them"));
+        }
+        unique(item, name, "a port", &mut names, cx);
+    }
+    if let Some(node) = fields.optional("classification_hints") {
+        hints(node, &names, cx);
+    }
+    enabled.then(|| names.into_iter().chain(["timeout"]).map(str::to_owned).collect())
+}
+
+/// *States*, Task: one part for each participant.
+pub(super) fn task<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
+    let Some(node) = fields.required("task_template", cx.report) else { return };
+    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return };
+    match (fields.optional("participants"), fields.optional("participants_from")) {
+        (Some(_), Some(from)) => {
+            let message = "participants are listed, and taken from the data; one of them is meant";
+            cx.report.add(Finding::new(TWO_SOURCES, from.span, message));
+        }
+        (Some(list), None) => {
+            messages::recipients(list, Addresses::Mail, cx);
+        }
+        (None, Some(from)) => {
+            if let Some(text) = shape::text(from, "`participants_from`", LINE_BYTES_MAX, cx.report) {
+                match expr::rooted(text) {
+                    Some(path) => cx.keys.reads(path, from.span),
+                    None => {
+                        let message = format!("`participants_from` cannot be {}", quoted(text));
+                        let finding = Finding::new(RECIPIENT, from.span, message);
+                        cx.report.add(finding.hint("write it like gathered.reviewers"));
+                    }
+                }
+            }
+        }
+        (None, None) => {
+            let message = "`task_template` needs the key `participants`";
+            let finding = Finding::new(MISSING_KEY, node.span, message);
+            cx.report.add(finding.hint("or take them from the data with `participants_from`"));
+        }
+    }
+    if let Some(node) = fields.required("instructions", cx.report) {
+        read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx);
+    }
+}
+
+/// *Delegate mechanics*.
+pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
+    let assistant = fields.required("assistant", cx.report);
+    assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
+}
+
+/// *Subworkflow mechanics*.
+pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut Reader<'a, '_>) {
+    if let Some(node) = fields.required("workflow", cx.report)
+        && let Some(name) = shape::name(node, "`workflow`", NAME_BYTES_MAX, cx.report)
+    {
+        if !naming::is_definition_name(name) {
+            let message = format!("{} can be no workflow's name", quoted(name));
+            cx.report.add(Finding::new(NAME, node.span, message));
+        } else if own == Some(name) {
+            let message = "the workflow would be its own child, without an end";
+            cx.report.add(Finding::new(OWN_CHILD, node.span, message));
+        }
+    }
+    mapping(fields.optional("input_mapping"), "`input_mapping`", false, cx);
+    mapping(fields.optional("output_mapping"), "`output_mapping`", true, cx);
+}
+
+/// Target on the left, source on the right; of an output the target is a key here, of an input the source.
+fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader<'a, '_>) {
+    let Some(node) = node else { return };
+    let entries = shape::map(node, what, SCHEMA_KEYS_MAX, cx.report).unwrap_or_default();
+    for (key, value) in entries {
+        let place = Node { value: crate::document::Value::Null, span: key.span };
+        read::is_key(&key.text, what, &place, cx);
+        let Some(source) = value.as_text() else {
+            let message = format!("a source in {what} must be a text, and is {}", value.value.kind());
+            cx.report.add(Finding::new(WRONG_TYPE, value.span, message));
+            continue;
+        };
+        if output {
+            cx.keys.sets(&key.text);
+            read::is_key(source, what, value, cx);
+        } else {
+            read::path(value, what, cx);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `state_schema`: what the keys of the data hold, and how a new value is merged. Heading *Reducers*.
+
+use switchward_expr::{DataType, Reducer};
+use switchward_machine::Field;
+use switchward_machine::limits::TEXT_BYTES_MAX;
+
+use super::reader::Reader;
+use super::{expr, read};
+use crate::codes::REDUCER_TYPE;
+use crate::document::{Key, Node};
+use crate::limits::SCHEMA_KEYS_MAX;
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, quoted};
+
+const ENTRY: Shape = Shape {
+    what: "a key of `state_schema`",
+    keys: &["type", "reducer", "description"],
+    ignored: &[],
+    hints: &[],
+};
+
+/// The keys, in the author's order.
+pub(super) fn read(node: Option<&Node>, cx: &mut Reader<'_, '_>) -> Vec<Field> {
+    let Some(node) = node else { return Vec::new() };
+    let entries = shape::map(node, "`state_schema`", SCHEMA_KEYS_MAX, cx.report).unwrap_or_default();
+    entries.iter().filter_map(|(key, value)| field(key, value, cx)).collect()
+}
+
+fn field(key: &Key, value: &Node, cx: &mut Reader<'_, '_>) -> Option<Field> {
+    let place = Node { value: crate::document::Value::Null, span: key.span };
+    let named = read::is_key(&key.text, "`state_schema`", &place, cx);
+    cx.keys.sets(&key.text);
+    let fields = Fields::open(value, &ENTRY, cx.report)?;
+    let holds = match fields.optional("type") {
+        None => Some(DataType::Any),
+        Some(node) => shape::word(node, "`type`", &expr::TYPES, cx.report).and_then(expr::data_type),
+    };
+    let given = fields.optional("reducer");
+    let reducer = match given {
+        None => Some(Reducer::Overwrite),
+        Some(node) => shape::word(node, "`reducer`", &expr::REDUCERS, cx.report).and_then(expr::reducer),
+    };
+    if let Some(node) = fields.optional("description") {
+        shape::text(node, "`description`", TEXT_BYTES_MAX, cx.report);
+    }
+    let (holds, reducer) = (holds?, reducer?);
+    if !fits(reducer, holds) {
+        let (node, word) = (given.unwrap_or(value), given.and_then(Node::as_text).unwrap_or_default());
+        let of = value.get("type").and_then(Node::as_text).unwrap_or_default();
+        let message = format!("the reducer {} cannot merge values of the type {}", quoted(word), quoted(of));
+        let allowed = expr::REDUCERS.iter().copied();
+        let allowed = allowed.filter(|word| expr::reducer(word).is_some_and(|it| fits(it, holds)));
+        cx.report.add(Finding::new(REDUCER_TYPE, node.span, message).allowed(allowed));
+        return None;
+    }
+    named.then(|| Field { key: key.text.clone(), holds, reducer })
+}
+
+/// Whether a reducer gives what the key is declared to hold.
+fn fits(reducer: Reducer, holds: DataType) -> bool {
+    match reducer {
+        Reducer::Overwrite => true,
+        Reducer::Append | Reducer::UniqueAppend => matches!(holds, DataType::List | DataType::Any),
+        Reducer::MergeDict => matches!(holds, DataType::Dict | DataType::Any),
+        Reducer::Increment => matches!(holds, DataType::Number | DataType::Any),
+    }
+}

@@ -1,0 +1,273 @@
+//! States: what all of them have, and what their type makes of them. Headings *States* and *Named Output Ports*.
+
+use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use switchward_machine::{Message, Pattern};
+
+use super::boundary::{self, Errors};
+use super::messages::{self, Addresses};
+use super::reader::Reader;
+use super::steps::Step;
+use super::{operations, outside, read, tools};
+use crate::codes::{DUPLICATE_NAME, MISSING_KEY, UNKNOWN_KEY};
+use crate::document::{Node, Span};
+use crate::limits::REQUIRED_FIELDS_MAX;
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, quoted};
+
+/// The types, as the source lists them.
+const TYPES: [&str; 10] = [
+    "conversation",
+    "action",
+    "logic",
+    "output",
+    "parse",
+    "approval",
+    "wait",
+    "task",
+    "delegate",
+    "subworkflow",
+];
+
+macro_rules! shapes {
+    ($($name:ident $what:literal [$($key:literal)*])*) => {
+        $(const $name: Shape = Shape {
+            what: $what,
+            keys: &[
+                "name", "type", "instructions", "required_fields", "tools", "execution_mode", "operations",
+                "on_error", "retry_policy", "retry", "require_human_approval", "approval_contacts", $($key),*
+            ],
+            ignored: &[],
+            hints: &[],
+        };)*
+    };
+}
+
+shapes! {
+    CONVERSATION "a conversation state" []
+    ACTION "an action state" []
+    LOGIC "a logic state" []
+    OUTPUT "an output state" ["template" "subject_template" "target" "recipients" "content_type"]
+    PARSE "a parse state" ["fields" "source" "model"]
+    APPROVAL "an approval state" ["approvers" "request_template" "classification_hints" "channel" "escalation"]
+    WAIT "a wait state" ["wait_for" "timeout_hours" "classify"]
+    TASK "a task state" ["task_template"]
+    DELEGATE "a delegate state" ["assistant"]
+    SUBWORKFLOW "a subworkflow state" ["workflow" "input_mapping" "output_mapping"]
+}
+
+/// A state as it was read.
+#[derive(Debug)]
+pub(super) struct State<'a> {
+    /// Empty where it has none.
+    pub(super) name: &'a str,
+    /// Of the name.
+    pub(super) span: Span,
+    /// What it does.
+    pub(super) kind: Kind,
+    /// How it is left.
+    pub(super) ways: Ways,
+    /// What the assistant is shown.
+    pub(super) text: Option<&'a str>,
+    /// Keys that the assistant is to record.
+    pub(super) required: Vec<&'a str>,
+    /// Its own tools; nothing where it lists none.
+    pub(super) tools: Option<Vec<Pattern>>,
+    /// What happens when something goes wrong.
+    pub(super) errors: Errors,
+}
+
+/// What a state does.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// It talks.
+    Conversation,
+    /// The assistant works alone.
+    Action,
+    /// Operations run.
+    Operations(Vec<Step>),
+    /// A message is sent; nothing where it could not be read.
+    Output(Option<Message>),
+    /// So many milliseconds pass.
+    Timer(u64),
+    /// An event comes within so many milliseconds.
+    Event(u64),
+    /// This build does not run it, or it could not be read.
+    NotRun,
+}
+
+/// How a state is left.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ways {
+    /// Its transitions have guards.
+    Guards,
+    /// Each of its transitions stands at one of these.
+    Ports(Vec<String>),
+    /// Its type could not be read.
+    Unknown,
+}
+
+impl Ways {
+    pub(super) fn ports(names: &[&str]) -> Self {
+        Self::Ports(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+}
+
+/// Reads all states, one for each item; `workflow` is the workflow's own name.
+pub(super) fn read<'a>(items: &'a [Node], workflow: Option<&str>, cx: &mut Reader<'a, '_>) -> Vec<State<'a>> {
+    let mut states: Vec<State<'a>> = Vec::new();
+    for (at, item) in (0..).zip(items) {
+        let state = state(item, workflow, cx);
+        let first = cx.names.find(state.name);
+        if !state.name.is_empty() && first.is_some_and(|first| first.0 != at) {
+            let message = format!("a state called {} stands here already", quoted(state.name));
+            cx.report.add(Finding::new(DUPLICATE_NAME, state.span, message));
+        }
+        states.push(state);
+    }
+    states
+}
+
+fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) -> State<'a> {
+    let mut state = State {
+        name: "",
+        span: node.span,
+        kind: Kind::NotRun,
+        ways: Ways::Unknown,
+        text: None,
+        required: Vec::new(),
+        tools: None,
+        errors: Errors::NONE,
+    };
+    let Some((word, shape)) = typed(node, cx) else {
+        if let Some(name) = node.get("name") {
+            state.name = name.as_text().unwrap_or_default();
+            state.span = name.span;
+        }
+        return state;
+    };
+    let Some(fields) = Fields::open(node, shape, cx.report) else { return state };
+    if let Some(node) = fields.required("name", cx.report) {
+        state.span = node.span;
+        let name = shape::name(node, "the name of a state", NAME_BYTES_MAX, cx.report);
+        state.name = name.unwrap_or_default();
+    }
+    common(&fields, &mut state, cx);
+    state.errors = boundary::read(node, &fields, word == "approval", cx);
+    (state.kind, state.ways) = kind(word, node, &fields, workflow, cx);
+    approval_gate(node, &fields, cx);
+    state
+}
+
+/// The type, and the keys that a state of it can have.
+fn typed<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<(&'a str, &'static Shape)> {
+    let Some(at) = node.get("type") else {
+        shape::map(node, "a state", usize::MAX, cx.report)?;
+        let finding = Finding::new(MISSING_KEY, node.span, "a state needs the key `type`");
+        cx.report.add(finding.allowed(TYPES));
+        return None;
+    };
+    let word = shape::word(at, "the type of a state", &TYPES, cx.report)?;
+    let shape = match word {
+        "conversation" => &CONVERSATION,
+        "action" => &ACTION,
+        "logic" => &LOGIC,
+        "output" => &OUTPUT,
+        "parse" => &PARSE,
+        "approval" => &APPROVAL,
+        "wait" => &WAIT,
+        "task" => &TASK,
+        "delegate" => &DELEGATE,
+        _ => &SUBWORKFLOW,
+    };
+    Some((word, shape))
+}
+
+fn common<'a>(fields: &Fields<'a>, state: &mut State<'a>, cx: &mut Reader<'a, '_>) {
+    if let Some(node) = fields.optional("instructions") {
+        state.text = shape::text(node, "`instructions`", TEXT_BYTES_MAX, cx.report);
+        cx.keys.reads_text(state.text.unwrap_or_default(), node.span);
+    }
+    if let Some(node) = fields.optional("required_fields") {
+        state.required = read::keys(node, "`required_fields`", REQUIRED_FIELDS_MAX, cx);
+        for key in &state.required {
+            cx.keys.sets(key);
+        }
+    }
+    state.tools = fields.optional("tools").map(|node| tools::read(node, "`tools`", cx));
+}
+
+fn kind<'a>(
+    word: &str,
+    node: &'a Node,
+    fields: &Fields<'a>,
+    workflow: Option<&str>,
+    cx: &mut Reader<'a, '_>,
+) -> (Kind, Ways) {
+    let mode = fields.optional("execution_mode");
+    let deterministic =
+        mode.is_some_and(|it| shape::word(it, "`execution_mode`", &["deterministic"], cx.report).is_some());
+    let runs_operations = word == "logic" || (deterministic && ["conversation", "action"].contains(&word));
+    if runs_operations {
+        let operations = fields.required("operations", cx.report);
+        let steps = operations.map(|node| operations::read(node, cx)).unwrap_or_default();
+        return (Kind::Operations(steps), Ways::Guards);
+    }
+    stray_operations(word, node, cx);
+    let found = match word {
+        "conversation" => return (Kind::Conversation, Ways::Guards),
+        "action" => return (Kind::Action, Ways::Guards),
+        "output" => return (Kind::Output(messages::output(node, fields, cx)), Ways::ports(&["done"])),
+        "wait" => outside::wait(node, fields, cx),
+        "parse" => (Kind::NotRun, outside::parse(fields, cx)),
+        "approval" => (Kind::NotRun, outside::approval(fields, cx)),
+        "task" => (Kind::NotRun, {
+            outside::task(fields, cx);
+            Ways::Guards
+        }),
+        "delegate" => (Kind::NotRun, {
+            outside::delegate(fields, cx);
+            Ways::Guards
+        }),
+        _ => (Kind::NotRun, {
+            outside::subworkflow(fields, workflow, cx);
+            Ways::Guards
+        }),
+    };
+    if word != "wait"
+        && let Some(at) = node.get("type")
+    {
+        cx.not_run(at.span, &format!("a state of the type {}", quoted(word)));
+    } else if deterministic && let Some(mode) = mode {
+        cx.not_run(mode.span, &format!("`execution_mode` of a state of the type {}", quoted(word)));
+    }
+    found
+}
+
+/// Operations that nothing would run.
+fn stray_operations(word: &str, node: &Node, cx: &mut Reader<'_, '_>) {
+    let Some((key, _)) = node.entry("operations").filter(|(_, value)| !value.is_null()) else { return };
+    let message = format!("a state of the type {} runs no operations", quoted(word));
+    let finding = Finding::new(UNKNOWN_KEY, key.span, message);
+    cx.report.add(if ["conversation", "action"].contains(&word) {
+        finding.hint("with `execution_mode: deterministic` it does")
+    } else {
+        finding.hint("put them into a logic state")
+    });
+}
+
+/// *Approval Gates*.
+fn approval_gate<'a>(node: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
+    let at = fields.optional("require_human_approval");
+    let required = at.and_then(|node| read::flag(node, "`require_human_approval`", cx)) == Some(true);
+    if let Some(node) = fields.optional("approval_contacts") {
+        messages::recipients(node, Addresses::Mail, cx);
+    }
+    if !required {
+        cx.idle(node, "approval_contacts", "nobody is asked without `require_human_approval: true`");
+        return;
+    }
+    fields.required("approval_contacts", cx.report);
+    if let Some(at) = at {
+        cx.not_run(at.span, "an approval gate");
+    }
+}

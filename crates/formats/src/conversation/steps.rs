@@ -1,0 +1,106 @@
+//! Operations as they were read: what runs through at once, and what it is interrupted by.
+
+use switchward_expr::{CmpOp, DataType, Path, Reducer};
+use switchward_machine::{Field, NodeIx, Op};
+
+use crate::codes::SEND_RETRIED;
+use crate::document::Span;
+use crate::{Finding, Report};
+
+/// One operation.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    /// Of its type.
+    pub(super) span: Span,
+    /// What it does.
+    pub(super) what: What,
+}
+
+/// What an operation does.
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    /// Something at once.
+    Run(Op),
+    /// It routes: where to, case by case.
+    Branch(Op, Vec<NodeIx>),
+    /// It lets so many milliseconds pass.
+    Wait(u64),
+    /// It does others for each item of a list.
+    Loop {
+        /// The list.
+        over: Path,
+        /// What the item is called.
+        item: String,
+        /// The others.
+        steps: Vec<Step>,
+    },
+}
+
+/// Whether a wait stands among them, at any depth.
+pub(super) fn wait(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match &step.what {
+        What::Wait(_) => true,
+        What::Loop { steps, .. } => wait(steps),
+        What::Run(_) | What::Branch(..) => false,
+    })
+}
+
+/// The states that branches route to, each once, in the author's order.
+pub(super) fn targets(steps: &[Step], found: &mut Vec<NodeIx>) {
+    for step in steps {
+        match &step.what {
+            What::Branch(_, to) => {
+                for target in to {
+                    if !found.contains(target) {
+                        found.push(*target);
+                    }
+                }
+            }
+            What::Loop { steps, .. } => targets(steps, found),
+            What::Run(_) | What::Wait(_) => {}
+        }
+    }
+}
+
+/// Warns of every message that a retry sends again: something after it in its list can fail. A loop comes round, so
+/// that all of its operations stand after each. Returns whether one of these operations can fail.
+pub(super) fn warn_resent(
+    steps: &[Step],
+    fields: &[Field],
+    mut fails_after: bool,
+    report: &mut Report,
+) -> bool {
+    let mut fails = false;
+    for step in steps.iter().rev() {
+        if fails_after && matches!(step.what, What::Run(Op::Send(_))) {
+            let message =
+                "this message is sent again where a later operation of the state fails and is retried";
+            report.add(Finding::new(SEND_RETRIED, step.span, message).hint("send it in a state of its own"));
+        }
+        if let What::Loop { steps, .. } = &step.what {
+            let inside = steps.iter().any(|step| can_fail(step, fields));
+            warn_resent(steps, fields, fails_after || inside, report);
+        }
+        let this = can_fail(step, fields);
+        fails_after |= this;
+        fails |= this;
+    }
+    fails
+}
+
+fn can_fail(step: &Step, fields: &[Field]) -> bool {
+    match &step.what {
+        What::Wait(_) => false,
+        // What it goes through may be no list.
+        What::Loop { .. } => true,
+        What::Branch(op, _) | What::Run(op) => match op {
+            Op::Log(_) => false,
+            Op::Write(write) => {
+                let field = fields.iter().find(|field| field.key == write.key);
+                field.is_some_and(|it| it.holds != DataType::Any || it.reducer != Reducer::Overwrite)
+            }
+            Op::Branch(cases) => cases.iter().any(|case| case.op == CmpOp::Matches),
+            Op::Convert(_) | Op::Send(_) | Op::Each(_) | Op::Next(_) => true,
+        },
+    }
+}

@@ -1,0 +1,141 @@
+//! The whole workflow. Heading *Core Concepts*.
+
+use switchward_machine::limits::{NODES_MAX, TEXT_BYTES_MAX};
+use switchward_machine::{
+    Decision, Field, GateIx, GateKind, GateSpec, Layer, Machine, Meta, NodeIx, Opening, Pattern, Policy,
+    Resolve, StatusWords,
+};
+
+use super::keys::Keys;
+use super::reader::{Names, Reader};
+use super::states::State;
+use super::transitions::Edge;
+use super::{graph, nodes, schema, states, tools, transitions};
+use crate::codes::{INITIAL_DANGLING, NO_STATES, TOO_MANY_ENTRIES};
+use crate::document::{Node, Span};
+use crate::limits::TOOL_RULES_MAX;
+use crate::shape::{self, Fields, Shape};
+use crate::{Finding, Format, Report, naming, quoted};
+
+const WORKFLOW: Shape = Shape {
+    what: "the workflow",
+    keys: &["name", "description", "initial", "global_tools", "state_schema", "states", "transitions"],
+    ignored: &[],
+    hints: &[("transitions", "write `[]` where no state leads to another")],
+};
+
+/// The word of a run that neither waits its turn nor has ended.
+const ACTIVE: &str = "active";
+
+/// Compiles a workflow. Nothing comes back where its states or its name are too broken for a machine; whether the
+/// rest is right, the report's errors say.
+pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {
+    let fields = Fields::open(root, &WORKFLOW, report)?;
+    let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
+    let description = fields.optional("description");
+    description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
+    let states = fields.required("states", report);
+    let transitions = fields.required("transitions", report);
+    let items = states.and_then(|node| shape::list(node, "`states`", NODES_MAX, report))?;
+    if items.is_empty() {
+        let place = states.map_or(root.span, |node| node.span);
+        report.add(Finding::new(NO_STATES, place, "a workflow needs at least one state"));
+        return None;
+    }
+    let mut cx = Reader { report, names: Names::new(items), keys: Keys::default(), copies: 0 };
+    let start = start(fields.optional("initial"), &mut cx);
+    let global = fields.optional("global_tools").map(|node| tools::read(node, "`global_tools`", &mut cx));
+    let schema = schema::read(fields.optional("state_schema"), &mut cx);
+    let states = states::read(items, name, &mut cx);
+    let edges = transitions.map(|node| transitions::read(node, &states, &mut cx));
+    let edges = edges.unwrap_or_else(|| states.iter().map(|_| Vec::new()).collect());
+
+    let layers = layers(root, global.as_deref(), &states, &mut cx);
+    if cx.report.errors() == 0 {
+        warn(&states, &edges, &layers, &schema, &mut cx);
+    }
+    let spans: Vec<Span> = states.iter().map(|state| state.span).collect();
+    let mut machine = assemble(start?, states, edges, schema);
+    if cx.report.errors() == 0 {
+        graph::warn_paths(&machine, &spans, cx.report);
+    }
+    let report = cx.report;
+    machine.policy.layers = layers;
+    let name = name?;
+    machine.opening = Opening { input_is_data: true, warnings: report.warnings(), ..Opening::default() };
+    machine.meta = Meta { name: name.to_owned(), format: Format::Conversation.name().into() };
+    naming::check_size(&machine, "the workflow", root, report);
+    Some((name.to_owned(), machine))
+}
+
+/// The first listed state, where none is named.
+fn start<'a>(node: Option<&'a Node>, cx: &mut Reader<'a, '_>) -> Option<NodeIx> {
+    let Some(node) = node else { return Some(NodeIx(0)) };
+    let name = shape::text(node, "`initial`", usize::MAX, cx.report)?;
+    let found = cx.names.find(name);
+    if found.is_none() {
+        let message = format!("`initial` names the state {}, which does not exist", quoted(name));
+        let names = cx.names.all();
+        shape::dangling(INITIAL_DANGLING, node, message, names, cx.report);
+    }
+    found
+}
+
+/// *Global Tools*: where the workflow or a state lists any, the state is closed but for what they list.
+fn layers(
+    root: &Node,
+    global: Option<&[Pattern]>,
+    states: &[State<'_>],
+    cx: &mut Reader<'_, '_>,
+) -> Vec<Layer> {
+    let own = states.iter().filter_map(|state| state.tools.as_ref()).map(Vec::len).sum::<usize>();
+    let rules = global.map_or(0, <[_]>::len).saturating_mul(states.len()).saturating_add(own);
+    if rules > TOOL_RULES_MAX {
+        let message = format!(
+            "the tools come to {rules} rules of all states, and at most {TOOL_RULES_MAX} are allowed"
+        );
+        let place = root.get("global_tools").map_or(root.span, |node| node.span);
+        cx.report.add(Finding::new(TOO_MANY_ENTRIES, place, message));
+        return Vec::new();
+    }
+    let layer = |(at, state): (u32, &State<'_>)| tools::layer(NodeIx(at), global, state.tools.as_deref());
+    (0..).zip(states).map(layer).collect()
+}
+
+/// Warns of what the parts show.
+fn warn(
+    states: &[State<'_>],
+    edges: &[Vec<Edge<'_>>],
+    layers: &[Layer],
+    fields: &[Field],
+    cx: &mut Reader<'_, '_>,
+) {
+    for (state, edges) in states.iter().zip(edges) {
+        graph::warn_ports(state, edges, cx.report);
+        graph::warn_resent(state, fields, cx.report);
+    }
+    for (layer, edges) in layers.iter().zip(edges) {
+        graph::warn_tools(layer, edges, cx.report);
+    }
+    cx.keys.warn(cx.report);
+}
+
+fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fields: Vec<Field>) -> Machine {
+    let names: Vec<String> = states.iter().map(|state| state.name.to_owned()).collect();
+    let nodes = states.into_iter().zip(edges);
+    Machine {
+        start,
+        nodes: nodes.map(|(state, edges)| nodes::vertex(state, edges, &names)).collect(),
+        gates: vec![GateSpec {
+            kind: GateKind::ToolAsk,
+            outcomes: vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)],
+        }],
+        policy: Policy { layers: Vec::new(), ask_gate: Some(GateIx(0)) },
+        budgets: Vec::new(),
+        params: Vec::new(),
+        opening: Opening::default(),
+        words: StatusWords { waiting: ACTIVE.into(), at_gate: ACTIVE.into(), suspended: ACTIVE.into() },
+        meta: Meta::default(),
+        fields,
+    }
+}

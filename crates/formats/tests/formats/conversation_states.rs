@@ -1,0 +1,152 @@
+//! What states compile to, by their type, their transitions and what they do about errors.
+
+use switchward_machine::{
+    ActKind, Ask, Attempts, Boundary, Ending, Exit, Guard, NoExit, Node, NodeIx, Outcome, Port, Target,
+    Trigger, WaitOn, Work, WorkKind,
+};
+
+use super::support::workflow;
+
+const DONE: NoExit = NoExit::End(Ending { outcome: Outcome::Completed, reason: None });
+
+/// The first state of a workflow in which these transitions leave it; `b` is there to go to.
+#[track_caller]
+fn first(state: &str, transitions: &[&str]) -> Node {
+    let machine = workflow(&[state, "{name: b, type: conversation}"], transitions);
+    machine.nodes.into_iter().next().expect("it has a state")
+}
+
+fn named(port: &str) -> Port {
+    Port::Named(port.into())
+}
+
+fn ends(on: Trigger, label: &str) -> Exit {
+    Exit { label: label.into(), ..Exit::plain(on, Target::End(Ending::plain(Outcome::Completed))) }
+}
+
+const TO_B: &str = "{from: a, to: b, guards: [{type: always}]}";
+
+/// *Terminal States*: a conversation and an action complete after one turn.
+#[test]
+fn conversations_and_actions_take_turns() {
+    for (kind, act) in [
+        ("conversation", ActKind::Ask(Ask { turns: true })),
+        ("action", ActKind::Work(Work { kind: WorkKind::Agent, turn_ends: true })),
+    ] {
+        let state = format!("{{name: a, type: {kind}}}");
+        let node = first(&state, &[TO_B]);
+        assert_eq!(node.acts.len(), 1);
+        assert_eq!((&node.acts[0].kind, node.acts[0].then.len()), (&act, 0));
+        assert_eq!(node.on_no_exit, NoExit::Stay);
+        assert_eq!(node.exits.len(), 1);
+        assert_eq!(node.exits[0].on, Trigger::Auto { event: false });
+        let last = first(&state, &[]);
+        assert_eq!(last.exits, [ends(Trigger::Auto { event: false }, "terminal")]);
+        assert_eq!((&last.acts[0].kind, last.on_no_exit), (&act, NoExit::Stay));
+    }
+}
+
+#[test]
+fn logic_stays_and_its_end_completes() {
+    for state in [
+        "{name: a, type: logic, operations: []}",
+        "{name: a, type: action, execution_mode: deterministic, operations: []}",
+        "{name: a, type: conversation, execution_mode: deterministic, operations: []}",
+    ] {
+        let node = first(state, &[TO_B]);
+        assert_eq!((node.acts.len(), &node.acts[0].kind), (1, &ActKind::Do(Vec::new())), "{state}");
+        assert_eq!((node.exits.len(), node.on_no_exit), (1, NoExit::Stay));
+        let last = first(state, &[]);
+        assert_eq!((last.exits.len(), last.on_no_exit), (0, DONE));
+    }
+}
+
+/// *Output State*: after the delivery, the port `done`.
+#[test]
+fn an_output_leaves_by_done() {
+    let state = "{name: a, type: output, template: t, target: conversation, on_error: port}";
+    let node = first(state, &["{from: a, to: b, port: error}", "{from: a, to: b, port: done}"]);
+    let to = Target::Node(NodeIx(1));
+    let exit = |on, label: &str| Exit { label: label.into(), ..Exit::plain(on, to.clone()) };
+    assert_eq!(
+        node.exits,
+        [
+            exit(Trigger::Port(named("error")), "port error"),
+            exit(Trigger::Auto { event: false }, "port done")
+        ]
+    );
+    assert_eq!(node.exits[1].guard, Guard::Always);
+    assert_eq!(node.on_no_exit, NoExit::Fail("port_unconnected".into()));
+    let lone = first(state, &["{from: a, to: b, port: error}"]);
+    assert_eq!(lone.on_no_exit, NoExit::Fail("port_unconnected".into()));
+    let last = first(state, &[]);
+    assert_eq!((last.exits.len(), last.on_no_exit), (0, DONE));
+}
+
+/// *Wait State*: a timer ends with `received` where something stands there, else with `timeout`.
+#[test]
+fn a_timer_ends_with_the_port_that_is_connected() {
+    let state = "{name: a, type: wait, wait_for: timer, timeout_hours: 1.5}";
+    let late = |node: &Node| {
+        let ActKind::Wait(wait) = &node.acts[0].kind else { panic!("{node:?}") };
+        assert_eq!((wait.on, wait.for_ms), (WaitOn::Time, 5_400_000));
+        wait.late.clone()
+    };
+    let received = "{from: a, to: b, port: received}";
+    let timeout = "{from: a, to: b, port: timeout}";
+    for (transitions, port) in
+        [(vec![received], "received"), (vec![timeout], "timeout"), (vec![timeout, received], "received")]
+    {
+        let node = first(state, &transitions);
+        assert_eq!(late(&node), named(port), "{transitions:?}");
+        assert!(node.exits.iter().any(|exit| exit.on == Trigger::Port(named(port))));
+        assert_eq!(
+            (node.exits.len(), &node.on_no_exit),
+            (transitions.len(), &NoExit::Fail("port_unconnected".into()))
+        );
+    }
+    let last = first(state, &[]);
+    let end = |port: &str| ends(Trigger::Port(named(port)), &format!("port {port}"));
+    assert_eq!((late(&last), last.on_no_exit), (named("timeout"), DONE));
+    assert_eq!(last.exits, [end("received"), end("timeout")]);
+}
+
+/// *Error Handling* and *Retry Policies*: two counters, and where an error goes.
+#[test]
+fn errors_have_a_boundary_and_attempts() {
+    let once = Attempts::default();
+    let twice = Attempts { max: 2, backoff_ms: 1_500 };
+    let policy = "retry_policy: {max_attempts: 2, backoff_seconds: 1.5}";
+    for (keys, boundary, attempts, asked) in [
+        ("retry: {max_attempts: 2, backoff_seconds: 1.5}", Boundary::Fail, once, twice),
+        ("on_error: port", Boundary::Port(named("error")), once, once),
+        ("on_error: retry_then_port", Boundary::Port(named("error")), once, once),
+        (&format!("on_error: retry_then_port, {policy}"), Boundary::Port(named("error")), twice, once),
+        (&format!("on_error: port, {policy}"), Boundary::Port(named("error")), once, once),
+        ("on_error: ignore", Boundary::Ignore(Port::Done), once, once),
+    ] {
+        for kind in
+            ["conversation", "action", "logic, operations: []", "output, template: t, target: conversation"]
+        {
+            let node = first(&format!("{{name: a, type: {kind}, {keys}}}"), &[]);
+            assert_eq!(
+                (&node.boundary, node.attempts, node.asked),
+                (&boundary, attempts, asked),
+                "{kind} {keys}"
+            );
+            assert!(node.records);
+        }
+    }
+    let timer = "{name: a, type: wait, wait_for: timer, timeout_hours: 1, on_error: ignore}";
+    let ignored = |port: &str| first(timer, &[&format!("{{from: a, to: b, port: {port}}}")]).boundary;
+    assert_eq!(ignored("received"), Boundary::Ignore(named("received")));
+    assert_eq!(ignored("timeout"), Boundary::Ignore(named("timeout")));
+}
+
+/// *Error Handling*: the port stands beside the guards.
+#[test]
+fn the_error_port_stands_beside_guards() {
+    let node = first("{name: a, type: action, on_error: port}", &["{from: a, to: b, port: error}", TO_B]);
+    let on: Vec<&Trigger> = node.exits.iter().map(|exit| &exit.on).collect();
+    assert_eq!(on, [&Trigger::Port(named("error")), &Trigger::Auto { event: false }]);
+}

@@ -1,0 +1,77 @@
+//! The calls of a conversation: messages, turns, data, completion, retries.
+
+use switchward_api::v1;
+use switchward_engine::limits::MESSAGE_BYTES_MAX;
+use switchward_engine::{Body, EndTurn, PostMessage, RecordData, RecordEvent, SwitchRun};
+
+use super::sessions::moved;
+use crate::convert;
+use crate::door::{Call, request_id};
+use crate::error::Refusal;
+use crate::names;
+
+type Shown = Result<v1::Session, Refusal>;
+
+fn check_text(text: &str) -> Result<(), Refusal> {
+    if text.len() > MESSAGE_BYTES_MAX {
+        return Err(Refusal::field("text", format!("must be at most {MESSAGE_BYTES_MAX} bytes")));
+    }
+    Ok(())
+}
+
+pub(super) async fn post_message(call: &Call<'_>, message: v1::PostMessageRequest) -> Shown {
+    let request = request_id(&message.request_id, "PostMessage", &message)?;
+    check_text(&message.text)?;
+    let body = Body::PostMessage(PostMessage { text: message.text });
+    moved(call, &message.name, request, message.expected_sequence, body).await
+}
+
+pub(super) async fn end_turn(call: &Call<'_>, message: v1::EndTurnRequest) -> Shown {
+    let request = request_id(&message.request_id, "EndTurn", &message)?;
+    check_text(&message.text)?;
+    let body = Body::EndTurn(EndTurn { text: message.text });
+    moved(call, &message.name, request, message.expected_sequence, body).await
+}
+
+pub(super) async fn record_data(call: &Call<'_>, message: v1::RecordDataRequest) -> Shown {
+    let request = request_id(&message.request_id, "RecordData", &message)?;
+    let values = message.values.unwrap_or_default();
+    let values = convert::json::of_struct(&values).map_err(|problem| Refusal::field("values", problem))?;
+    let serde_json::Value::Object(values) = values else {
+        return Err(Refusal::field("values", "must be an object"));
+    };
+    if values.is_empty() {
+        return Err(Refusal::field("values", "must hold at least one key"));
+    }
+    let body = Body::RecordData(RecordData { values });
+    moved(call, &message.name, request, message.expected_sequence, body).await
+}
+
+pub(super) async fn signal_completion(call: &Call<'_>, message: v1::SignalCompletionRequest) -> Shown {
+    let request = request_id(&message.request_id, "SignalCompletion", &message)?;
+    moved(call, &message.name, request, message.expected_sequence, Body::SignalCompletion).await
+}
+
+pub(super) async fn retry_state(call: &Call<'_>, message: v1::RetryStateRequest) -> Shown {
+    let request = request_id(&message.request_id, "RetryState", &message)?;
+    moved(call, &message.name, request, message.expected_sequence, Body::RetryNode).await
+}
+
+pub(super) async fn record_event(call: &Call<'_>, message: v1::RecordEventRequest) -> Shown {
+    let request = request_id(&message.request_id, "RecordEvent", &message)?;
+    let data = message.data.unwrap_or_default();
+    let data = convert::json::of_struct(&data).map_err(|problem| Refusal::field("data", problem))?;
+    let serde_json::Value::Object(data) = data else {
+        return Err(Refusal::field("data", "must be an object"));
+    };
+    let state = (!message.state.is_empty()).then_some(message.state);
+    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state });
+    moved(call, &message.name, request, message.expected_sequence, body).await
+}
+
+pub(super) async fn switch_workflow(call: &Call<'_>, message: v1::SwitchWorkflowRequest) -> Shown {
+    let request = request_id(&message.request_id, "SwitchWorkflow", &message)?;
+    let workflow = names::definition(&call.caller, "workflow", &message.workflow)?.to_owned();
+    let body = Body::SwitchRun(SwitchRun { workflow });
+    moved(call, &message.name, request, message.expected_sequence, body).await
+}

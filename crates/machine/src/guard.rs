@@ -1,0 +1,78 @@
+//! Guards: conditions on exits.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_expr::{CmpOp, Path};
+
+/// A condition over the run's data and over what has happened since its node was entered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Guard {
+    /// It always holds.
+    #[default]
+    #[n(0)]
+    Always,
+    /// All of them hold; none at all is held to.
+    #[n(1)]
+    All(#[n(0)] Vec<Guard>),
+    /// At least one of them holds.
+    #[n(2)]
+    Any(#[n(0)] Vec<Guard>),
+    /// The data have a value here that is not null.
+    #[n(3)]
+    Present(#[n(0)] Path),
+    /// A value of the data, compared with this JSON.
+    #[n(4)]
+    Compare {
+        /// The value on the left.
+        #[n(0)]
+        left: Path,
+        /// How it is compared.
+        #[n(1)]
+        op: CmpOp,
+        /// JSON.
+        #[n(2)]
+        right: String,
+    },
+    /// A tool was called since the node was entered.
+    #[n(5)]
+    Called {
+        /// The tool.
+        #[n(0)]
+        tool: String,
+        /// Whether only a call that worked counts.
+        #[n(1)]
+        success: bool,
+    },
+    /// The user's last message agrees: with one of these phrases, or with the usual ones where there are none.
+    #[n(6)]
+    Said(#[n(0)] Vec<String>),
+    /// An event of this key has come since the node was entered.
+    #[n(7)]
+    Seen(#[n(0)] String),
+}
+
+impl Guard {
+    /// Whether it holds whatever happens, so that it is asked at the end of a turn only.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::All(all) => all.iter().all(Self::is_open),
+            Self::Any(any) => any.iter().any(Self::is_open),
+            Self::Present(_) | Self::Compare { .. } | Self::Called { .. } | Self::Said(_) | Self::Seen(_) => {
+                false
+            }
+        }
+    }
+
+    /// Whether it asks for an event of this key.
+    #[must_use]
+    pub fn listens(&self, key: &str) -> bool {
+        match self {
+            Self::Seen(known) => known == key,
+            Self::All(guards) | Self::Any(guards) => guards.iter().any(|guard| guard.listens(key)),
+            Self::Always | Self::Present(_) | Self::Compare { .. } | Self::Called { .. } | Self::Said(_) => {
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Operations: what runs through at once. Values and texts in them are templates of the dialect that they name.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_expr::{CmpOp, Path, Transform};
+
+use crate::Port;
+
+/// An operation of a `Do` act or of an exit.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Op {
+    /// Put a warning into the history.
+    #[n(0)]
+    Log(#[n(0)] String),
+    /// Write a value into the run's data.
+    #[n(1)]
+    Write(#[n(0)] Write),
+    /// Write a value of the data in another form.
+    #[n(2)]
+    Convert(#[n(0)] Convert),
+    /// Send a message to the outside.
+    #[n(3)]
+    Send(#[n(0)] Message),
+    /// The first case that holds ends the act with its port; where none does, the next operation runs.
+    #[n(4)]
+    Branch(#[n(0)] Vec<Case>),
+    /// The operations, for each item of a list.
+    #[n(5)]
+    Each(#[n(0)] Each),
+    /// Go to the next item of a list whose operations are acts of their own: `Port::Item` while there is one.
+    #[n(6)]
+    Next(#[n(0)] Next),
+}
+
+/// A value for the run's data.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Write {
+    /// The top-level key; its reducer says how the value is merged.
+    #[n(0)]
+    pub key: String,
+    /// JSON, in whose texts `{gathered_data.x}` stands for a value.
+    #[n(1)]
+    pub value: String,
+}
+
+/// A value in another form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Convert {
+    /// The value.
+    #[n(0)]
+    pub from: Path,
+    /// The top-level key that it is written to.
+    #[n(1)]
+    pub into: String,
+    /// The form.
+    #[n(2)]
+    pub how: Transform,
+}
+
+/// A message to the outside. It is rendered when it is sent, one effect for each recipient.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Message {
+    /// The way.
+    #[n(0)]
+    pub channel: Channel,
+    /// To whom; the conversation has no recipients.
+    #[n(1)]
+    pub to: Vec<Recipient>,
+    /// One line.
+    #[n(2)]
+    pub subject: Option<Text>,
+    /// The rest.
+    #[n(3)]
+    pub body: Text,
+    /// What the body is.
+    #[n(4)]
+    pub content: Content,
+}
+
+/// The way of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Channel {
+    /// A reply in the conversation.
+    #[n(0)]
+    Chat,
+    /// A mail.
+    #[n(1)]
+    Email,
+    /// A POST.
+    #[n(2)]
+    Webhook,
+}
+
+impl Channel {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Email => "email",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// What a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Encode, Decode, CborLen)]
+pub enum Content {
+    /// Plain text.
+    #[default]
+    #[n(0)]
+    Text,
+    /// HTML.
+    #[n(1)]
+    Html,
+    /// Markdown, which a mail carries as HTML.
+    #[n(2)]
+    Markdown,
+}
+
+impl Content {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Html => "html",
+            Self::Markdown => "markdown",
+        }
+    }
+}
+
+/// A text that is rendered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Text {
+    /// As it was written.
+    #[n(0)]
+    pub source: String,
+    /// How it is read.
+    #[n(1)]
+    pub dialect: Dialect,
+}
+
+/// How a text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Encode, Decode, CborLen)]
+pub enum Dialect {
+    /// As it stands.
+    #[default]
+    #[n(0)]
+    Plain,
+    /// `{gathered.x}` and `{gathered_data.x}` stand for values; an absent one is empty.
+    #[n(1)]
+    Braces,
+    /// A Jinja2 template over `gathered_data`; what is undefined is empty.
+    #[n(2)]
+    Jinja,
+}
+
+/// To whom a message goes.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Recipient {
+    /// An address, or a reference that is one address or a list of them.
+    #[n(0)]
+    Address(#[n(0)] String),
+    /// Who the conversation is with.
+    #[n(1)]
+    Contact,
+    /// Everybody who takes part in a task.
+    #[n(2)]
+    Participants,
+}
+
+/// A case of a branch.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Case {
+    /// The value of the data on the left.
+    #[n(0)]
+    pub left: Path,
+    /// How it is compared.
+    #[n(1)]
+    pub op: CmpOp,
+    /// JSON on the right, in whose texts `{gathered_data.x}` stands for a value.
+    #[n(2)]
+    pub right: String,
+    /// How the act ends where it holds.
+    #[n(3)]
+    pub port: Port,
+}
+
+/// Operations for each item of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Each {
+    /// The list.
+    #[n(0)]
+    pub over: Path,
+    /// What the item is called meanwhile; its position is called `index`.
+    #[n(1)]
+    pub as_: String,
+    /// What is done.
+    #[n(2)]
+    pub ops: Vec<Op>,
+}
+
+/// The head of a loop whose operations are acts.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Next {
+    /// The list, read when the loop begins.
+    #[n(0)]
+    pub over: Path,
+    /// What the item is called meanwhile; its position is called `index`.
+    #[n(1)]
+    pub as_: String,
+    /// How many loops of this kind it stands in.
+    #[n(2)]
+    pub level: u8,
+}

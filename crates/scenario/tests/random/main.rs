@@ -1,0 +1,94 @@
+//! Random workflows under random commands: whatever an author writes and whoever does what in it, a run moves only by
+//! its own exits, and a restart after every step changes nothing.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
+
+#[path = "../../../engine/tests/replay/chance.rs"]
+mod chance;
+mod moves;
+mod tally;
+mod workflow;
+
+use serde_json::{Value, json};
+
+use chance::Chance;
+use moves::Game;
+use tally::Tally;
+
+/// Steps in all; more by `RANDOM_STEPS`.
+const STEPS: usize = 100_000;
+/// Steps of one workflow.
+const OF_EACH: usize = 24;
+
+fn steps() -> usize {
+    option_env!("RANDOM_STEPS").and_then(|steps| steps.parse().ok()).unwrap_or(STEPS)
+}
+
+#[test]
+fn a_run_moves_only_by_its_own_exits() {
+    let (mut played, mut seed, mut tally) = (0, 0, Tally::default());
+    while played < steps() {
+        seed += 1;
+        let mut chance = Chance::new(seed);
+        let workflow = workflow::workflow(&mut chance);
+        let mut game = Game::begin(&mut chance, &workflow)
+            .unwrap_or_else(|why| panic!("seed {seed}: {why}\n{workflow:#}"));
+        for _ in 0..OF_EACH {
+            played += 1;
+            match game.step(&mut chance) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(why) => panic!("seed {seed}: {why}\n{workflow:#}"),
+            }
+        }
+        game.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{workflow:#}"));
+    }
+    println!("{played} steps of {seed} workflows\n{tally}");
+    assert_eq!(tally.rare(), Vec::<String>::new(), "what came less than 100 times");
+}
+
+/// Logic and output states in turn, each of which leads to the next; the last one to `last`, where there is one.
+fn chain(count: usize, last: Option<usize>) -> Value {
+    let state = |at: usize| {
+        if at.is_multiple_of(2) {
+            let set = json!({ "type": "set_data", "config": { "key": "n", "value": at } });
+            json!({ "name": format!("s{at}"), "type": "logic", "operations": [set] })
+        } else {
+            json!({ "name": format!("s{at}"), "type": "output", "template": "n", "target": "conversation" })
+        }
+    };
+    let edge = |at: usize, to: usize| {
+        let (from, to) = (format!("s{at}"), format!("s{to}"));
+        if at.is_multiple_of(2) {
+            json!({ "from": from, "to": to, "guards": [{ "type": "always", "config": {} }] })
+        } else {
+            json!({ "from": from, "port": "done", "to": to })
+        }
+    };
+    let mut transitions: Vec<Value> = (1..count).map(|at| edge(at - 1, at)).collect();
+    transitions.extend(last.map(|to| edge(count - 1, to)));
+    let states: Vec<Value> = (0..count).map(state).collect();
+    json!({ "name": "chain", "state_schema": {}, "states": states, "transitions": transitions })
+}
+
+#[test]
+fn two_hundred_states_drain_in_one_decision() {
+    let game = Game::open(&chain(200, None), b"", false, false).unwrap();
+    let (decisions, view) = game.decisions().unwrap();
+    assert_eq!((decisions, view.session.status.word(), view.at()), (1, "completed", "s199"));
+    assert_eq!((view.run.entry, view.data.get("n")), (200, Some(&json!(198))));
+}
+
+#[test]
+fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
+    let game = Game::open(&chain(6, Some(2)), b"", false, false).unwrap();
+    let (decisions, view) = game.decisions().unwrap();
+    let told = (decisions, view.session.status.word(), view.session.reason.as_deref());
+    assert_eq!(told, (1, "failed", Some("drain_limit")));
+    let circle: Vec<String> = game.last_words().unwrap().split(" -> ").map(str::to_owned).collect();
+    assert_eq!((circle.len(), circle.first()), (5, circle.last()), "{circle:?}");
+    let at = |name: &str| name[1..].parse::<usize>().unwrap();
+    for pair in circle.windows(2) {
+        assert_eq!(at(&pair[1]), if at(&pair[0]) == 5 { 2 } else { at(&pair[0]) + 1 }, "{circle:?}");
+    }
+}

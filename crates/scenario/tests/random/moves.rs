@@ -1,0 +1,316 @@
+//! Random commands, and what must hold after each.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use switchward_engine::{
+    Actor, Body, Cancel, Command, CreateTenant, Deploy, EndTurn, Event, Flow, Key, Kind, Pause, PostMessage,
+    RecordData, Reply, ReportCall, RequestId, Resume, Role, Row, Scope, SessionView, Settings, Start, View,
+    public_events, session_view,
+};
+use switchward_formats::compile_file;
+use switchward_machine::{Digest, Machine, Micros, NodeIx, Port, SessionId, Target, TenantId, Trigger};
+use switchward_scenario::{Broken, Care, Layout, Memory, World};
+
+use crate::chance::Chance;
+use crate::tally::Tally;
+use crate::workflow::{SAID, TOOLS, key, value};
+
+/// Refusals that a random command may meet.
+const MEANT: [&str; 4] = ["STATE_MISMATCH", "SCHEMA_VIOLATION", "RETRY_EXHAUSTED", "SESSION_TERMINAL"];
+const HOUR_MS: u64 = 3_600_000;
+
+/// One workflow and one session of it.
+pub(crate) struct Game {
+    world: Memory,
+    tenant: TenantId,
+    session: SessionId,
+    machine: Arc<Machine>,
+    /// What each state is, as its author wrote it.
+    kinds: BTreeMap<String, String>,
+    workflow: Value,
+    requests: u64,
+}
+
+fn broken(error: Broken) -> String {
+    error.0
+}
+
+impl Game {
+    /// Deploys the workflow, and starts a session of it with a second one in its queue.
+    pub(crate) fn begin(chance: &mut Chance, workflow: &Value) -> Result<Self, String> {
+        let input: &[u8] =
+            if chance.once_in(2) { br#"{"title":"T","list":["a",1,"b"],"count":2}"# } else { b"" };
+        let (queued, contact) = (chance.once_in(3), !chance.once_in(4));
+        Self::open(workflow, input, queued, contact)
+    }
+
+    /// Starts a session with this input, a second run behind it, and somebody whom it is with.
+    pub(crate) fn open(workflow: &Value, input: &[u8], queued: bool, contact: bool) -> Result<Self, String> {
+        let source = workflow.to_string();
+        let compiled = compile_file("random.json", source.as_bytes(), None);
+        let Some(definition) = compiled.definition else { return Err(format!("{:#?}", compiled.findings)) };
+        let machine = Arc::new(definition.machine);
+        let states = workflow["states"].as_array().cloned().unwrap_or_default();
+        let kind = |state: &Value| {
+            let of = if state["execution_mode"] == "deterministic" {
+                "deterministic"
+            } else {
+                state["type"].as_str()?
+            };
+            Some((state["name"].as_str()?.to_owned(), of.to_owned()))
+        };
+        let mut game = Self {
+            world: Memory::new(Layout::Apart, Care::Restart),
+            tenant: TenantId(0),
+            session: SessionId([0; 16]),
+            machine: Arc::clone(&machine),
+            kinds: states.iter().filter_map(kind).collect(),
+            workflow: workflow.clone(),
+            requests: 0,
+        };
+        let tenant =
+            CreateTenant { name: "t".into(), display_name: String::new(), settings: Settings::default() };
+        if let Ok(Reply::Tenant(tenant)) = game.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
+            game.tenant = tenant;
+        }
+        let deploy = Deploy {
+            name: definition.name.clone(),
+            format: "conversation".into(),
+            files: vec![("random.json".into(), source.into_bytes())],
+            source: definition.source,
+            machine: Arc::clone(&machine),
+            activate: true,
+            etag: String::new(),
+        };
+        game.send(Scope::Catalogue, Body::Deploy(deploy))?.map_err(|no| no.message)?;
+        game.session = SessionId::from_request(game.tenant, "start");
+        let behind = switchward_engine::Queued {
+            definition: definition.name.clone(),
+            version: 1,
+            machine: machine.digest(),
+        };
+        let start = Start {
+            definition: definition.name,
+            version: 1,
+            machine: machine.digest(),
+            key: None,
+            role: "agent".into(),
+            labels: Vec::new(),
+            input: input.to_vec(),
+            queue: queued.then_some(behind).into_iter().collect(),
+            workflows: Vec::new(),
+            contact: contact.then(|| "sam@example.com".into()),
+        };
+        game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
+        game.check()?;
+        Ok(game)
+    }
+
+    fn send(&mut self, scope: Scope, body: Body) -> Result<switchward_scenario::Answer, String> {
+        self.requests += 1;
+        let id = format!("r-{}", self.requests);
+        let request = Some(RequestId { body: Digest::of(id.as_bytes()), id });
+        let command = Command {
+            tenant: self.tenant,
+            scope,
+            request,
+            expected_sequence: None,
+            actor: Actor { subject: "agent".into(), role: Role::Agent },
+            settings: Settings::default(),
+            trace: None,
+            body,
+        };
+        self.world.submit(command).map_err(broken)
+    }
+
+    /// One command, and what must hold then. False once the session is at its end.
+    pub(crate) fn step(&mut self, chance: &mut Chance) -> Result<bool, String> {
+        if chance.once_in(4) {
+            let by = *chance.pick(&[1_000, 30_000, HOUR_MS / 4, HOUR_MS, 3 * HOUR_MS]);
+            self.world.advance(self.world.now().after_ms(by)).map_err(broken)?;
+        } else {
+            let body = command(chance);
+            if let Err(no) = self.send(Scope::Session(self.session), body)?
+                && !MEANT.contains(&no.reason.code())
+            {
+                return Err(format!("refused with {}: {}", no.reason.code(), no.message));
+            }
+        }
+        self.check()?;
+        Ok(!self.view()?.session.status.ended())
+    }
+
+    fn view(&self) -> Result<SessionView, String> {
+        let mut found = None;
+        let look = &mut |view: &dyn View| {
+            found = session_view(view, self.tenant, self.session)?;
+            Ok(())
+        };
+        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        found.ok_or_else(|| "the session is gone".into())
+    }
+
+    pub(crate) fn events(&self) -> Result<Vec<Event>, String> {
+        let mut events = Vec::new();
+        let prefix = Key::prefix_of_session(self.tenant, self.session, Kind::History);
+        let look = &mut |view: &dyn View| {
+            view.scan(&prefix, None, &mut |_, row| {
+                if let Row::History(history) = &**row {
+                    events.extend(history.events.iter().cloned());
+                }
+                ControlFlow::Continue(())
+            })
+        };
+        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        Ok(events)
+    }
+
+    /// How many decisions the session has had, and how it stands.
+    pub(crate) fn decisions(&self) -> Result<(usize, SessionView), String> {
+        let mut count = 0;
+        let prefix = Key::prefix_of_session(self.tenant, self.session, Kind::History);
+        let look = &mut |view: &dyn View| {
+            view.scan(&prefix, None, &mut |_, _| {
+                count += 1;
+                ControlFlow::Continue(())
+            })
+        };
+        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        Ok((count, self.view()?))
+    }
+
+    /// The words beside the end of the first run.
+    pub(crate) fn last_words(&self) -> Result<String, String> {
+        let ended = self
+            .events()?
+            .into_iter()
+            .find_map(|event| if let Event::RunEnded { comment, .. } = event { Some(comment) } else { None });
+        ended.ok_or_else(|| "no run has ended".into())
+    }
+
+    /// Every run stands in a state that its author wrote, and came there by exits that lead there.
+    fn check(&self) -> Result<(), String> {
+        let view = self.view()?;
+        if !self.kinds.contains_key(view.at()) {
+            return Err(format!("the run stands at {:?}, which nobody wrote", view.at()));
+        }
+        let mut at: BTreeMap<u32, Option<NodeIx>> = BTreeMap::new();
+        for event in self.events()? {
+            if let Event::Entered { run, node } = &event {
+                let due = at.insert(run.0, Some(*node)).flatten();
+                if due.is_some() {
+                    return Err(format!("{event:?}, and the run had not left {due:?}"));
+                }
+            } else if let Event::Left { run, node, exit } = &event {
+                let stands = at.insert(run.0, None).flatten();
+                let exits = self.machine.node(*node).map(|node| &node.exits);
+                let exit = exits.and_then(|exits| exits.get(usize::from(exit.0)));
+                if stands != Some(*node) || exit.is_none() {
+                    return Err(format!("{event:?}, and the run stood at {stands:?}"));
+                }
+            }
+        }
+        self.led(&view)
+    }
+
+    /// Each state that is entered is where the exit before it leads, or where a run begins.
+    fn led(&self, view: &SessionView) -> Result<(), String> {
+        let mut to: BTreeMap<u32, Target> = BTreeMap::new();
+        for event in self.events()? {
+            if let Event::Left { run, node, exit } = &event {
+                let exit = &self.machine.node(*node).unwrap().exits[usize::from(exit.0)];
+                to.insert(run.0, exit.to.clone());
+            } else if let Event::Entered { run, node } = &event {
+                let led = to.remove(&run.0).unwrap_or(Target::Node(self.machine.start));
+                if led != Target::Node(*node) {
+                    return Err(format!("{event:?}, and the exit led to {led:?}"));
+                }
+            } else if let Event::Flow(Flow::Faulted { message, .. }) = &event
+                && message.is_empty()
+            {
+                return Err(format!("{event:?} says nothing"));
+            }
+        }
+        let open = view.session.status.ended() && !view.things.is_empty();
+        if open { Err("something is open after the end".into()) } else { Ok(()) }
+    }
+
+    /// Counts what was seen.
+    pub(crate) fn count(&self, tally: &mut Tally) -> Result<(), String> {
+        let events = self.events()?;
+        for (_, event) in public_events(&events, &self.machine) {
+            tally.add(format!("event {}", event.kind));
+        }
+        for event in &events {
+            if let Event::Entered { node, .. } = event {
+                self.entered(*node, tally);
+            } else if let Event::Left { node, exit, .. } = event {
+                self.left(*node, usize::from(exit.0), tally);
+            } else if let Event::Flow(Flow::Wrote { key, .. }) = event {
+                let reducer = &self.workflow["state_schema"][key.as_str()]["reducer"];
+                tally.add(format!("reducer {}", reducer.as_str().unwrap_or("overwrite")));
+            }
+        }
+        Ok(())
+    }
+
+    fn entered(&self, node: NodeIx, tally: &mut Tally) {
+        let name = &self.machine.node(node).unwrap().name;
+        tally.add(format!("state {}", self.kinds[name]));
+        let state = self.workflow["states"].as_array().unwrap().iter().find(|state| state["name"] == **name);
+        operations(&state.unwrap()["operations"], tally);
+    }
+
+    fn left(&self, node: NodeIx, exit: usize, tally: &mut Tally) {
+        let exit = &self.machine.node(node).unwrap().exits[exit];
+        match &exit.on {
+            Trigger::Port(Port::Branch(_)) => tally.add("port branch".into()),
+            Trigger::Port(port) => tally.add(format!("port {}", port.word())),
+            Trigger::Auto { .. } if exit.label == "port done" => tally.add("port done".into()),
+            Trigger::Auto { .. } => {
+                for guard in exit.label.split(" and ") {
+                    tally.add(format!("guard {guard}"));
+                }
+            }
+            Trigger::Answer(_) => {}
+        }
+    }
+}
+
+fn operations(list: &Value, tally: &mut Tally) {
+    for operation in list.as_array().into_iter().flatten() {
+        tally.add(format!("operation {}", operation["type"].as_str().unwrap_or_default()));
+        operations(&operation["config"]["operations"], tally);
+    }
+}
+
+fn command(chance: &mut Chance) -> Body {
+    match chance.below(36) {
+        0..=2 => Body::PostMessage(PostMessage { text: (*chance.pick(&SAID)).to_owned() }),
+        3..=7 => {
+            let one = |_| match chance.below(6) {
+                0 | 1 => ((*chance.pick(&["flag", "free"])).to_owned(), Value::Bool(chance.once_in(2))),
+                2 => ("prefs".to_owned(), serde_json::json!({ "k": chance.from(0, 9) })),
+                _ => (key(chance).to_owned(), value(chance)),
+            };
+            let values: Map<String, Value> = [0, 1].map(one).into_iter().collect();
+            Body::RecordData(RecordData { values })
+        }
+        8 | 9 => Body::ReportCall(ReportCall {
+            call_id: None,
+            capability: Some((*chance.pick(&TOOLS)).to_owned()),
+            success: chance.once_in(2),
+            cost: Micros(0),
+            tokens: 0,
+        }),
+        10 => Body::SignalCompletion,
+        11 => Body::RetryNode,
+        12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),
+        13 | 14 => Body::Resume(Resume { comment: String::new() }),
+        15 if chance.once_in(10) => Body::Cancel(Cancel { comment: String::new() }),
+        _ => Body::EndTurn(EndTurn { text: String::new() }),
+    }
+}

@@ -1,0 +1,72 @@
+//! What was seen, and how often.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Each of these must come at least so often.
+const OFTEN: u64 = 100;
+const WANTED: [&str; 40] = [
+    "state conversation",
+    "state action",
+    "state logic",
+    "state output",
+    "state wait",
+    "state deterministic",
+    "guard always",
+    "guard all_required_answered",
+    "guard tool_called",
+    "guard data_contains",
+    "guard data_equals",
+    "guard data_greater_than",
+    "guard data_less_than",
+    "guard data_in_list",
+    "guard user_confirmed",
+    "guard composite",
+    "operation set_data",
+    "operation transform",
+    "operation send_notification",
+    "operation conditional_branch",
+    "operation wait",
+    "operation loop",
+    "reducer overwrite",
+    "reducer append",
+    "reducer unique_append",
+    "reducer merge_dict",
+    "reducer increment",
+    "port done",
+    "port received",
+    "port error",
+    "port branch",
+    "event pass.failed",
+    "event state.retried",
+    "event effect.queued",
+    "event session.completed",
+    "event session.failed",
+    "event timer.set",
+    "event wait.opened",
+    "event work.opened",
+    "event data.recorded",
+];
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Tally(BTreeMap<String, u64>);
+
+impl Tally {
+    pub(crate) fn add(&mut self, what: String) {
+        *self.0.entry(what).or_default() += 1;
+    }
+
+    /// What must come often and did not.
+    pub(crate) fn rare(&self) -> Vec<String> {
+        let count = |what: &&str| self.0.get(*what).copied().unwrap_or(0);
+        let rare = WANTED.iter().filter(|what| count(what) < OFTEN);
+        rare.map(|what| format!("{what}: {}", count(what))).collect()
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(what, count)| writeln!(f, "{count:>8}  {what}"))
+    }
+}

@@ -1,0 +1,118 @@
+//! What happens in a conversation: messages, turns, data, completion, retries.
+
+use prost_types::Struct;
+use switchward_api::v1;
+
+use super::drive::{advise, value_of};
+use super::show;
+use super::talk::Talk;
+use crate::args::{Message, Record, SessionEvent, SessionOnly, Switch, Turn};
+use crate::exit::Exit;
+
+pub(super) async fn message(talk: &Talk, message: Message) -> Result<(), Exit> {
+    let request = v1::PostMessageRequest {
+        name: message.session,
+        text: message.text,
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.sessions.post_message(request).await });
+    let reply = reply.await?;
+    moved(talk, "PostMessageResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+pub(super) async fn turn(talk: &Talk, turn: Turn) -> Result<(), Exit> {
+    let request = v1::EndTurnRequest {
+        name: turn.session,
+        text: turn.text.unwrap_or_default(),
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.sessions.end_turn(request).await });
+    let reply = reply.await?;
+    moved(talk, "EndTurnResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+pub(super) async fn record(talk: &Talk, record: Record) -> Result<(), Exit> {
+    let request = v1::RecordDataRequest {
+        name: record.session,
+        values: Some(values(record.values)),
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.sessions.record_data(request).await });
+    let reply = reply.await?;
+    moved(talk, "RecordDataResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+pub(super) async fn signal(talk: &Talk, of: SessionOnly) -> Result<(), Exit> {
+    let request = v1::SignalCompletionRequest {
+        name: of.session,
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.sessions.signal_completion(request).await });
+    let reply = reply.await?;
+    moved(talk, "SignalCompletionResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+pub(super) async fn retry(talk: &Talk, of: SessionOnly) -> Result<(), Exit> {
+    let request =
+        v1::RetryStateRequest { name: of.session, expected_sequence: None, request_id: talk.request_id() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.sessions.retry_state(request).await });
+    let reply = reply.await?;
+    moved(talk, "RetryStateResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+pub(super) async fn event(talk: &Talk, event: SessionEvent) -> Result<(), Exit> {
+    let request = v1::RecordEventRequest {
+        name: event.session,
+        key: event.key,
+        data: Some(values(event.data)),
+        state: event.state.unwrap_or_default(),
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.sessions.record_event(request).await });
+    let reply = reply.await?;
+    moved(talk, "RecordEventResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+pub(super) async fn switch(talk: &Talk, switch: Switch) -> Result<(), Exit> {
+    let request = v1::SwitchWorkflowRequest {
+        name: switch.session,
+        workflow: switch.workflow,
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.sessions.switch_workflow(request).await });
+    let reply = reply.await?;
+    moved(talk, "SwitchWorkflowResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+/// What was typed as values: JSON, or else a text.
+fn values(typed: Vec<(String, String)>) -> Struct {
+    let value = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+    Struct { fields: typed.into_iter().map(|(key, text)| (key, value_of(value(text)))).collect() }
+}
+
+/// Shows the session afterwards, and what can be typed next.
+fn moved(
+    talk: &Talk,
+    kind: &'static str,
+    reply: &impl prost::Message,
+    session: v1::Session,
+) -> Result<(), Exit> {
+    talk.printer.message(kind, reply, || show::session(&session))?;
+    advise(talk, &session);
+    Ok(())
+}

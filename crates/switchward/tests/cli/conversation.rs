@@ -1,0 +1,101 @@
+//! A conversation from its first message to the mail that ends it, and scenarios of a whole folder.
+
+use serde_json::{Value, json};
+
+use crate::support::{Dev, folder, repository, run};
+
+fn refund() -> String {
+    repository("tests/gallery/refund/refund.yaml").to_str().expect("a plain path").to_owned()
+}
+
+/// The session of an answer, with what matters here.
+fn told(answer: &Value) -> Value {
+    let session = &answer["session"];
+    json!({ "at": session["at"][0], "status": session["status"], "data": session["data"] })
+}
+
+#[test]
+fn a_refund_is_asked_for_routed_waited_for_and_confirmed() {
+    let dev = Dev::start();
+    dev.run(&["deploy", &refund()]).with_code(0);
+    let start = ["start", "refund", "--key", "refund-7", "--contact", "sam@example.com"];
+    let started = dev.json(&[&start[..], &["--input", "{\"customer\":\"Sam\"}"]].concat());
+    assert_eq!(started["session"]["at"][0], "collect");
+    let asks = "Ask Sam for the order number and the amount, and record both.";
+    assert_eq!(started["session"]["instructions"], asks);
+
+    dev.run(&["message", "refund-7", "A-17, 250 dollars"]).with_code(0);
+    let stays = dev.json(&["turn", "refund-7", "Which order is it?"]);
+    assert_eq!(stays["session"]["at"][0], "collect");
+    dev.run(&["record", "refund-7", "order= A-17 ", "amount=250"]).with_code(0);
+    dev.run(&["signal", "refund-7"]).with_code(0);
+    let data = json!({ "customer": "Sam", "order": "A-17", "amount": 250.0, "notes": ["asked for 250"] });
+    let routed = dev.json(&["turn", "refund-7"]);
+    assert_eq!(told(&routed), json!({ "at": "review", "status": "SESSION_STATUS_WAITING", "data": data }));
+    dev.run(&["message", "refund-7", "yes, exactly"]).with_code(0);
+    let waits = dev.json(&["turn", "refund-7"]);
+    assert_eq!(waits["session"]["open"][0]["kind"], "wait");
+    let card = dev.run(&["get", "refund-7"]).with_code(0).out;
+    assert!(card.contains("wait (time) at settle until ") && card.contains("order: \"A-17\""), "{card}");
+    let early = dev.run(&["turn", "refund-7", "-o", "json"]).with_code(4).error();
+    assert_eq!(early["reason"], "STATE_MISMATCH");
+
+    dev.run(&["clock", "advance", "24h"]).with_code(0);
+    // The watch goes on until the server has fired the timer, and ends with the session.
+    let watched = dev.run(&["watch", "refund-7", "-o", "jsonl"]).with_code(0).lines();
+    let events: Vec<&Value> = watched.iter().map(|update| update.get("event").unwrap_or(update)).collect();
+    assert_eq!(told(&dev.json(&["get", "refund-7"]))["status"], "SESSION_STATUS_COMPLETED");
+    let mail = events.iter().find(|event| event["type"] == "effect.queued").expect("a mail");
+    assert_eq!(mail["data"]["to"], "sam@example.com");
+    assert_eq!(mail["data"]["subject"], "Your refund for A-17");
+}
+
+#[test]
+fn retries_are_counted_and_what_does_not_fit_is_refused() {
+    let dev = Dev::start();
+    dev.run(&["deploy", &refund()]).with_code(0);
+    dev.run(&["start", "refund", "--key", "refund-8"]).with_code(0);
+    dev.run(&["retry", "refund-8"]).with_code(0);
+    dev.run(&["retry", "refund-8"]).with_code(0);
+    let spent = dev.run(&["retry", "refund-8", "-o", "json"]).with_code(4).error();
+    assert_eq!(spent["reason"], "RETRY_EXHAUSTED");
+    // What no run takes is told as such: the deploy gate is no conversation.
+    dev.run(&["deploy", &crate::support::deploy_gate()]).with_code(0);
+    dev.run(&["start", "deploy-gate", "--key", "gate-1"]).with_code(0);
+    for words in [&["message", "gate-1", "hello"][..], &["turn", "gate-1"], &["record", "gate-1", "a=1"]] {
+        let refused = dev.run(&[words, &["-o", "json"]].concat()).with_code(4).error();
+        assert_eq!(refused["reason"], "STATE_MISMATCH", "{words:?}");
+    }
+}
+
+const HOLDS: &str = "definition: gate.yaml\nsteps:\n  - turn: {}\n    expect: {status: completed}\n";
+const FAILS: &str = "definition: gate.yaml\nsteps:\n  - turn: {}\n    expect: {status: failed}\n";
+const GATE: &str = "name: one\nstates:\n  - {name: talk, type: conversation}\ntransitions: []\n";
+
+#[test]
+fn a_folder_of_scenarios_is_played_and_reported() {
+    let folder = folder(&[
+        ("gate.yaml", GATE),
+        ("good.yaml", HOLDS),
+        ("deep/bad.yaml", &FAILS.replace("gate", "../gate")),
+    ]);
+    let path = folder.path().to_str().unwrap().to_owned();
+    let report = folder.path().join("report.xml");
+    let played = run(["test", &path, "--junit", report.to_str().unwrap()]).with_code(5);
+    assert!(played.out.contains("2 scenarios in ") && played.out.contains("1 hold, 1 do not"), "{played:?}");
+    assert!(played.out.contains("bad.yaml") && !played.out.contains("good.yaml"), "{played:?}");
+    let xml = std::fs::read_to_string(&report).expect("a report");
+    for part in ["tests=\"2\" failures=\"1\" errors=\"0\"", "name=\"good.yaml\"", "<failure message="] {
+        assert!(xml.contains(part), "{part}: {xml}");
+    }
+    let lines = run(["test", &path, "-o", "json"]).with_code(5).lines();
+    let told: Vec<(bool, &str)> =
+        lines.iter().map(|line| (line["ok"] == true, line["file"].as_str().unwrap())).collect();
+    assert!(told.len() == 2 && told.iter().any(|(ok, file)| *ok && file.ends_with("good.yaml")), "{told:?}");
+    run(["test", folder.path().join("deep").to_str().unwrap()]).with_code(5);
+    run(["test", repository("tests/gallery").to_str().unwrap()]).with_code(0);
+    std::fs::write(folder.path().join("broken.yaml"), "definition: gate.yaml\nsteps: 1\n").unwrap();
+    let broken = run(["test", &path]).with_code(2);
+    assert!(broken.out.contains("1 cannot be read"), "{broken:?}");
+    run(["test", tempfile::tempdir().unwrap().path().to_str().unwrap()]).with_code(2);
+}
