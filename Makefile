@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench crash mutants parking
+.PHONY: help demo test fix bench crash mutants parking random
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,10 @@ crash: ## 200 kills and 20 power cuts under load, and limits kept through them: 
 
 mutants: ## change the engine in small ways and see that the scenarios alone notice: many minutes
 	@sh tests/scripts/mutants.sh
+
+random: ## five million steps of random conversation workflows, optimised; the test has a hundred thousand: many minutes
+	@sh tests/scripts/need.sh rust cc
+	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
 
 fix: ## format, and let clippy mend what it can
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged

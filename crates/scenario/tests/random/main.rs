@@ -26,8 +26,12 @@ fn steps() -> usize {
 
 #[test]
 fn a_run_moves_only_by_its_own_exits() {
-    let (mut played, mut seed, mut tally) = (0, 0, Tally::default());
+    let (mut played, mut seed, mut told, mut tally) = (0, 0, 0, Tally::default());
     while played < steps() {
+        if played / STEPS > told {
+            told = played / STEPS;
+            println!("{played} of {} steps", steps());
+        }
         seed += 1;
         let mut chance = Chance::new(seed);
         let workflow = workflow::workflow(&mut chance);

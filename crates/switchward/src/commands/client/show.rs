@@ -109,6 +109,7 @@ pub(super) fn session(session: &v1::Session) -> String {
     let none = v1::Checkpoint::default();
     let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
     let lives = session.end_time.is_none();
+    let asks = checkpoint.question != session.instructions;
     let open: Vec<String> = session.open.iter().map(open_thing).collect();
     let answers: Vec<String> = checkpoint.answers.iter().filter(|_| lives).map(option).collect();
     let gates: Vec<String> = session.waiting_on.iter().map(open_gate).collect();
@@ -120,7 +121,7 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("status", status(session)),
         ("at", clean(&session.at.join(", "))),
         ("prompt", clean(&checkpoint.prompt)),
-        ("question", clean(&checkpoint.question)),
+        ("question", if asks { clean(&checkpoint.question) } else { String::new() }),
         ("answers", answers.join("\n")),
         ("instructions", clean(&session.instructions)),
         ("data", session.data.iter().map(data).collect()),
