@@ -212,16 +212,16 @@ mod tests {
         let engine = "[package]\nname = \"switchward-engine\"\n\n[dependencies]\nswitchward-formats.workspace = true\n";
         assert_eq!(
             findings(&[MACHINE, FORMATS, ("crates/engine/Cargo.toml", engine)]),
-            ["crates/engine/Cargo.toml:5: arrows: engine may use machine, not formats"]
+            ["crates/engine/Cargo.toml:5: arrows: engine may use expr, machine, not formats"]
         );
     }
 
     #[test]
     fn a_renamed_arrow_is_still_an_arrow() {
-        let machine = "[package]\nname = \"switchward-machine\"\n[dependencies]\nf = { path = \"../formats\", package = \"switchward-formats\" }\n";
+        let expr = "[package]\nname = \"switchward-expr\"\n[dependencies]\nf = { path = \"../formats\", package = \"switchward-formats\" }\n";
         assert_eq!(
-            findings(&[FORMATS, ("crates/machine/Cargo.toml", machine)]),
-            ["crates/machine/Cargo.toml:4: arrows: machine may use no other crate here, not formats"]
+            findings(&[MACHINE, FORMATS, ("crates/expr/Cargo.toml", expr)]),
+            ["crates/expr/Cargo.toml:4: arrows: expr may use no other crate here, not formats"]
         );
     }
 
