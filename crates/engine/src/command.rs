@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod conversation;
+mod work;
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
@@ -10,6 +11,7 @@ pub use catalogue::{
     ActivateVersion, CreateKey, CreateTenant, Deploy, InstallMachine, RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, SwitchRun};
+pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::Args;
 use crate::key::ledger_home;
@@ -125,6 +127,9 @@ pub enum Role {
     /// The server's own duties; no credential has it.
     #[n(5)]
     Server,
+    /// Does work; drives no session and decides nothing.
+    #[n(6)]
+    Worker,
 }
 
 impl Role {
@@ -138,6 +143,7 @@ impl Role {
             Self::Operator => "operator",
             Self::Admin => "admin",
             Self::Server => "server",
+            Self::Worker => "worker",
         }
     }
 
@@ -146,7 +152,7 @@ impl Role {
     pub fn decides(self) -> bool {
         match self {
             Self::Approver | Self::Operator | Self::Admin => true,
-            Self::Agent | Self::Author | Self::Server => false,
+            Self::Agent | Self::Author | Self::Server | Self::Worker => false,
         }
     }
 }
@@ -198,6 +204,16 @@ pub enum Body {
     RecordEvent(RecordEvent),
     /// The conversation turns to another workflow.
     SwitchRun(SwitchRun),
+    /// A worker takes work.
+    LeaseWork(LeaseWork),
+    /// A worker is still at it.
+    ExtendLease(ExtendLease),
+    /// A worker is done.
+    CompleteWork(CompleteWork),
+    /// A worker gives up.
+    FailWork(FailWork),
+    /// A worker hands work back.
+    ReleaseWork(ReleaseWork),
     /// May the agent call this?
     Authorize(Authorize),
     /// A call was made.

@@ -33,6 +33,27 @@ impl Fault {
         Self { code: "guard", message: message.into() }
     }
 
+    /// A worker has given up.
+    pub(crate) fn work(message: impl Into<String>) -> Self {
+        Self { code: "work_error", message: message.into() }
+    }
+
+    /// A worker's result is not what was asked for.
+    pub(crate) fn result(message: impl Into<String>) -> Self {
+        Self { code: "bad_result", message: message.into() }
+    }
+
+    /// Work was handed out too often, and nobody came back with it.
+    pub(crate) fn lost(message: impl Into<String>) -> Self {
+        Self { code: "lease_limit", message: message.into() }
+    }
+
+    /// A fault that was kept while the session was paused.
+    pub(crate) fn kept(code: &str, message: String) -> Self {
+        let known = ["operation", "work_error", "bad_result", "lease_limit"];
+        Self { code: known.into_iter().find(|known| *known == code).unwrap_or("operation"), message }
+    }
+
     /// Whether trying again may help.
     fn counts(&self) -> bool {
         self.code != "guard"

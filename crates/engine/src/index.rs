@@ -1,10 +1,11 @@
 //! Indices: keys that are derived from a row, kept beside the rows and rebuilt from them.
 
-use switchward_machine::{OpenId, SessionId, Status, TenantId, Time};
+use switchward_machine::{Digest, OpenId, SessionId, Status, TenantId, Time, WorkKind};
 
 use crate::command::Scope;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
+use crate::state::{Thing, ThingBody};
 use crate::{Key, Row};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
@@ -13,6 +14,9 @@ const BY_STATUS: u8 = 2;
 const GATES: u8 = 3;
 const DUE: u8 = 4;
 const RELAY: u8 = 5;
+const READY: u8 = 6;
+const READY_OF: u8 = 7;
+const ERRANDS: u8 = 8;
 
 /// The tenant of entries that are the server's own business.
 const NOBODY: TenantId = TenantId(0);
@@ -57,7 +61,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
             vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)]
         }
         Row::Outbox(effect) if effect.body.inner() => vec![due(RELAY, effect.deliver_at, key)],
-        Row::Thing(thing) => thing.due().map(|at| due(DUE, at, key)).into_iter().collect(),
+        Row::Thing(thing) => things(key, thing),
         Row::Run(_)
         | Row::Data(_)
         | Row::Said(_)
@@ -107,8 +111,34 @@ fn of_session(request: &crate::Request) -> bool {
         crate::Reply::Session { .. }
         | crate::Reply::Authorized(_)
         | crate::Reply::Gate { .. }
+        | crate::Reply::Leased { .. }
+        | crate::Reply::Worked { .. }
         | crate::Reply::Limits(_) => true,
     }
+}
+
+/// When a thing falls due, and where it stands while it is work that nobody has.
+fn things(key: &Key, thing: &Thing) -> Vec<Key> {
+    let mut keys: Vec<Key> = thing.due().map(|at| due(DUE, at, key)).into_iter().collect();
+    if let ThingBody::Work { kind, owed } = &thing.body
+        && owed.lease.is_none()
+    {
+        let (tenant, kinds, at) = (key.tenant_of(), [*kind as u8], thing.at.0.to_be_bytes());
+        keys.push(Key::index(tenant, READY, &[&kinds, &at, key.rest()]));
+        keys.push(Key::index(tenant, READY_OF, &[&kinds, &queue(&owed.queue), &at, key.rest()]));
+        if kind.is_errand() {
+            keys.push(Key::index(NOBODY, ERRANDS, &[&kinds, &at, &tenant.0.to_be_bytes(), key.rest()]));
+        }
+    }
+    keys
+}
+
+/// The part of a key that stands for a queue.
+fn queue(name: &str) -> [u8; 8] {
+    let digest = Digest::of(name.as_bytes());
+    let mut hash = [0u8; 8];
+    hash.copy_from_slice(&digest.0[..8]);
+    hash
 }
 
 fn due(index: u8, at: Time, key: &Key) -> Key {
@@ -162,6 +192,49 @@ impl IndexKey {
         let mut id = [0u8; 16];
         id.copy_from_slice(rest.get(..16)?);
         Some((SessionId(id), OpenId(u64::from_be_bytes(rest.get(16..24)?.try_into().ok()?))))
+    }
+
+    /// The work of a tenant that nobody has, oldest first: of this kind, and where one is named of this queue alone.
+    #[must_use]
+    pub fn ready(tenant: TenantId, kind: WorkKind, of: Option<&str>) -> Vec<u8> {
+        let kind = [kind as u8];
+        let key = match of {
+            None => Key::index(tenant, READY, &[&kind]),
+            Some(name) => Key::index(tenant, READY_OF, &[&kind, &queue(name)]),
+        };
+        key.as_bytes().to_vec()
+    }
+
+    /// The work of all tenants that nobody has and the server may do by itself, oldest first: of this kind.
+    #[must_use]
+    pub fn errands(kind: WorkKind) -> Vec<u8> {
+        Key::index(NOBODY, ERRANDS, &[&[kind as u8]]).as_bytes().to_vec()
+    }
+
+    /// The work of an entry of [`IndexKey::ready`], and since when it is open.
+    #[must_use]
+    pub fn ready_of(entry: &Key) -> Option<(Time, SessionId, OpenId)> {
+        let from = entry.as_bytes().len().checked_sub(32)?;
+        let rest = entry.as_bytes().get(from..)?;
+        let at = Time(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?));
+        let (session, thing) = Self::work_of(rest.get(8..)?)?;
+        Some((at, session, thing))
+    }
+
+    /// The work of an entry of [`IndexKey::errands`], with its tenant.
+    #[must_use]
+    pub fn errand_of(entry: &Key) -> Option<(TenantId, SessionId, OpenId)> {
+        let from = entry.as_bytes().len().checked_sub(28)?;
+        let rest = entry.as_bytes().get(from..)?;
+        let tenant = TenantId(u32::from_be_bytes(rest.get(..4)?.try_into().ok()?));
+        let (session, thing) = Self::work_of(rest.get(4..)?)?;
+        Some((tenant, session, thing))
+    }
+
+    fn work_of(bytes: &[u8]) -> Option<(SessionId, OpenId)> {
+        let mut id = [0u8; 16];
+        id.copy_from_slice(bytes.get(..16)?);
+        Some((SessionId(id), OpenId(u64::from_be_bytes(bytes.get(16..24)?.try_into().ok()?))))
     }
 
     /// What an entry of [`IndexKey::due`] or [`IndexKey::relay`] is about.

@@ -88,3 +88,15 @@ pub const TRAIL_MAX: usize = 32;
 pub const TEMPLATE_FUEL: u64 = 100_000;
 /// Nesting of a template's calls and blocks.
 pub const TEMPLATE_DEPTH: usize = 64;
+/// What one worker is handed, bytes of JSON.
+pub const WORK_INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// A worker's result, bytes of JSON.
+pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
+/// How long a worker may have work without another word, milliseconds.
+pub const LEASE_MS_MAX: u64 = HOUR_MS;
+/// The shortest lease, milliseconds.
+pub const LEASE_MS_MIN: u64 = 1_000;
+/// Leases of one piece of work that may lapse; after that many its attempt has failed.
+pub const LEASES_LAPSED_MAX: u32 = 10;
+/// What a worker calls itself, bytes.
+pub const WORKER_BYTES_MAX: usize = 256;

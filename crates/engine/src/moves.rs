@@ -8,7 +8,7 @@ use switchward_machine::{
 use crate::acts::{self, Ran, operate};
 use crate::events;
 use crate::faults::{self, Fault};
-use crate::guards::Looked;
+use crate::guards::{Looked, Verdict};
 use crate::limits::{ENTRIES_MAX, TRAIL_MAX};
 use crate::state::EffectBody;
 use crate::turn::{Stop, Turn};
@@ -28,6 +28,8 @@ pub(crate) enum Next {
     Event,
     /// The body begins again.
     Again,
+    /// A judgement has come that the choice of an exit waits for.
+    Judged,
     /// An exit is taken.
     Take(ExitIx),
     /// Something has gone wrong.
@@ -48,6 +50,7 @@ pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(
             Next::Ended(port) => ended(turn, run, port)?,
             Next::Settle(port) => settle(turn, run, port)?,
             Next::Event => tried(turn, run)?,
+            Next::Judged => judged(turn, run)?,
             Next::Again => {
                 turn.emit(Flow::Restarted { run, asked: false })?;
                 Next::Begin(ActIx(0))
@@ -94,27 +97,45 @@ fn tried(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
     let machine = turn.machine(&at)?;
     let node = standing(&machine, at.node)?;
     drop(at);
-    choose(turn, run, node, |exit| matches!(exit.on, Trigger::Auto { event: true }))
-        .map(|taken| taken.unwrap_or(Next::Rest))
+    choose(turn, run, node, true).map(|taken| taken.unwrap_or(Next::Rest))
 }
 
-/// The first of these exits whose guard holds.
-fn choose(
-    turn: &Turn<'_, '_>,
-    run: RunId,
-    node: &Node,
-    among: impl Fn(&Exit) -> bool,
-) -> Result<Option<Next>, Stop> {
-    if !node.exits.iter().any(&among) {
+/// A judgement has come: the choice that waits for it begins again.
+fn judged(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
+    match turn.run(run)?.choice.as_ref().map(|choice| choice.event) {
+        None => Ok(Next::Rest),
+        Some(true) => tried(turn, run),
+        Some(false) => settle(turn, run, Port::Done),
+    }
+}
+
+/// The first exit whose guard holds, of all that the end of the body may take, or of those that listen to events. One
+/// that only a judge can decide is the end of the walk until the judge has been heard.
+fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Result<Option<Next>, Stop> {
+    let listens = |exit: &&Exit| match exit.on {
+        Trigger::Auto { event: too } => too || !event,
+        Trigger::Answer(_) | Trigger::Port(_) => false,
+    };
+    if !node.exits.iter().any(|exit| listens(&exit)) {
         return Ok(None);
     }
     let looked = Looked::at(turn, run)?;
-    for (ix, exit) in node.exits.iter().enumerate().filter(|(_, exit)| among(exit)) {
-        match looked.holds(&exit.guard) {
-            Ok(true) => return Ok(Some(Next::Take(position(ix)?))),
-            Ok(false) => {}
-            Err(fault) => return Ok(Some(Next::Fault(fault))),
+    let before = turn.run(run)?.choice.clone();
+    let known = before.as_ref().map(|choice| choice.judged.as_slice()).unwrap_or_default();
+    for (at, exit) in node.exits.iter().enumerate().filter(|(_, exit)| listens(exit)) {
+        let at = position(at)?;
+        match looked.verdict(at, &exit.guard, known) {
+            Verdict::Pass => return Ok(Some(Next::Take(at))),
+            Verdict::Fail => {}
+            Verdict::Error(fault) => return Ok(Some(Next::Fault(fault))),
+            Verdict::Pending(asked) => {
+                acts::ask_judge(turn, run, at, asked, event)?;
+                return Ok(Some(Next::Rest));
+            }
         }
+    }
+    if before.is_some_and(|choice| choice.event == event) {
+        turn.emit(Flow::ChoiceOver { run })?;
     }
     Ok(None)
 }
@@ -161,7 +182,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
             ),
         });
     }
-    if let Some(next) = choose(turn, run, node, |exit| matches!(exit.on, Trigger::Auto { .. }))? {
+    if let Some(next) = choose(turn, run, node, false)? {
         return Ok(next);
     }
     match &node.on_no_exit {

@@ -102,6 +102,21 @@ fn flow(event: &Event, machine: &Machine) -> Option<PublicEvent> {
         Flow::EventRecorded { key, early, .. } => {
             PublicEvent::new("event.recorded").with("key", key).with("early", early.is_some())
         }
+        Flow::WorkLeased { thing, worker, until, again: false } => PublicEvent::new("work.leased")
+            .with("work", thing.0)
+            .with("worker", worker)
+            .with("until_ms", until.0),
+        Flow::WorkReleased { thing, lapsed } => {
+            PublicEvent::new("work.released").with("work", thing.0).with("lapsed", lapsed)
+        }
+        Flow::WorkDone { thing, worker, wrong, .. } => PublicEvent::new("work.done")
+            .with("work", thing.0)
+            .with("worker", worker)
+            .with("wrong", wrong.as_deref().unwrap_or_default()),
+        Flow::Judged { judged, .. } => PublicEvent::new("guard.judged").with("holds", judged.holds),
+        Flow::WorkLeased { again: true, .. } | Flow::ChoicePending { .. } | Flow::ChoiceOver { .. } => {
+            return None;
+        }
         Flow::Rested { .. } | Flow::EarlyTaken { .. } | Flow::ThingClosed { .. } | Flow::Looped { .. } => {
             return None;
         }
@@ -118,7 +133,9 @@ fn left(machine: &Machine, node: NodeIx, exit: ExitIx) -> Option<PublicEvent> {
 
 fn opened(body: &ThingBody) -> PublicEvent {
     match body {
-        ThingBody::Work { kind } => PublicEvent::new("work.opened").with("kind", kind.word()),
+        ThingBody::Work { kind, owed } => {
+            PublicEvent::new("work.opened").with("kind", kind.word()).with("input", &owed.input.0)
+        }
         ThingBody::Wait { on, due, .. } => {
             PublicEvent::new("wait.opened").with("for", on.word()).with("due_ms", due.0)
         }

@@ -96,6 +96,8 @@ reasons! {
     BudgetExhausted = "BUDGET_EXHAUSTED",
     /// A maximum of ours, or a number of mails, is reached.
     QuotaExceeded = "QUOTA_EXCEEDED",
+    /// The work is another's by now, or nobody's any more.
+    LeaseLost = "LEASE_LOST",
     /// The session has moved since the caller looked.
     SequenceConflict = "SEQUENCE_CONFLICT",
     /// It has changed since the caller looked.

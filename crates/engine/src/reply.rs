@@ -1,7 +1,7 @@
 //! Replies: what an accepted command is answered with, and what a repetition of it is answered with again.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Micros, OpenId, SessionId, TenantId};
+use switchward_machine::{Micros, OpenId, SessionId, TenantId, Time};
 
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -53,6 +53,32 @@ pub enum Reply {
         /// Whether the command made it.
         #[n(2)]
         created: bool,
+    },
+    /// A worker has work.
+    #[n(8)]
+    Leased {
+        /// The work.
+        #[n(0)]
+        thing: OpenId,
+        /// The number that its result must come with.
+        #[n(1)]
+        fence: u64,
+        /// Until when.
+        #[n(2)]
+        until: Time,
+    },
+    /// A worker's result was looked at.
+    #[n(9)]
+    Worked {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// Why the result was not taken, where it was not: the attempt has failed then.
+        #[n(2)]
+        wrong: Option<String>,
     },
 }
 

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use switchward_machine::{Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text};
+use switchward_machine::{Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text, WorkKind};
 
+use crate::commands::schema_of;
 use crate::scope::Scope;
-use crate::state::{Closed, Open, Run, Session, Thing};
+use crate::state::{Closed, Open, Owed, Run, Session, Thing, ThingBody};
 use crate::working::Working;
 use crate::{Key, View, ViewError};
 
@@ -131,6 +132,63 @@ pub fn run_views(
         runs.push((row.definition.clone(), status));
     }
     Ok(runs)
+}
+
+/// Work of a session, with all that a worker needs.
+#[derive(Debug, Clone)]
+pub struct WorkView {
+    /// Its number in the session.
+    pub id: OpenId,
+    /// Its row.
+    pub thing: Thing,
+    /// What kind of work it is.
+    pub kind: WorkKind,
+    /// What the worker is handed, and who has it.
+    pub owed: Owed,
+    /// The name of its node.
+    pub node: String,
+    /// Which attempt of the node's body it belongs to, from 1.
+    pub attempt: u32,
+    /// The definition's version.
+    pub version: u32,
+    /// The JSON Schema of a result.
+    pub schema: Value,
+    /// The run's data.
+    pub data: Map<String, Value>,
+    /// The user's last message.
+    pub said: Option<String>,
+}
+
+/// Open work of a session of this tenant; nothing where there is none.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn work_view(
+    view: &dyn View,
+    tenant: TenantId,
+    session: SessionId,
+    work: OpenId,
+) -> Result<Option<WorkView>, ViewError> {
+    let rows = Working::new(view);
+    let Some(thing) = rows.thing_at(&Key::thing(tenant, session, work))? else { return Ok(None) };
+    let ThingBody::Work { kind, owed } = thing.body.clone() else { return Ok(None) };
+    let run = rows.run(tenant, session, thing.run)?;
+    let machine = rows.machine(tenant, run.machine)?;
+    let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))?;
+    let data = rows.data_at(&Key::data(tenant, session, thing.run))?;
+    let said = rows.said_at(&Key::said(tenant, session))?;
+    Ok(Some(WorkView {
+        id: work,
+        kind,
+        node: machine.node(thing.node).map(|node| node.name.clone()).unwrap_or_default(),
+        attempt: run.attempt,
+        version: run.version,
+        schema: schema_of(&machine, &run, &owed),
+        data: data.map(|data| data.values.clone()).unwrap_or_default(),
+        said: said.map(|said| String::clone(&said)),
+        thing: Thing::clone(&thing),
+        owed,
+    }))
 }
 
 /// A gate of a session of this tenant; nothing where there is none.

@@ -114,7 +114,7 @@ impl<'a> Working<'a> {
         version_at: Version, crate::Version;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
-        thing_at: Thing, Thing;
+        thing_at, thing_at_mut: Thing, Thing;
         data_at, data_at_mut: Data, Data;
         said_at: Said, String;
         clock_at: Clock, switchward_machine::Time;

@@ -9,11 +9,11 @@
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
-    Actor, ApiKey, AskedCall, Attached, Authorized, Call, Closed, Data, Decision, DefaultEffect, Deferral,
-    Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant, Held, History, Json,
-    LedgerRow, Loop, MatchedRule, Meters, Open, Remaining, Reply, Request, Reservation, Resolution, Role,
-    Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version,
-    Why, Writer,
+    About, Actor, ApiKey, AskedCall, Attached, Authorized, Call, Choice, Closed, Data, Decision,
+    DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant,
+    Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Remaining, Reply,
+    Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant,
+    Thing, ThingBody, TurnRecord, Version, Why, Writer,
 };
 use switchward_machine::{
     ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
@@ -127,7 +127,12 @@ fn run() -> Run {
         loops: vec![looped()],
         things: vec![OpenId(10)],
         seen: vec!["paid".into()],
+        choice: Some(Choice { event: true, judged: vec![judged()] }),
     }
+}
+
+fn judged() -> Judged {
+    Judged { exit: ExitIx(1), nth: 2, holds: true }
 }
 
 fn looped() -> Loop {
@@ -136,7 +141,7 @@ fn looped() -> Loop {
 
 fn things() -> Vec<ThingBody> {
     vec![
-        ThingBody::Work { kind: WorkKind::Agent },
+        ThingBody::Work { kind: WorkKind::Agent, owed: Owed::default() },
         ThingBody::Wait {
             on: WaitOn::Event,
             due: Time(9),
@@ -144,7 +149,21 @@ fn things() -> Vec<ThingBody> {
             done: Port::Named("received".into()),
         },
         ThingBody::Timer { due: Time(9), why: Why::Backoff },
+        ThingBody::Work { kind: WorkKind::Judge, owed: owed() },
     ]
+}
+
+fn owed() -> Owed {
+    Owed {
+        fence: 2,
+        lease: Some(Lease { worker: "w-1".into(), until: Time(9) }),
+        lapsed: 1,
+        ..Owed::new(
+            serde_json::json!({"rubric": "It is polite."}),
+            "refund",
+            About::Judge { exit: ExitIx(1), nth: 2 },
+        )
+    }
 }
 
 fn thing(body: ThingBody) -> Row {
@@ -291,6 +310,8 @@ fn replies() -> Vec<Reply> {
         Reply::Tenant(TenantId(1)),
         Reply::Key("0011".into()),
         Reply::Version { name: "deploy-gate".into(), number: 1, created: true },
+        Reply::Leased { thing: OpenId(10), fence: 2, until: Time(9) },
+        Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
     ]
 }
 
@@ -417,7 +438,20 @@ fn calls() -> Vec<Event> {
 /// What came later; appended, so that the lines before stay as they are.
 fn later() -> Vec<Event> {
     let (by, comment) = ("kim".into(), "why now?".into());
-    vec![Event::GateDiscussed { gate: OpenId(6), by, comment }]
+    let (run, thing, worker) = (RunId(1), OpenId(10), || "w-1".to_owned());
+    let flows = [
+        Flow::WorkLeased { thing, worker: worker(), until: Time(9), again: true },
+        Flow::WorkReleased { thing, lapsed: true },
+        Flow::WorkDone { thing, run, worker: worker(), wrong: Some("/amount is no number".into()) },
+        Flow::ChoicePending { run, event: true },
+        Flow::Judged { run, judged: judged() },
+        Flow::ChoiceOver { run },
+        Flow::Wrote { run, key: "amount".into(), value: Json(serde_json::json!(1)), by: Writer::Worker },
+    ];
+    let fault = Deferral::Fault { code: "work_error".into(), message: "no".into() };
+    let deferred = [Deferral::Judged, fault].map(|due| Event::Deferred { run, due });
+    let discussed = Event::GateDiscussed { gate: OpenId(6), by, comment };
+    [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred).collect()
 }
 
 fn shared() -> Vec<Event> {

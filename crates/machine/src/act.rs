@@ -1,6 +1,7 @@
 //! Acts: the parts of a node's body, told apart by what they leave open.
 
 use minicbor::{CborLen, Decode, Encode};
+use switchward_expr::Path;
 
 use crate::{ActIx, Op};
 
@@ -41,7 +42,7 @@ pub struct Ask {
 }
 
 /// What a worker owes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Work {
     /// What kind of work it is.
     #[n(0)]
@@ -49,22 +50,179 @@ pub struct Work {
     /// Whether the end of the agent's turn ends it, too.
     #[n(1)]
     pub turn_ends: bool,
+    /// A JSON object, in whose texts `{gathered_data.x}` stands for a value: what the worker is handed. Empty where it
+    /// is handed nothing of the kind.
+    #[cbor(n(2), default)]
+    pub input: String,
+    /// A text that the worker is handed beside it, as `text`.
+    #[cbor(n(3), default)]
+    pub reads: Reads,
+    /// What a result must be, and what becomes of it.
+    #[cbor(n(4), default)]
+    pub accept: Accept,
+}
+
+impl Work {
+    /// Work of this kind that is handed nothing and gives nothing back.
+    #[must_use]
+    pub fn plain(kind: WorkKind, turn_ends: bool) -> Self {
+        Self { kind, turn_ends, input: String::new(), reads: Reads::Nothing, accept: Accept::Nothing }
+    }
+}
+
+/// The text that a worker reads. Where there is none, no work is opened, and the act ends as if the result had been
+/// incomplete.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Reads {
+    /// None.
+    #[default]
+    #[n(0)]
+    Nothing,
+    /// The user's last message.
+    #[n(1)]
+    Said,
+    /// A value of the data.
+    #[n(2)]
+    Data(#[n(0)] Path),
+}
+
+/// What a result must be, all of it or nothing, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Accept {
+    /// Whatever it is, nothing becomes of it.
+    #[default]
+    #[n(0)]
+    Nothing,
+    /// An object, whose keys are recorded as data.
+    #[n(1)]
+    Data,
+    /// An object of these fields, which are recorded as data; others are left out.
+    #[n(2)]
+    Fields {
+        /// The fields.
+        #[n(0)]
+        fields: Vec<Wanted>,
+        /// How the act ends when no required field is missing.
+        #[n(1)]
+        complete: Port,
+        /// How it ends when one is; what there is, is recorded all the same.
+        #[n(2)]
+        incomplete: Port,
+    },
+    /// An answer of HTTP: a status of 400 or more is an error.
+    #[n(3)]
+    Answer {
+        /// The key that the body is recorded under.
+        #[n(0)]
+        into: Option<String>,
+    },
+}
+
+/// A field that is read out of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Wanted {
+    /// Its name, and the key that it is recorded under.
+    #[n(0)]
+    pub name: String,
+    /// What it is.
+    #[n(1)]
+    pub holds: FieldType,
+    /// What it means, for who looks for it.
+    #[n(2)]
+    pub description: String,
+    /// Whether the result is incomplete without it.
+    #[n(3)]
+    pub required: bool,
+}
+
+/// What a field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum FieldType {
+    /// A text.
+    #[n(0)]
+    String,
+    /// A number.
+    #[n(1)]
+    Number,
+    /// True or false.
+    #[n(2)]
+    Boolean,
+    /// A day, `YYYY-MM-DD`, or a time of RFC 3339.
+    #[n(3)]
+    Date,
+    /// A list.
+    #[n(4)]
+    List,
+}
+
+impl FieldType {
+    /// Every type, as the source lists them.
+    pub const ALL: [Self; 5] = [Self::String, Self::Number, Self::Boolean, Self::Date, Self::List];
+
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Date => "date",
+            Self::List => "list",
+        }
+    }
+
+    /// The type of this name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.word() == word)
+    }
 }
 
 /// The kinds of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+#[repr(u8)]
 pub enum WorkKind {
     /// What the node's instructions say.
     #[n(0)]
-    Agent,
+    Agent = 0,
+    /// Fields are read out of a text.
+    #[n(1)]
+    Extract = 1,
+    /// A condition is judged.
+    #[n(2)]
+    Judge = 2,
+    /// A request goes out over HTTP.
+    #[n(3)]
+    Http = 3,
 }
 
 impl WorkKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Agent, Self::Extract, Self::Judge, Self::Http];
+
     /// The kind's public name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Agent => "agent",
+            Self::Extract => "extract",
+            Self::Judge => "judge",
+            Self::Http => "http",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// Whether the server can do it by itself, through its delivery role.
+    #[must_use]
+    pub fn is_errand(self) -> bool {
+        match self {
+            Self::Extract | Self::Judge | Self::Http => true,
+            Self::Agent => false,
         }
     }
 }

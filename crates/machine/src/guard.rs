@@ -48,6 +48,16 @@ pub enum Guard {
     /// An event of this key has come since the node was entered.
     #[n(7)]
     Seen(#[n(0)] String),
+    /// A judge outside says so, who is asked only where the rest leaves it open.
+    #[n(8)]
+    Judge {
+        /// What is judged, in words.
+        #[n(0)]
+        rubric: String,
+        /// The model that the definition asks for.
+        #[n(1)]
+        model: String,
+    },
 }
 
 impl Guard {
@@ -58,9 +68,12 @@ impl Guard {
             Self::Always => true,
             Self::All(all) => all.iter().all(Self::is_open),
             Self::Any(any) => any.iter().any(Self::is_open),
-            Self::Present(_) | Self::Compare { .. } | Self::Called { .. } | Self::Said(_) | Self::Seen(_) => {
-                false
-            }
+            Self::Present(_)
+            | Self::Compare { .. }
+            | Self::Called { .. }
+            | Self::Said(_)
+            | Self::Seen(_)
+            | Self::Judge { .. } => false,
         }
     }
 
@@ -70,9 +83,12 @@ impl Guard {
         match self {
             Self::Seen(known) => known == key,
             Self::All(guards) | Self::Any(guards) => guards.iter().any(|guard| guard.listens(key)),
-            Self::Always | Self::Present(_) | Self::Compare { .. } | Self::Called { .. } | Self::Said(_) => {
-                false
-            }
+            Self::Always
+            | Self::Present(_)
+            | Self::Compare { .. }
+            | Self::Called { .. }
+            | Self::Said(_)
+            | Self::Judge { .. } => false,
         }
     }
 }

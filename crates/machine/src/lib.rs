@@ -23,7 +23,7 @@ mod policy;
 mod time;
 mod words;
 
-pub use act::{Act, ActKind, Ask, Port, Wait, WaitOn, Work, WorkKind};
+pub use act::{Accept, Act, ActKind, Ask, FieldType, Port, Reads, Wait, WaitOn, Wanted, Work, WorkKind};
 pub use analysis::{Analysis, analyse};
 pub use exit::{Ending, Exit, Outcome, Target, Trigger};
 pub use gate::{Decision, GateKind, GateSpec, Resolve};

@@ -8,11 +8,12 @@
 
 use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_machine::{
-    Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Attempts, Boundary, Breach, Budget, BudgetUnit, Case,
-    Channel, Content, Convert, Decision, Dialect, Each, Ending, Exit, Field, GateIx, GateKind, GateSpec,
-    Guard, Layer, Limit, Machine, Message, Meta, Micros, Next, NoExit, Node, NodeIx, Num, Op, Opening,
-    Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Recipient, Resolve, Rule, StatusWords,
-    Target, Text, Trigger, Wait, WaitOn, Work, WorkKind, Write,
+    Accept, Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Attempts, Boundary, Breach, Budget,
+    BudgetUnit, Case, Channel, Content, Convert, Decision, Dialect, Each, Ending, Exit, Field, FieldType,
+    GateIx, GateKind, GateSpec, Guard, Layer, Limit, Machine, Message, Meta, Micros, Next, NoExit, Node,
+    NodeIx, Num, Op, Opening, Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Reads,
+    Recipient, Resolve, Rule, StatusWords, Target, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind,
+    Write,
 };
 
 fn pattern(text: &str) -> Pattern {
@@ -56,6 +57,7 @@ fn talk() -> Node {
         Guard::Present(path("order")),
         Guard::Said(vec!["aye".into()]),
         Guard::Seen("paid".into()),
+        Guard::Judge { rubric: "It is polite.".into(), model: "claude-haiku-4-5".into() },
     ]);
     let called = Guard::Called { tool: "lookup".into(), success: true };
     let port = Trigger::Port(Port::Named("error".into()));
@@ -75,10 +77,9 @@ fn talk() -> Node {
             "talk",
             vec![
                 Act { kind: ActKind::Ask(Ask { turns: true }), then: Vec::new() },
-                Act {
-                    kind: ActKind::Work(Work { kind: WorkKind::Agent, turn_ends: true }),
-                    then: Vec::new(),
-                },
+                Act { kind: ActKind::Work(Work::plain(WorkKind::Agent, true)), then: Vec::new() },
+                Act { kind: ActKind::Work(extract()), then: Vec::new() },
+                Act { kind: ActKind::Work(http()), then: Vec::new() },
                 Act {
                     kind: ActKind::Wait(Wait {
                         on: WaitOn::Event,
@@ -91,6 +92,33 @@ fn talk() -> Node {
             ],
         )
     }
+}
+
+fn extract() -> Work {
+    let wanted = Wanted {
+        name: "amount".into(),
+        holds: FieldType::Number,
+        description: "Amount in USD".into(),
+        required: true,
+    };
+    let port = |name: &str| Port::Named(name.into());
+    Work {
+        kind: WorkKind::Extract,
+        turn_ends: false,
+        input: r#"{"instructions":"Dates as YYYY-MM-DD."}"#.into(),
+        reads: Reads::Data(Path::new("mail.body").unwrap()),
+        accept: Accept::Fields {
+            fields: vec![wanted],
+            complete: port("complete"),
+            incomplete: port("incomplete"),
+        },
+    }
+}
+
+fn http() -> Work {
+    let accept = Accept::Answer { into: Some("answer".into()) };
+    let input = r#"{"method":"GET","url":"https://api.example.com/{gathered_data.id}"}"#.into();
+    Work { input, accept, reads: Reads::Said, ..Work::plain(WorkKind::Http, false) }
 }
 
 /// A node of operations, one of each.

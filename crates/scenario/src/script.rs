@@ -126,6 +126,8 @@ pub enum Verb {
         /// Tokens.
         tokens: u64,
     },
+    /// A worker finishes work.
+    Work(Work),
     /// A person decides.
     Decide(Decide),
     /// Another session starts; what follows is about it.
@@ -176,6 +178,7 @@ impl Verb {
             Self::Authorize(_) => "authorize",
             Self::Tool { .. } => "tool",
             Self::Usage { .. } => "usage",
+            Self::Work(_) => "work",
             Self::Decide(_) => "decide",
             Self::Start(_) => "start",
             Self::Wait(_) => "wait",
@@ -198,6 +201,21 @@ pub struct Authorize {
     pub args: Vec<u8>,
     /// What it is believed to cost.
     pub estimate: Option<Micros>,
+}
+
+/// A worker finishes the oldest open work that matches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    /// The node of the work.
+    pub node: Option<String>,
+    /// Its kind.
+    pub kind: Option<&'static str>,
+    /// The result, or why there is none.
+    pub came: Result<Value, String>,
+    /// What it cost.
+    pub cost: Micros,
+    /// What it used.
+    pub tokens: u64,
 }
 
 /// A person decides.

@@ -12,6 +12,7 @@ use crate::moves::Next;
 use crate::turn::{Stop, Turn};
 
 pub(crate) use operations::operate;
+pub(crate) use work::{accepted, ask_judge, result_schema};
 
 /// What operations came to.
 pub(crate) enum Ran {

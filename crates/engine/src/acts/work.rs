@@ -1,12 +1,242 @@
-//! Work: something that an outside worker owes.
+//! Work: something that an outside worker owes, and what becomes of its result. All of a result is taken, or nothing.
 
-use switchward_machine::{RunId, Work};
+use serde_json::{Map, Value, json};
+use switchward_machine::{Accept, ExitIx, FieldType, Port, Reads, RunId, Wanted, Work, WorkKind};
 
+use crate::data;
+use crate::faults::Fault;
+use crate::guards::Asked;
+use crate::limits::WORK_INPUT_BYTES_MAX;
 use crate::moves::Next;
-use crate::state::ThingBody;
+use crate::scope::{Scope, plain};
+use crate::state::{About, Owed, ThingBody};
 use crate::turn::{Stop, Turn};
+use crate::{Flow, Key};
+
+/// The first status of HTTP that is an error.
+const STATUS_ERROR: u64 = 400;
+/// The status of an answer that names none.
+const STATUS_FINE: u64 = 200;
 
 pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<Next, Stop> {
-    turn.open(run, ThingBody::Work { kind: work.kind })?;
+    let scope = Scope::of_run(turn, run)?;
+    let text = match &work.reads {
+        Reads::Nothing => None,
+        Reads::Said => {
+            let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
+            said.map(|said| String::clone(&said))
+        }
+        Reads::Data(path) => scope.get(path).filter(|value| !value.is_null()).cloned().map(plain),
+    };
+    if text.is_none() && work.reads != Reads::Nothing {
+        return Ok(Next::Ended(incomplete(&work.accept)));
+    }
+    let mut input = match handed(&scope, work) {
+        Ok(input) => input,
+        Err(fault) => return Ok(Next::Fault(fault)),
+    };
+    input.extend(text.map(|text| ("text".to_owned(), Value::String(text))));
+    let input = Value::Object(input);
+    if data::length(&input) > WORK_INPUT_BYTES_MAX {
+        let message = format!("what the worker is handed is more than {WORK_INPUT_BYTES_MAX} bytes");
+        return Ok(Next::Fault(Fault::operation(message)));
+    }
+    let queue = turn.run(run)?.definition.clone();
+    let owed = Owed::new(input, &queue, About::Act);
+    turn.open(run, ThingBody::Work { kind: work.kind, owed })?;
     Ok(Next::Rest)
+}
+
+fn incomplete(accept: &Accept) -> Port {
+    match accept {
+        Accept::Fields { incomplete, .. } => incomplete.clone(),
+        Accept::Nothing | Accept::Data | Accept::Answer { .. } => Port::Done,
+    }
+}
+
+/// What the worker is handed, filled in.
+fn handed(scope: &Scope, work: &Work) -> Result<Map<String, Value>, Fault> {
+    if work.input.is_empty() {
+        return Ok(Map::new());
+    }
+    match scope.value(&work.input)? {
+        Value::Object(input) => Ok(input),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Fault::template("what a worker is handed must be an object"))
+        }
+    }
+}
+
+/// Asks a judge what the guard of an exit leaves open, unless somebody is asked already.
+pub(crate) fn ask_judge(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    exit: ExitIx,
+    asked: Asked,
+    event: bool,
+) -> Result<(), Stop> {
+    turn.emit(Flow::ChoicePending { run, event })?;
+    for thing in turn.run(run)?.things.clone() {
+        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+        let judge = |body: &ThingBody| match body {
+            ThingBody::Work { kind, .. } => *kind == WorkKind::Judge,
+            ThingBody::Wait { .. } | ThingBody::Timer { .. } => false,
+        };
+        if row.is_some_and(|row| judge(&row.body)) {
+            return Ok(());
+        }
+    }
+    let queue = turn.run(run)?.definition.clone();
+    let input = json!({ "rubric": asked.rubric, "model": asked.model });
+    let owed = Owed::new(input, &queue, About::Judge { exit, nth: asked.nth });
+    turn.open(run, ThingBody::Work { kind: WorkKind::Judge, owed })?;
+    Ok(())
+}
+
+/// What a result comes to.
+pub(crate) struct Taken {
+    /// What the data hold then.
+    pub(crate) written: Vec<(String, Value)>,
+    /// How the act ends.
+    pub(crate) port: Port,
+}
+
+/// What a result of work comes to, or what is wrong with it; nothing is written yet.
+pub(crate) fn accepted(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    accept: &Accept,
+    result: &Value,
+) -> Result<Result<Taken, Fault>, Stop> {
+    let (values, port) = match accept {
+        Accept::Nothing => (Map::new(), Port::Done),
+        Accept::Data => match result {
+            Value::Null => (Map::new(), Port::Done),
+            Value::Object(values) => (values.clone(), Port::Done),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Ok(Err(no_object()));
+            }
+        },
+        Accept::Fields { fields, complete, incomplete } => match found(fields, result) {
+            Err(fault) => return Ok(Err(fault)),
+            Ok((values, true)) => (values, complete.clone()),
+            Ok((values, false)) => (values, incomplete.clone()),
+        },
+        Accept::Answer { into } => match answer(into.as_deref(), result) {
+            Err(fault) => return Ok(Err(fault)),
+            Ok(values) => (values, Port::Done),
+        },
+    };
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let mut scope = Scope::of_run(turn, run)?;
+    for (key, value) in &values {
+        if let Err(bad) = data::merge(&machine, &mut scope, key, value.clone()) {
+            return Ok(Err(Fault::result(bad.0)));
+        }
+    }
+    let written = values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone())));
+    Ok(Ok(Taken { written: written.collect(), port }))
+}
+
+fn no_object() -> Fault {
+    Fault::result("the result must be an object")
+}
+
+/// The fields that a result has, and whether none that is required is missing.
+fn found(fields: &[Wanted], result: &Value) -> Result<(Map<String, Value>, bool), Fault> {
+    let Value::Object(result) = result else { return Err(no_object()) };
+    if let Some(other) = result.keys().find(|key| fields.iter().all(|field| field.name != **key)) {
+        return Err(Fault::result(format!("/{other} is none of the fields that were asked for")));
+    }
+    let mut values = Map::new();
+    for field in fields {
+        let Some(value) = result.get(&field.name).filter(|value| !value.is_null()) else { continue };
+        if !fits(field.holds, value) {
+            let message = format!("/{} must be a {}, and is {value}", field.name, field.holds.word());
+            return Err(Fault::result(message));
+        }
+        values.insert(field.name.clone(), value.clone());
+    }
+    let whole = fields.iter().all(|field| !field.required || values.contains_key(&field.name));
+    Ok((values, whole))
+}
+
+fn fits(holds: FieldType, value: &Value) -> bool {
+    match holds {
+        FieldType::String => value.is_string(),
+        FieldType::Number => value.is_number(),
+        FieldType::Boolean => value.is_boolean(),
+        FieldType::List => value.is_array(),
+        FieldType::Date => value.as_str().is_some_and(is_date),
+    }
+}
+
+/// A day of the calendar, `YYYY-MM-DD`, and whatever time stands after a `T`.
+fn is_date(text: &str) -> bool {
+    let day = text.split_once('T').map_or(text, |(day, _)| day);
+    let number = |range: std::ops::Range<usize>| {
+        let digits = day.get(range)?;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u32>().ok()).flatten()
+    };
+    let shaped = day.len() == 10 && day.get(4..5) == Some("-") && day.get(7..8) == Some("-");
+    let (Some(year), Some(month), Some(of_month)) = (number(0..4), number(5..7), number(8..10)) else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u32::from(leap),
+        _ => 0,
+    };
+    shaped && (1..=days).contains(&of_month)
+}
+
+/// The body of an answer of HTTP, under its key.
+fn answer(into: Option<&str>, result: &Value) -> Result<Map<String, Value>, Fault> {
+    let Value::Object(result) = result else { return Err(no_object()) };
+    let status = match result.get("status") {
+        None | Some(Value::Null) => STATUS_FINE,
+        Some(status) => status
+            .as_u64()
+            .ok_or_else(|| Fault::result(format!("/status must be a number, and is {status}")))?,
+    };
+    if status >= STATUS_ERROR {
+        return Err(Fault::operation(format!("the answer's status is {status}")));
+    }
+    let body = result.get("body").cloned().unwrap_or(Value::Null);
+    Ok(into.map(|key| (key.to_owned(), body)).into_iter().collect())
+}
+
+/// The JSON Schema of a result.
+pub(crate) fn result_schema(accept: &Accept) -> Value {
+    match accept {
+        Accept::Nothing => json!({}),
+        Accept::Data => json!({ "type": ["object", "null"] }),
+        Accept::Fields { fields, .. } => {
+            let property = |field: &Wanted| {
+                let mut told = Map::new();
+                match field.holds {
+                    FieldType::String => told.insert("type".into(), json!(["string", "null"])),
+                    FieldType::Number => told.insert("type".into(), json!(["number", "null"])),
+                    FieldType::Boolean => told.insert("type".into(), json!(["boolean", "null"])),
+                    FieldType::List => told.insert("type".into(), json!(["array", "null"])),
+                    FieldType::Date => {
+                        told.insert("format".into(), json!("date"));
+                        told.insert("type".into(), json!(["string", "null"]))
+                    }
+                };
+                if !field.description.is_empty() {
+                    told.insert("description".into(), json!(field.description));
+                }
+                (field.name.clone(), Value::Object(told))
+            };
+            let properties: Map<String, Value> = fields.iter().map(property).collect();
+            json!({ "type": "object", "properties": properties, "additionalProperties": false })
+        }
+        Accept::Answer { .. } => json!({
+            "type": "object",
+            "properties": { "status": { "type": "integer" }, "body": {} },
+        }),
+    }
 }

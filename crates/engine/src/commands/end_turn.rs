@@ -22,7 +22,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         Some(ActKind::Work(work)) => work.turn_ends,
         Some(ActKind::Do(_) | ActKind::Wait(_)) | None => false,
     };
-    if !(takes || (run.rests && node.records)) {
+    if !(takes || (node.records && (run.rests || run.choice.is_some()))) {
         let message = format!("{:?} takes no turn of the agent now", node.name);
         return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
     }

@@ -23,9 +23,11 @@ mod sweep;
 mod switch_run;
 mod tenants;
 mod timers;
+mod work;
 
 pub(crate) use authorize::well_formed;
 pub(crate) use decide_gate::entitled;
+pub(crate) use work::schema_of;
 
 use switchward_machine::RunId;
 
@@ -56,6 +58,11 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::RetryNode => retry_node::run(turn),
         Body::RecordEvent(event) => record_event::run(turn, event),
         Body::SwitchRun(switch) => switch_run::run(turn, switch),
+        Body::LeaseWork(lease) => work::lease(turn, lease),
+        Body::ExtendLease(extend) => work::extend(turn, extend),
+        Body::CompleteWork(complete) => work::complete(turn, complete),
+        Body::FailWork(fail) => work::fail(turn, fail),
+        Body::ReleaseWork(release) => work::release(turn, release),
         Body::Authorize(call) => authorize::run(turn, call),
         Body::ReportCall(report) => report::call(turn, report),
         Body::ReportUsage(report) => report::usage(turn, report),

@@ -55,6 +55,15 @@ pub(super) fn usage(turn: &mut Turn<'_, '_>, report: &ReportUsage) -> Result<Rep
     turn.moved()
 }
 
+/// Counts what a worker used, where it used anything.
+pub(super) fn counted(turn: &mut Turn<'_, '_>, report: &ReportUsage) -> Result<(), Stop> {
+    if report.cost.0 == 0 && report.tokens == 0 {
+        return Ok(());
+    }
+    let before = turn.session()?.meters;
+    meter(turn, before, report.cost, report.tokens)
+}
+
 /// The unreported call that the report is about: the named one, else the oldest of the capability.
 fn find(turn: &Turn<'_, '_>, session: &Session, report: &ReportCall) -> Result<Option<(u64, Call)>, Stop> {
     for number in &session.calls {

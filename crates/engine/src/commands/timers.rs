@@ -2,6 +2,7 @@
 
 use switchward_machine::{OpenId, RunId, Status};
 
+use crate::faults::Fault;
 use crate::moves::{self, Next};
 use crate::state::{Due, Thing, ThingBody};
 use crate::turn::{Stop, Turn};
@@ -15,7 +16,7 @@ pub(super) fn fire(turn: &mut Turn<'_, '_>, key: &Key, number: u64) -> Result<()
     }
     let (run, thing_id) = (thing.run, OpenId(number));
     let due = match thing.body {
-        ThingBody::Work { .. } => return Ok(()),
+        ThingBody::Work { owed, .. } => return super::work::lapse(turn, thing_id, &owed, run),
         ThingBody::Wait { late, .. } => Due::Ended(late),
         ThingBody::Timer { .. } => Due::Again,
     };
@@ -34,6 +35,8 @@ pub(super) fn go_on(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(),
         Due::End(ending) => Next::End(ending, String::new()),
         Due::Ended(port) => Next::Ended(port),
         Due::Again => Next::Again,
+        Due::Judged => Next::Judged,
+        Due::Fault { code, message } => Next::Fault(Fault::kept(&code, message)),
     };
     moves::drive(turn, run, next)
 }

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{NodeIx, OpenId, RunId, Time};
 
-use crate::state::{Json, Loop, ThingBody};
+use crate::state::{Json, Judged, Loop, ThingBody};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -147,6 +147,75 @@ pub enum Flow {
         #[n(1)]
         keys: Vec<String>,
     },
+    /// A worker has work, for a time.
+    #[n(13)]
+    WorkLeased {
+        /// The work.
+        #[n(0)]
+        thing: OpenId,
+        /// Who.
+        #[n(1)]
+        worker: String,
+        /// Until when.
+        #[n(2)]
+        until: Time,
+        /// Whether the worker had it before, and keeps it.
+        #[n(3)]
+        again: bool,
+    },
+    /// Work is nobody's again.
+    #[n(14)]
+    WorkReleased {
+        /// The work.
+        #[n(0)]
+        thing: OpenId,
+        /// Whether its lease lapsed.
+        #[n(1)]
+        lapsed: bool,
+    },
+    /// Work is done, for good or ill.
+    #[n(15)]
+    WorkDone {
+        /// The work.
+        #[n(0)]
+        thing: OpenId,
+        /// The run.
+        #[n(1)]
+        run: RunId,
+        /// By whom.
+        #[n(2)]
+        worker: String,
+        /// What was wrong, where something was.
+        #[n(3)]
+        wrong: Option<String>,
+    },
+    /// The choice of an exit waits for a judgement.
+    #[n(16)]
+    ChoicePending {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Whether only the exits that listen to events are looked at.
+        #[n(1)]
+        event: bool,
+    },
+    /// A judgement has come.
+    #[n(17)]
+    Judged {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// What it is.
+        #[n(1)]
+        judged: Judged,
+    },
+    /// The choice has come to its end, and no exit was taken.
+    #[n(18)]
+    ChoiceOver {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
 }
 
 impl From<Flow> for super::Event {
@@ -173,4 +242,7 @@ pub enum Writer {
     /// The run before it had it.
     #[n(4)]
     Switch,
+    /// A worker's result.
+    #[n(5)]
+    Worker,
 }

@@ -1,10 +1,10 @@
 //! What moves inside a node, the data of a run, and the row of runs.
 
-use switchward_machine::{ActIx, OpenId, RunId, Status};
+use switchward_machine::{ActIx, OpenId, RunId, Status, Time};
 
-use super::Site;
+use super::{Site, work};
 use crate::limits::EVENTS_NOTED_MAX;
-use crate::state::{Data, Early, Thing};
+use crate::state::{Data, Early, Json, Thing};
 use crate::working::Working;
 use crate::{Flow, Key, Row, ViewError};
 
@@ -16,7 +16,11 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::MessagePosted { text, by_agent: false } => {
             rows.put(Key::said(site.tenant, id), Row::Said(text.clone()));
         }
-        Flow::TurnEnded { run } => rows.run_at_mut(&run_key(*run))?.drained = 0,
+        Flow::TurnEnded { run } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.drained = 0;
+            at.choice = None;
+        }
         Flow::Wrote { run, key, value, .. } => {
             let at = Key::data(site.tenant, id, *run);
             if rows.data_at(&at)?.is_none() {
@@ -30,6 +34,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             at.act = ActIx(0);
             at.rests = false;
             at.loops.clear();
+            at.choice = None;
             if *asked { at.asked += 1 } else { at.attempt += 1 }
         }
         Flow::ThingOpened { thing, run, body } => {
@@ -39,7 +44,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             let row = Thing { run: *run, node: at.node, entry: at.entry, at: site.at, body: body.clone() };
             rows.put(Key::thing(site.tenant, id, *thing), Row::Thing(row));
         }
-        Flow::ThingClosed { thing, run } => {
+        Flow::ThingClosed { thing, run } | Flow::WorkDone { thing, run, .. } => {
             rows.run_at_mut(&run_key(*run))?.drained = 0;
             close(rows, site, *run, *thing)?;
         }
@@ -52,12 +57,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             rows.run_at_mut(&run_key(*run))?.drained = 0;
             match early {
                 None => see(rows, &run_key(*run), key)?,
-                Some((data, until)) => {
-                    let early = Early { key: key.clone(), data: data.clone(), until: *until };
-                    let session = rows.session_at_mut(&site.session_key()?)?;
-                    session.early.retain(|kept| site.at < kept.until);
-                    session.early.push(early);
-                }
+                Some((data, until)) => keep(rows, site, key, data, *until)?,
             }
         }
         Flow::EarlyTaken { run, keys } => {
@@ -69,8 +69,28 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
                 }
             }
         }
+        Flow::WorkLeased { .. }
+        | Flow::WorkReleased { .. }
+        | Flow::ChoicePending { .. }
+        | Flow::ChoiceOver { .. }
+        | Flow::Judged { .. } => work::apply(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
+    Ok(())
+}
+
+/// Keeps an event that nothing listens to yet.
+fn keep(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    key: &str,
+    data: &Json,
+    until: Time,
+) -> Result<(), ViewError> {
+    let early = Early { key: key.to_owned(), data: data.clone(), until };
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.early.retain(|kept| site.at < kept.until);
+    session.early.push(early);
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod flow;
 mod gates;
 mod ledger;
 mod session;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

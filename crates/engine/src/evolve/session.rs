@@ -28,6 +28,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.called.clear();
             at.seen.clear();
             at.loops.clear();
+            at.choice = None;
         }
         Event::ActBegun { run, act } => rows.run_at_mut(&run_key(*run))?.act = *act,
         Event::Answered { run, .. } => rows.run_at_mut(&run_key(*run))?.drained = 0,
@@ -42,6 +43,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.ending = Some(ending.clone());
             at.held = None;
             at.due = None;
+            at.choice = None;
             let session = rows.session_at_mut(&site.session_key()?)?;
             if session.root == *run && session.queue.is_empty() {
                 session.status = ending.outcome.status();
@@ -161,6 +163,7 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
         loops: Vec::new(),
         things: Vec::new(),
         seen: Vec::new(),
+        choice: None,
     };
     rows.put(key, Row::Run(fresh));
     Ok(())

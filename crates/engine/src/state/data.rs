@@ -12,7 +12,7 @@ pub struct Data {
 }
 
 /// A JSON value inside a stored form: its text, as bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Json(pub Value);
 
 impl<C> Encode<C> for Json {

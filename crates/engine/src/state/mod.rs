@@ -17,5 +17,5 @@ pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Effect, EffectBody};
 pub(crate) use row::machine_bytes;
 pub use row::{History, Request, Row, RowError};
-pub use session::{Attached, Due, Early, Held, Loop, Meters, Run, Session};
-pub use thing::{Body as ThingBody, Thing, Why};
+pub use session::{Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Run, Session};
+pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

@@ -194,6 +194,34 @@ pub struct Run {
     /// Keys of the events that have come since the node was entered.
     #[cbor(n(18), default)]
     pub seen: Vec<String>,
+    /// A choice of exits that waits for a judgement.
+    #[cbor(n(19), default)]
+    pub choice: Option<Choice>,
+}
+
+/// A choice of exits that waits for a judgement.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Choice {
+    /// Whether an event is its cause, and only the exits that listen to events are looked at.
+    #[n(0)]
+    pub event: bool,
+    /// What was judged so far.
+    #[n(1)]
+    pub judged: Vec<Judged>,
+}
+
+/// A judgement that was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Judged {
+    /// The exit whose guard asked.
+    #[n(0)]
+    pub exit: ExitIx,
+    /// Which of the exit's judgements, from 0.
+    #[n(1)]
+    pub nth: u16,
+    /// What it was.
+    #[n(2)]
+    pub holds: bool,
 }
 
 /// A loop whose operations are acts of their own.
@@ -236,4 +264,17 @@ pub enum Due {
     /// The node's body begins again.
     #[n(3)]
     Again,
+    /// A judgement has come, and the choice goes on.
+    #[n(4)]
+    Judged,
+    /// Something has gone wrong.
+    #[n(5)]
+    Fault {
+        /// The lower-case code.
+        #[n(0)]
+        code: String,
+        /// What exactly.
+        #[n(1)]
+        message: String,
+    },
 }

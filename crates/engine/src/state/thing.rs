@@ -1,7 +1,9 @@
 //! What is open beside gates: work that a worker owes, waits, and timers.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{NodeIx, Port, RunId, Time, WaitOn, WorkKind};
+use switchward_machine::{ExitIx, NodeIx, Port, RunId, Time, WaitOn, WorkKind};
+
+use super::Json;
 
 /// Something open that belongs to one entry of one node. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -32,6 +34,9 @@ pub enum Body {
         /// Of this kind.
         #[n(0)]
         kind: WorkKind,
+        /// The rest of it.
+        #[cbor(n(1), default)]
+        owed: Owed,
     },
     /// Something is waited for, for as long as its time.
     #[n(1)]
@@ -61,6 +66,67 @@ pub enum Body {
     },
 }
 
+/// What a worker owes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Owed {
+    /// What the worker is handed: a JSON object.
+    #[n(0)]
+    pub input: Json,
+    /// The definition, by which workers choose.
+    #[n(1)]
+    pub queue: String,
+    /// What its result is for.
+    #[n(2)]
+    pub about: About,
+    /// How often it was handed out; a result counts only with the number of the last time.
+    #[n(3)]
+    pub fence: u64,
+    /// Who has it, where somebody does.
+    #[n(4)]
+    pub lease: Option<Lease>,
+    /// How many leases have lapsed.
+    #[n(5)]
+    pub lapsed: u32,
+}
+
+impl Owed {
+    /// Work that nobody has yet.
+    #[must_use]
+    pub fn new(input: serde_json::Value, queue: &str, about: About) -> Self {
+        Self { input: Json(input), queue: queue.to_owned(), about, ..Self::default() }
+    }
+}
+
+/// What the result of work is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum About {
+    /// The part of the body that opened it.
+    #[default]
+    #[n(0)]
+    Act,
+    /// A guard that asks for a judgement.
+    #[n(1)]
+    Judge {
+        /// The guard's exit.
+        #[n(0)]
+        exit: ExitIx,
+        /// Which of the exit's judgements, from 0.
+        #[n(1)]
+        nth: u16,
+    },
+}
+
+/// Somebody has work, for a time.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Lease {
+    /// Who, in the worker's own words.
+    #[n(0)]
+    pub worker: String,
+    /// Until when.
+    #[n(1)]
+    pub until: Time,
+}
+
 /// What a timer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum Why {
@@ -84,7 +150,7 @@ impl Thing {
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         match &self.body {
-            Body::Work { .. } => None,
+            Body::Work { owed, .. } => owed.lease.as_ref().map(|lease| lease.until),
             Body::Wait { due, .. } | Body::Timer { due, .. } => Some(*due),
         }
     }

@@ -1,7 +1,7 @@
-//! From operations to acts: what runs through at once stays together, a wait is an act, and a loop with a wait in it
+//! From operations to acts: what runs through at once stays together, a wait and a request are acts, and a loop with one in it
 //! is a head that its last act leads back to. Heading *Operations*.
 
-use switchward_machine::{Act, ActIx, ActKind, Each, Next, Op, Port, Wait, WaitOn};
+use switchward_machine::{Act, ActIx, ActKind, Each, Next, Op, Port, Wait, WaitOn, Work};
 
 use super::steps::{self, Step, What};
 
@@ -33,6 +33,10 @@ impl Body {
                     from = self.flush(&mut ops, from);
                     let wait = Wait { on: WaitOn::Time, for_ms, late: Port::Done, done: Port::Done };
                     from = Some(self.push(ActKind::Wait(wait), from));
+                }
+                Whole::Work(work) => {
+                    from = self.flush(&mut ops, from);
+                    from = Some(self.push(ActKind::Work(work), from));
                 }
                 Whole::Loop { next, steps } => {
                     from = self.flush(&mut ops, from);
@@ -74,6 +78,7 @@ impl Body {
 enum Whole {
     Op(Op),
     Wait(u64),
+    Work(Work),
     Loop { next: Next, steps: Vec<Step> },
 }
 
@@ -81,18 +86,19 @@ fn whole(what: What) -> Whole {
     match what {
         What::Run(op) | What::Branch(op, _) => Whole::Op(op),
         What::Wait(for_ms) => Whole::Wait(for_ms),
-        What::Loop { over, item, steps } if steps::wait(&steps) => {
+        What::Http(work) => Whole::Work(work),
+        What::Loop { over, item, steps } if steps::waits(&steps) => {
             Whole::Loop { next: Next { over, as_: item, level: 0 }, steps }
         }
         What::Loop { over, item, steps } => Whole::Op(Op::Each(Each { over, as_: item, ops: ops(steps) })),
     }
 }
 
-/// Operations without a wait among them.
+/// Operations without a wait or a request among them.
 fn ops(steps: Vec<Step>) -> Vec<Op> {
     let op = |step: Step| match whole(step.what) {
         Whole::Op(op) => Some(op),
-        Whole::Wait(_) | Whole::Loop { .. } => None,
+        Whole::Wait(_) | Whole::Work(_) | Whole::Loop { .. } => None,
     };
     steps.into_iter().filter_map(op).collect()
 }

@@ -4,6 +4,7 @@ use switchward_expr::{CmpOp, Path};
 use switchward_machine::limits::TEXT_BYTES_MAX;
 use switchward_machine::{Guard, Pattern};
 
+use super::parse::MODEL;
 use super::reader::Reader;
 use super::{expr, read};
 use crate::codes::{PATTERN, TOO_MANY_ENTRIES, TOO_NESTED};
@@ -154,10 +155,7 @@ impl<'a> One<'_, 'a, '_> {
                 let null = fields.required("config", self.cx.report)?;
                 shape::wrong_type(null, "`config`", "a map", self.cx.report)
             }
-            ("llm_judge", Some(config)) => {
-                self.judge(&config);
-                self.not_run(at, word)
-            }
+            ("llm_judge", Some(config)) => self.judge(&config),
             ("external_event", Some(config)) => self.event(&config),
             ("tool_called", Some(config)) => self.called(&config),
             ("composite", Some(config)) => self.composite(node, &config, depth),
@@ -177,12 +175,15 @@ impl<'a> One<'_, 'a, '_> {
     }
 
     /// What asks a model.
-    fn judge(&mut self, config: &Fields<'a>) {
+    fn judge(&mut self, config: &Fields<'a>) -> Option<Guard> {
         let report = &mut *self.cx.report;
         let rubric = config.required("rubric", report);
-        rubric.and_then(|node| shape::text(node, "`rubric`", TEXT_BYTES_MAX, report));
-        let model = config.optional("model");
-        model.and_then(|node| shape::name(node, "`model`", LINE_BYTES_MAX, report));
+        let rubric = rubric.and_then(|node| shape::text(node, "`rubric`", TEXT_BYTES_MAX, report));
+        let model = match config.optional("model") {
+            Some(node) => shape::name(node, "`model`", LINE_BYTES_MAX, report),
+            None => Some(MODEL),
+        };
+        Some(Guard::Judge { rubric: rubric?.to_owned(), model: model?.to_owned() })
     }
 
     /// The keys are what the assistant is to record: naming them here is setting them.

@@ -18,6 +18,7 @@ mod messages;
 mod nodes;
 mod operations;
 mod outside;
+mod parse;
 mod read;
 mod reader;
 mod schema;

@@ -2,15 +2,16 @@
 //! States*.
 
 use switchward_machine::{
-    Act, ActKind, Ask, Boundary, Dialect, Ending, Exit, Guard, NoExit, Node as Vertex, NodeIx, Op, Outcome,
-    Port, Target, Trigger, Wait, WaitOn, Work, WorkKind,
+    Accept, Act, ActKind, Ask, Boundary, Dialect, Ending, Exit, Guard, NoExit, Node as Vertex, NodeIx, Op,
+    Outcome, Port, Target, Trigger, Wait, WaitOn, Work, WorkKind,
 };
 
 use super::body;
 use super::boundary::OnError;
+use super::parse::COMPLETE;
 use super::states::{Kind, State};
-use super::steps;
 use super::transitions::{ERROR, Edge};
+use super::{read, steps};
 
 /// The port of an output state.
 const DONE: &str = "done";
@@ -30,6 +31,7 @@ pub(super) fn vertex(state: State<'_>, edges: Vec<Edge<'_>>, names: &[String]) -
     let success = match state.kind {
         Kind::Timer(_) => named(timer_port),
         Kind::Event(_) => named(RECEIVED),
+        Kind::Work(_) => named(COMPLETE),
         Kind::Conversation | Kind::Action | Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => {
             Port::Done
         }
@@ -38,7 +40,7 @@ pub(super) fn vertex(state: State<'_>, edges: Vec<Edge<'_>>, names: &[String]) -
     if terminal {
         exits.extend(last_exits(&state.kind));
     }
-    let acts = acts(state.kind, timer_port, names, &mut exits);
+    let acts = acts(state.kind, state.text, timer_port, names, &mut exits);
     let mut vertex = Vertex::new(state.name, acts);
     vertex.exits = exits;
     vertex.on_no_exit = on_no_exit;
@@ -84,7 +86,7 @@ fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
                 NoExit::Stay
             }
         }
-        Kind::Output(_) | Kind::Timer(_) | Kind::Event(_) => {
+        Kind::Output(_) | Kind::Timer(_) | Kind::Event(_) | Kind::Work(_) => {
             if terminal {
                 end()
             } else {
@@ -106,15 +108,32 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
         Kind::Timer(_) | Kind::Event(_) => {
             [RECEIVED, TIMEOUT].map(|port| end(Trigger::Port(named(port)), format!("port {port}"))).into()
         }
+        Kind::Work(work) => match &work.accept {
+            Accept::Fields { complete, incomplete, .. } => [complete, incomplete]
+                .map(|port| end(Trigger::Port(port.clone()), format!("port {}", port.word())))
+                .into(),
+            Accept::Nothing | Accept::Data | Accept::Answer { .. } => Vec::new(),
+        },
         Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => Vec::new(),
     }
 }
 
-fn acts(kind: Kind, timer_port: &str, names: &[String], exits: &mut Vec<Exit>) -> Vec<Act> {
+fn acts(
+    kind: Kind,
+    text: Option<&str>,
+    timer_port: &str,
+    names: &[String],
+    exits: &mut Vec<Exit>,
+) -> Vec<Act> {
     let one = |kind| vec![Act { kind, then: Vec::new() }];
     match kind {
         Kind::Conversation => one(ActKind::Ask(Ask { turns: true })),
-        Kind::Action => one(ActKind::Work(Work { kind: WorkKind::Agent, turn_ends: true })),
+        Kind::Action => {
+            let input = text.map(|text| format!(r#"{{"instructions":{}}}"#, read::json_text(text)));
+            let owed = Work::plain(WorkKind::Agent, true);
+            one(ActKind::Work(Work { accept: Accept::Data, input: input.unwrap_or_default(), ..owed }))
+        }
+        Kind::Work(work) => one(ActKind::Work(work)),
         Kind::Operations(steps) => {
             let mut targets = Vec::new();
             steps::targets(&steps, &mut targets);

@@ -5,8 +5,8 @@ use switchward_machine::{Case, Convert, NodeIx, Op, Port, Write};
 
 use super::reader::Reader;
 use super::steps::{Step, What};
-use super::{expr, messages, read};
-use crate::codes::{AFTER_BRANCH, DATA_KEY, LOOP_NAME, RECIPIENT, TOO_NESTED};
+use super::{expr, messages, parse, read};
+use crate::codes::{AFTER_BRANCH, DATA_KEY, LOOP_NAME, TOO_NESTED};
 use crate::document::Node;
 use crate::limits::{
     CONDITIONS_MAX, LINE_BYTES_MAX, LOOP_DEPTH_MAX, OPERATIONS_MAX, ROUND_DIGITS_MAX, VALUES_MAX,
@@ -33,7 +33,6 @@ shapes! {
     OPERATION "an operation" ["type" "config"]
     SET "`set_data`" ["key" "value"]
     TRANSFORM "`transform`" ["key" "transform" "into" "separator" "digits"]
-    HTTP "`http_request`" ["method" "url" "headers" "body" "into"]
     SEND "`send_notification`" ["channel" "recipients" "subject" "body"]
     BRANCH "`conditional_branch`" ["conditions"]
     CONDITION "a condition" ["key" "operator" "value" "target_state"]
@@ -77,11 +76,7 @@ fn operation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Step> {
             What::Wait(read::hours(hours, "`hours`", cx)?)
         }
         "loop" => each(config, cx)?,
-        _ => {
-            http(config, cx);
-            cx.not_run(at.span, &quoted(word));
-            return None;
-        }
+        _ => What::Http(parse::http(config, cx, written)?),
     };
     Some(Step { span: at.span, what })
 }
@@ -140,34 +135,6 @@ fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
     let digits = u8::try_from(digits?).unwrap_or(u8::MAX);
     let how = expr::transform(word?, separator?, digits)?;
     Some(Op::Convert(Convert { from: from?, into: into?.to_owned(), how }))
-}
-
-fn http<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<()> {
-    let fields = Fields::open(config, &HTTP, cx.report)?;
-    if let Some(node) = fields.required("method", cx.report) {
-        shape::word(node, "`method`", &["GET", "POST", "PUT", "DELETE"], cx.report);
-    }
-    if let Some(node) = fields.required("url", cx.report)
-        && let Some(url) = shape::name(node, "`url`", LINE_BYTES_MAX, cx.report)
-    {
-        cx.keys.reads_text(url, node.span);
-        if expr::references(url).next().is_none() && !messages::is_url(url) {
-            let finding = Finding::new(RECIPIENT, node.span, format!("`url` is no URL: {}", quoted(url)));
-            cx.report.add(finding.hint("begin it with https:// or http://"));
-        }
-    }
-    if let Some(node) = fields.optional("headers") {
-        let headers = shape::map(node, "`headers`", VALUES_MAX, cx.report).unwrap_or_default();
-        for (key, value) in headers {
-            shape::is_name(&key.text, "a header", LINE_BYTES_MAX, key.span, cx.report);
-            read::braces(value, "the value of a header", LINE_BYTES_MAX, cx);
-        }
-    }
-    if let Some(node) = fields.optional("body") {
-        read::filled_json(node, "`body`", cx);
-    }
-    fields.optional("into").and_then(|node| written(node, "`into`", cx));
-    Some(())
 }
 
 /// *Operations*, `conditional_branch`: the first condition that holds routes, past the state's transitions.

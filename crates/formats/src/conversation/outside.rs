@@ -1,4 +1,4 @@
-//! States that owe something to the outside: parse, approval, wait, task, delegate, subworkflow. Of these a wait for a
+//! States that owe something to the outside: approval, wait, task, delegate, subworkflow. Of these a wait for a
 //! timer runs; the others are checked and told as not run.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
@@ -11,9 +11,7 @@ use crate::codes::{
     DUPLICATE_NAME, MISSING_KEY, NAME, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
 };
 use crate::document::Node;
-use crate::limits::{
-    ESCALATIONS_MAX, LINE_BYTES_MAX, REQUIRED_FIELDS_MAX, SCHEMA_KEYS_MAX, TEMPLATE_BYTES_MAX, VALUES_MAX,
-};
+use crate::limits::{ESCALATIONS_MAX, LINE_BYTES_MAX, SCHEMA_KEYS_MAX, TEMPLATE_BYTES_MAX, VALUES_MAX};
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, naming, quoted};
 
@@ -24,55 +22,19 @@ macro_rules! shapes {
 }
 
 shapes! {
-    FIELD "a field" ["name" "type" "description" "required"]
     REQUEST "`request_template`" ["subject_template" "body_template"]
     ESCALATION "`escalation`" ["timeout_hours" "escalation_contacts" "max_escalations"]
     CLASSIFY "`classify`" ["enabled" "classification_ports" "classification_hints"]
     TASK "`task_template`" ["participants" "participants_from" "instructions"]
 }
 
-/// *Parse State*.
-pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Ways {
-    if let Some(node) = fields.required("fields", cx.report) {
-        let items = cx.filled(node, "`fields`", REQUIRED_FIELDS_MAX).unwrap_or_default();
-        let mut names = Vec::new();
-        for item in items {
-            parse_field(item, &mut names, cx);
-        }
-    }
-    if let Some(node) = fields.optional("source")
-        && let Some(text) = shape::text(node, "`source`", LINE_BYTES_MAX, cx.report)
-    {
-        match expr::rooted(text) {
-            Some(path) => cx.keys.reads(path, node.span),
-            None => {
-                shape::word(node, "`source`", &["last_user_message", "gathered_data.key"], cx.report);
-            }
-        }
-    }
-    let model = fields.optional("model");
-    model.and_then(|node| shape::name(node, "`model`", LINE_BYTES_MAX, cx.report));
-    Ways::ports(&["complete", "incomplete"])
-}
-
-fn parse_field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) {
-    let Some(fields) = Fields::open(node, &FIELD, cx.report) else { return };
-    if let Some(node) = fields.required("name", cx.report)
-        && let Some(name) = read::key(node, "`name` of a field", cx)
-    {
-        cx.keys.sets(name);
-        unique(node, name, "a field", names, cx);
-    }
-    if let Some(node) = fields.required("type", cx.report) {
-        let types = ["string", "number", "boolean", "date", "list"];
-        shape::word(node, "`type` of a field", &types, cx.report);
-    }
-    let description = fields.optional("description");
-    description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, cx.report));
-    fields.optional("required").and_then(|node| read::flag(node, "`required`", cx));
-}
-
-fn unique<'a>(node: &Node, name: &'a str, what: &str, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) {
+pub(super) fn unique<'a>(
+    node: &Node,
+    name: &'a str,
+    what: &str,
+    names: &mut Vec<&'a str>,
+    cx: &mut Reader<'a, '_>,
+) {
     if names.contains(&name) {
         let message = format!("{what} called {} stands here already", quoted(name));
         cx.report.add(Finding::new(DUPLICATE_NAME, node.span, message));

@@ -1,13 +1,13 @@
 //! States: what all of them have, and what their type makes of them. Headings *States* and *Named Output Ports*.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{Message, Pattern};
+use switchward_machine::{Message, Pattern, Work};
 
 use super::boundary::{self, Errors};
 use super::messages::{self, Addresses};
 use super::reader::Reader;
 use super::steps::Step;
-use super::{operations, outside, read, tools};
+use super::{operations, outside, parse, read, tools};
 use crate::codes::{DUPLICATE_NAME, MISSING_KEY, UNKNOWN_KEY};
 use crate::document::{Node, Span};
 use crate::limits::REQUIRED_FIELDS_MAX;
@@ -91,6 +91,8 @@ pub(super) enum Kind {
     Timer(u64),
     /// An event comes within so many milliseconds.
     Event(u64),
+    /// A worker owes something, and the state ends with a port.
+    Work(Work),
     /// This build does not run it, or it could not be read.
     NotRun,
 }
@@ -218,7 +220,7 @@ fn kind<'a>(
         "action" => return (Kind::Action, Ways::Guards),
         "output" => return (Kind::Output(messages::output(node, fields, cx)), Ways::ports(&["done"])),
         "wait" => outside::wait(node, fields, cx),
-        "parse" => (Kind::NotRun, outside::parse(fields, cx)),
+        "parse" => parse::parse(fields, cx),
         "approval" => (Kind::NotRun, outside::approval(fields, cx)),
         "task" => (Kind::NotRun, {
             outside::task(fields, cx);
@@ -233,7 +235,7 @@ fn kind<'a>(
             Ways::Guards
         }),
     };
-    if word != "wait"
+    if !["wait", "parse"].contains(&word)
         && let Some(at) = node.get("type")
     {
         cx.not_run(at.span, &format!("a state of the type {}", quoted(word)));

@@ -1,7 +1,7 @@
 //! Operations as they were read: what runs through at once, and what it is interrupted by.
 
 use switchward_expr::{CmpOp, DataType, Path, Reducer};
-use switchward_machine::{Field, NodeIx, Op};
+use switchward_machine::{Field, NodeIx, Op, Work};
 
 use crate::codes::SEND_RETRIED;
 use crate::document::Span;
@@ -25,6 +25,8 @@ pub(super) enum What {
     Branch(Op, Vec<NodeIx>),
     /// It lets so many milliseconds pass.
     Wait(u64),
+    /// It asks somebody over HTTP.
+    Http(Work),
     /// It does others for each item of a list.
     Loop {
         /// The list.
@@ -36,11 +38,11 @@ pub(super) enum What {
     },
 }
 
-/// Whether a wait stands among them, at any depth.
-pub(super) fn wait(steps: &[Step]) -> bool {
+/// Whether one of them, at any depth, waits for something: then the others cannot run through.
+pub(super) fn waits(steps: &[Step]) -> bool {
     steps.iter().any(|step| match &step.what {
-        What::Wait(_) => true,
-        What::Loop { steps, .. } => wait(steps),
+        What::Wait(_) | What::Http(_) => true,
+        What::Loop { steps, .. } => waits(steps),
         What::Run(_) | What::Branch(..) => false,
     })
 }
@@ -57,7 +59,7 @@ pub(super) fn targets(steps: &[Step], found: &mut Vec<NodeIx>) {
                 }
             }
             What::Loop { steps, .. } => targets(steps, found),
-            What::Run(_) | What::Wait(_) => {}
+            What::Run(_) | What::Wait(_) | What::Http(_) => {}
         }
     }
 }
@@ -91,8 +93,8 @@ pub(super) fn warn_resent(
 fn can_fail(step: &Step, fields: &[Field]) -> bool {
     match &step.what {
         What::Wait(_) => false,
-        // What it goes through may be no list.
-        What::Loop { .. } => true,
+        // Nobody may answer; what it goes through may be no list.
+        What::Http(_) | What::Loop { .. } => true,
         What::Branch(op, _) | What::Run(op) => match op {
             Op::Log(_) => false,
             Op::Write(write) => {

@@ -1,8 +1,8 @@
 //! What states compile to, by their type, their transitions and what they do about errors.
 
 use switchward_machine::{
-    ActKind, Ask, Attempts, Boundary, Ending, Exit, Guard, NoExit, Node, NodeIx, Outcome, Port, Target,
-    Trigger, WaitOn, Work, WorkKind,
+    Accept, ActKind, Ask, Attempts, Boundary, Ending, Exit, Guard, NoExit, Node, NodeIx, Outcome, Port,
+    Target, Trigger, WaitOn, Work, WorkKind,
 };
 
 use super::support::workflow;
@@ -31,7 +31,7 @@ const TO_B: &str = "{from: a, to: b, guards: [{type: always}]}";
 fn conversations_and_actions_take_turns() {
     for (kind, act) in [
         ("conversation", ActKind::Ask(Ask { turns: true })),
-        ("action", ActKind::Work(Work { kind: WorkKind::Agent, turn_ends: true })),
+        ("action", ActKind::Work(Work { accept: Accept::Data, ..Work::plain(WorkKind::Agent, true) })),
     ] {
         let state = format!("{{name: a, type: {kind}}}");
         let node = first(&state, &[TO_B]);

@@ -55,7 +55,7 @@ pub(crate) fn runs(caller: &Caller, runs: Vec<(String, Status)>) -> Vec<v1::Sess
 
 fn open_thing(view: &SessionView, thing: &Thing) -> v1::OpenThing {
     let (kind, of) = match &thing.body {
-        ThingBody::Work { kind } => ("work", kind.word()),
+        ThingBody::Work { kind, .. } => ("work", kind.word()),
         ThingBody::Wait { on, .. } => ("wait", on.word()),
         ThingBody::Timer { why, .. } => ("timer", why.word()),
     };

@@ -49,11 +49,16 @@ impl Shard {
         let Scope::Session(id) = command.scope else { return Ok(()) };
         let told = match answer {
             Err(rejection) => return Err(Broken(format!("a refusal was written down: {rejection:?}"))),
-            Ok(Reply::Session { sequence, .. } | Reply::Gate { sequence, .. }) => *sequence,
+            Ok(
+                Reply::Session { sequence, .. }
+                | Reply::Gate { sequence, .. }
+                | Reply::Worked { sequence, .. },
+            ) => *sequence,
             Ok(
                 Reply::Authorized(_)
                 | Reply::Limits(_)
                 | Reply::Done
+                | Reply::Leased { .. }
                 | Reply::Tenant(_)
                 | Reply::Key(_)
                 | Reply::Version { .. },

@@ -10,7 +10,7 @@ use switchward_machine::{Decision, GateKind};
 
 use super::{NOTHING, expect, named, session, values};
 use crate::codes::VERB_COUNT;
-use crate::script::{Authorize, Decide, Kind, Said, Step, Until, Verb};
+use crate::script::{Authorize, Decide, Kind, Said, Step, Until, Verb, Work};
 
 /// Who decides where the scenario names nobody.
 const SOMEBODY: &str = "person";
@@ -133,6 +133,7 @@ fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb>
         "authorize" => authorize(told, report),
         "tool" => tool(told, report),
         "usage" => usage(told, report),
+        "work" => work(told, report),
         "decide" => decide(told, report),
         "start" => {
             let fields = Fields::open(told, &START, report)?;
@@ -209,6 +210,28 @@ fn usage(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::Usage { cost, tokens: tokens.unwrap_or_default() })
 }
 
+fn work(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &WORK, report)?;
+    let node = some_text(&fields, "node", report);
+    let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &WORKS, report));
+    let kind = WORKS.into_iter().find(|known| kind == Some(*known));
+    let error = some_text(&fields, "error", report);
+    let result = fields.optional("result").map(values::json);
+    if fields.optional("next").or(fields.optional("confidence")).is_some() {
+        return Some(Verb::Elsewhere("work"));
+    }
+    let used = fields.optional("usage").and_then(|node| usage(node, report));
+    let (cost, tokens) = match used {
+        Some(Verb::Usage { cost, tokens }) => (cost, tokens),
+        Some(_) | None => Default::default(),
+    };
+    let came = match (error, result) {
+        (Some(error), _) => Err(error),
+        (None, result) => Ok(result.unwrap_or_default()),
+    };
+    Some(Verb::Work(Work { node, kind, came, cost, tokens }))
+}
+
 fn decide(told: &Node, report: &mut Report) -> Option<Verb> {
     let fields = Fields::open(told, &DECIDE, report)?;
     let node = some_text(&fields, "node", report);
@@ -272,7 +295,6 @@ fn reason(told: &Node, report: &mut Report) -> Option<String> {
 fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static str> {
     let word = STEP.keys.iter().copied().find(|known| *known == word)?;
     let shape = match word {
-        "work" => &WORK,
         "form" => &FORM,
         "email" => &EMAIL,
         "advance" => &ADVANCE,
@@ -291,7 +313,6 @@ fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static st
         fields.required(key, report);
     }
     let worded: Option<(&'static str, &[&'static str])> = match word {
-        "work" => Some(("kind", &WORKS)),
         "supervise" => Some(("command", &COMMANDS)),
         _ => None,
     };

@@ -5,6 +5,7 @@ mod gates;
 mod holds;
 mod moves;
 mod seen;
+mod work;
 
 use serde_json::{Map, Value, json};
 use switchward_engine::{Authorized, Reason, Rejection, Settings};

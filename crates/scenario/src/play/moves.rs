@@ -50,6 +50,7 @@ impl Player<'_> {
             Verb::Usage { cost, tokens } => {
                 self.by_agent(Body::ReportUsage(ReportUsage { cost: *cost, tokens: *tokens }))
             }
+            Verb::Work(work) => self.work(work),
             Verb::Decide(decide) => self.decide(decide),
             Verb::Start(start) => self.start(start),
             Verb::Wait(until) => self.wait(*until),

@@ -3,10 +3,10 @@
 use serde_json::{Map, Number, Value, json};
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Authorized, EffectBody, Event, IndexKey, Key, Kind, Open, Row, Scope, SessionView, Thing, ThingBody,
-    public_events, run_views, session_view,
+    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Open, Row, Scope, SessionView, Thing,
+    ThingBody, public_events, run_views, session_view,
 };
-use switchward_machine::{SessionId, Status};
+use switchward_machine::{SessionId, Status, WorkKind};
 
 use super::Player;
 use crate::script::Wanted;
@@ -100,15 +100,22 @@ impl Seen {
     /// Something open, with the timer that ends it where it is a wait.
     fn thing(&self, thing: &Thing) -> Vec<Value> {
         let node = self.session.as_ref().and_then(|view| view.machine.node(thing.node));
+        let input = match &thing.body {
+            ThingBody::Work { owed, .. } => Some(&owed.input.0),
+            ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
+        };
         let words = match &thing.body {
-            ThingBody::Work { kind } => vec![("work", kind.word())],
+            ThingBody::Work { kind, owed } if owed.lease.is_some() => {
+                vec![("work", kind.word()), ("timer", "lease")]
+            }
+            ThingBody::Work { kind, .. } => vec![("work", kind.word())],
             ThingBody::Wait { on, .. } => vec![("wait", on.word()), ("timer", "wait")],
             ThingBody::Timer { why, .. } => vec![("timer", why.word())],
         };
         let due = thing.due().and_then(|due| i64::try_from(due.0).ok());
         let due = due.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).map(|at| at.to_string());
         let node = node.map(|node| node.name.as_str());
-        let told = |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due });
+        let told = |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due, "input": input });
         words.into_iter().map(told).collect()
     }
 
@@ -223,8 +230,14 @@ fn warning(event: &Event) -> Option<Value> {
     if let Event::Warned { text, .. } = event { Some(json!(text)) } else { None }
 }
 
-/// What goes to people and machines outside; what the server carries to its own ledgers is nobody's mail.
+/// What goes to people and machines outside; what the server carries to its own ledgers is nobody's mail. A request
+/// over HTTP is work of its own.
 fn effect(event: &Event) -> Option<Value> {
+    if let Event::Flow(Flow::ThingOpened { body: ThingBody::Work { kind: WorkKind::Http, owed }, .. }) = event
+    {
+        let url = owed.input.0.get("url");
+        return Some(json!({ "kind": "http", "to": url, "text": owed.input.0.to_string() }));
+    }
     let Event::EffectQueued { effect } = event else { return None };
     match &effect.body {
         EffectBody::Notice { subject, .. } => {

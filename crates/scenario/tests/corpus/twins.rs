@@ -101,6 +101,7 @@ impl World for Twins {
 fn apart(answer: &Answer) -> String {
     match answer {
         Ok(Reply::Session { sequence, .. }) => format!("a session at {sequence}"),
+        Ok(Reply::Worked { sequence, wrong, .. }) => format!("a session at {sequence}, {wrong:?}"),
         Ok(Reply::Tenant(_)) => "a tenant".into(),
         Ok(reply) => format!("{reply:?}"),
         Err(rejection) => format!("{:?} {}", rejection.reason, rejection.message),

@@ -7,6 +7,7 @@
 mod chance;
 mod moves;
 mod tally;
+mod workers;
 mod workflow;
 
 use serde_json::{Value, json};

@@ -1,25 +1,35 @@
 //! Random commands, and what must hold after each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchward_engine::{
     Actor, Body, Cancel, Command, CreateTenant, Deploy, EndTurn, Event, Flow, Key, Kind, Pause, PostMessage,
-    RecordData, Reply, ReportCall, RequestId, Resume, Role, Row, Scope, SessionView, Settings, Start, View,
-    public_events, session_view,
+    RecordData, RecordEvent, Reply, ReportCall, RequestId, Resume, Role, Row, Scope, SessionView, Settings,
+    Start, Thing, ThingBody, View, public_events, session_view,
 };
 use switchward_formats::compile_file;
-use switchward_machine::{Digest, Machine, Micros, NodeIx, Port, SessionId, Target, TenantId, Trigger};
+use switchward_machine::{
+    Digest, Machine, Micros, NodeIx, OpenId, Port, SessionId, Target, TenantId, Trigger, WorkKind,
+};
 use switchward_scenario::{Broken, Care, Layout, Memory, World};
 
 use crate::chance::Chance;
 use crate::tally::Tally;
-use crate::workflow::{SAID, TOOLS, key, value};
+use crate::workers;
+use crate::workflow::{EVENTS, SAID, TOOLS, key, value};
 
 /// Refusals that a random command may meet.
-const MEANT: [&str; 4] = ["STATE_MISMATCH", "SCHEMA_VIOLATION", "RETRY_EXHAUSTED", "SESSION_TERMINAL"];
+const MEANT: [&str; 6] = [
+    "STATE_MISMATCH",
+    "SCHEMA_VIOLATION",
+    "RETRY_EXHAUSTED",
+    "SESSION_TERMINAL",
+    "LEASE_LOST",
+    "QUOTA_EXCEEDED",
+];
 const HOUR_MS: u64 = 3_600_000;
 
 /// One workflow and one session of it.
@@ -32,6 +42,8 @@ pub(crate) struct Game {
     kinds: BTreeMap<String, String>,
     workflow: Value,
     requests: u64,
+    /// Every lease that was ever given: what comes of one may come late, twice, and in any order.
+    leases: Vec<(OpenId, u64)>,
 }
 
 fn broken(error: Broken) -> String {
@@ -70,6 +82,7 @@ impl Game {
             kinds: states.iter().filter_map(kind).collect(),
             workflow: workflow.clone(),
             requests: 0,
+            leases: Vec::new(),
         };
         let tenant =
             CreateTenant { name: "t".into(), display_name: String::new(), settings: Settings::default() };
@@ -132,15 +145,28 @@ impl Game {
             let by = *chance.pick(&[1_000, 30_000, HOUR_MS / 4, HOUR_MS, 3 * HOUR_MS]);
             self.world.advance(self.world.now().after_ms(by)).map_err(broken)?;
         } else {
-            let body = command(chance);
-            if let Err(no) = self.send(Scope::Session(self.session), body)?
-                && !MEANT.contains(&no.reason.code())
-            {
-                return Err(format!("refused with {}: {}", no.reason.code(), no.message));
+            let open = self.open_work()?;
+            let body = match chance.once_in(2).then(|| workers::command(chance, &open, &self.leases)) {
+                Some(Some(body)) => body,
+                Some(None) | None => command(chance),
+            };
+            match self.send(Scope::Session(self.session), body)? {
+                Ok(Reply::Leased { thing, fence, .. }) => self.leases.push((thing, fence)),
+                Ok(_) => {}
+                Err(no) if MEANT.contains(&no.reason.code()) => {}
+                Err(no) => return Err(format!("refused with {}: {}", no.reason.code(), no.message)),
             }
         }
         self.check()?;
         Ok(!self.view()?.session.status.ended())
+    }
+
+    fn open_work(&self) -> Result<Vec<(OpenId, WorkKind)>, String> {
+        let work = |(id, thing): (OpenId, Thing)| match thing.body {
+            ThingBody::Work { kind, .. } => Some((id, kind)),
+            ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
+        };
+        Ok(self.view()?.things.into_iter().filter_map(work).collect())
     }
 
     fn view(&self) -> Result<SessionView, String> {
@@ -234,6 +260,14 @@ impl Game {
                 return Err(format!("{event:?} says nothing"));
             }
         }
+        let mut done = BTreeSet::new();
+        for event in self.events()? {
+            if let Event::Flow(Flow::WorkDone { thing, .. }) = event
+                && !done.insert(thing)
+            {
+                return Err(format!("{thing:?} was done twice"));
+            }
+        }
         let open = view.session.status.ended() && !view.things.is_empty();
         if open { Err("something is open after the end".into()) } else { Ok(()) }
     }
@@ -307,6 +341,11 @@ fn command(chance: &mut Chance) -> Body {
             tokens: 0,
         }),
         10 => Body::SignalCompletion,
+        16..=18 => Body::RecordEvent(RecordEvent {
+            key: (*chance.pick(&EVENTS)).to_owned(),
+            data: Map::from_iter([(key(chance).to_owned(), value(chance))]),
+            state: None,
+        }),
         11 => Body::RetryNode,
         12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),
         13 | 14 => Body::Resume(Resume { comment: String::new() }),

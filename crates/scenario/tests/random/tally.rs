@@ -5,13 +5,14 @@ use std::fmt;
 
 /// Each of these must come at least so often.
 const OFTEN: u64 = 100;
-const WANTED: [&str; 40] = [
+const WANTED: &[&str] = &[
     "state conversation",
     "state action",
     "state logic",
     "state output",
     "state wait",
     "state deterministic",
+    "state parse",
     "guard always",
     "guard all_required_answered",
     "guard tool_called",
@@ -22,12 +23,15 @@ const WANTED: [&str; 40] = [
     "guard data_in_list",
     "guard user_confirmed",
     "guard composite",
+    "guard external_event",
+    "guard llm_judge",
     "operation set_data",
     "operation transform",
     "operation send_notification",
     "operation conditional_branch",
     "operation wait",
     "operation loop",
+    "operation http_request",
     "reducer overwrite",
     "reducer append",
     "reducer unique_append",
@@ -35,6 +39,9 @@ const WANTED: [&str; 40] = [
     "reducer increment",
     "port done",
     "port received",
+    "port timeout",
+    "port complete",
+    "port incomplete",
     "port error",
     "port branch",
     "event pass.failed",
@@ -46,6 +53,11 @@ const WANTED: [&str; 40] = [
     "event wait.opened",
     "event work.opened",
     "event data.recorded",
+    "event event.recorded",
+    "event work.leased",
+    "event work.released",
+    "event work.done",
+    "event guard.judged",
 ];
 
 /// See the module.

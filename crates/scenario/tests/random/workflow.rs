@@ -21,7 +21,7 @@ pub(crate) const SAID: [&str; 6] = ["yes", "no thanks", "ok, do it", "not sure",
 const TRANSFORMS: [&str; 8] =
     ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
 const OPERATORS: [&str; 10] = ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 13] = [
     "conversation",
     "conversation",
     "conversation",
@@ -30,8 +30,14 @@ const KINDS: [&str; 9] = [
     "logic",
     "output",
     "wait",
+    "wait",
     "deterministic",
+    "parse",
+    "parse",
+    "parse",
 ];
+/// Keys of events.
+pub(crate) const EVENTS: [&str; 2] = ["paid", "sent"];
 /// Keys that often hold numbers.
 const NUMBERS: [&str; 3] = ["count", "free", "other"];
 /// States of a workflow at most.
@@ -103,8 +109,18 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
             "operations": operations(chance, 2, count),
         }),
         "output" => output(chance),
+        "parse" => json!({
+            "type": "parse",
+            "fields": [
+                { "name": "free", "type": "number", "required": chance.once_in(2) },
+                { "name": "title", "type": "string", "description": "A title", "required": chance.once_in(2) },
+                { "name": "tags", "type": "list" },
+            ],
+            "source": chance.pick(&["last_user_message", "gathered_data.title"]),
+        }),
         _ => {
-            json!({ "type": "wait", "wait_for": "timer", "timeout_hours": 0.01 * (1.0 + chance.below(200) as f64) })
+            let on = *chance.pick(&["timer", "webhook"]);
+            json!({ "type": "wait", "wait_for": on, "timeout_hours": 0.01 * (1.0 + chance.below(200) as f64) })
         }
     };
     state["name"] = json!(name(at));
@@ -170,8 +186,9 @@ fn edges(chance: &mut Chance, kind: &str, at: usize, count: usize, transitions: 
     };
     match kind {
         "output" if chance.below(4) > 0 => edge(chance, Some("done"), Vec::new()),
-        "wait" => {
-            for port in ["received", "timeout"] {
+        "wait" | "parse" => {
+            let ports = if kind == "wait" { ["received", "timeout"] } else { ["complete", "incomplete"] };
+            for port in ports {
                 if chance.below(3) > 0 {
                     edge(chance, Some(port), Vec::new());
                 }
@@ -190,11 +207,11 @@ fn edges(chance: &mut Chance, kind: &str, at: usize, count: usize, transitions: 
 }
 
 fn guard(chance: &mut Chance, depth: usize) -> Value {
-    let kinds = if depth == 0 { 10 } else { 11 };
+    let kinds = if depth == 0 { 13 } else { 14 };
     let (of, config) = match chance.below(kinds) {
         0 => ("always", json!({})),
         1 => ("all_required_answered", json!({ "keys": [key(chance)] })),
-        2 => {
+        2 | 12 => {
             ("tool_called", json!({ "tool_name": chance.pick(&TOOLS), "require_success": chance.once_in(2) }))
         }
         3 => ("data_contains", json!({ "key": key(chance), "pattern": "[a-c7]" })),
@@ -205,6 +222,8 @@ fn guard(chance: &mut Chance, depth: usize) -> Value {
             "data_in_list",
             json!({ "key": chance.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true] }),
         ),
+        10 => ("external_event", json!({ "event_key": chance.pick(&EVENTS) })),
+        11 => ("llm_judge", json!({ "rubric": chance.pick(&["It is polite.", "It is short."]) })),
         8 => ("user_confirmed", if chance.once_in(2) { json!({}) } else { json!({ "patterns": ["aye"] }) }),
         _ => {
             let guards: Vec<Value> = (0..2).map(|_| guard(chance, depth - 1)).collect();
@@ -219,7 +238,7 @@ fn operations(chance: &mut Chance, depth: usize, count: usize) -> Vec<Value> {
 }
 
 fn operation(chance: &mut Chance, depth: usize, count: usize) -> Value {
-    let kinds = if depth == 0 { 4 } else { 6 };
+    let kinds = if depth == 0 { 5 } else { 7 };
     let (of, config) = match chance.below(kinds) {
         0 => {
             let written = if chance.once_in(2) {
@@ -253,7 +272,15 @@ fn operation(chance: &mut Chance, depth: usize, count: usize) -> Value {
             });
             ("conditional_branch", json!({ "conditions": [case] }))
         }
-        4 => ("wait", json!({ "hours": 0.25 })),
+        4 => {
+            let mut config = json!({ "method": "POST", "url": "https://example.com/{gathered_data.title}" });
+            config["body"] = json!({ "count": "{gathered_data.count}" });
+            if chance.once_in(2) {
+                config["into"] = json!(chance.pick(&["other", "count"]));
+            }
+            ("http_request", config)
+        }
+        5 => ("wait", json!({ "hours": 0.25 })),
         _ => (
             "loop",
             json!({ "over": "list", "as": format!("item{depth}"), "operations": operations(chance, depth - 1, count) }),

@@ -1,0 +1,227 @@
+//! Workers: they take work for a time, and come back with a result or without one. Source: workflows, *Parse State*,
+//! *Guards*, `llm_judge`, *Operations*, `http_request`; a worker that is lost is no attempt, a bad result is one.
+
+use serde_json::Value;
+use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, Status, WorkKind};
+
+use super::report;
+use super::timers::go_on;
+use crate::acts::{accepted, result_schema};
+use crate::command::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, ReportUsage};
+use crate::data;
+use crate::event::Writer;
+use crate::faults::Fault;
+use crate::limits::{
+    LEASE_MS_MAX, LEASE_MS_MIN, LEASES_LAPSED_MAX, NOTE_BYTES_MAX, RESULT_BYTES_MAX, WORKER_BYTES_MAX,
+};
+use crate::state::{About, Due, Json, Judged, Owed, Thing, ThingBody};
+use crate::turn::{Stop, Turn, check_size, check_text};
+use crate::{Event, Flow, Key, Reason, Rejection, Reply, ViewError};
+
+/// Work that is open, with what its thing says.
+struct Found {
+    thing: OpenId,
+    run: RunId,
+    kind: WorkKind,
+    owed: Owed,
+}
+
+pub(super) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply, Stop> {
+    check_lease(lease.lease_ms)?;
+    if lease.worker.is_empty() {
+        let message = "a worker has a name";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "worker").into());
+    }
+    check_text("worker", &lease.worker, WORKER_BYTES_MAX)?;
+    let found = find(turn, lease.thing)?;
+    let now = turn.now();
+    match &found.owed.lease {
+        Some(held) if held.until > now => {
+            let message = "another worker has it";
+            let wait = held.until.0 - now.0;
+            return Err(Rejection::new(Reason::StateMismatch, message).retry_after_ms(Some(wait)).into());
+        }
+        Some(_) => turn.emit(Flow::WorkReleased { thing: found.thing, lapsed: true })?,
+        None => {}
+    }
+    let (thing, until) = (found.thing, now.after_ms(lease.lease_ms));
+    turn.emit(Flow::WorkLeased { thing, worker: lease.worker.clone(), until, again: false })?;
+    Ok(Reply::Leased { thing, fence: found.owed.fence + 1, until })
+}
+
+/// A word in the first half of a lease writes nothing, so that short heartbeats cost nothing; the reply says until when
+/// the work is the worker's.
+pub(super) fn extend(turn: &mut Turn<'_, '_>, extend: &ExtendLease) -> Result<Reply, Stop> {
+    check_lease(extend.lease_ms)?;
+    let found = held(turn, extend.thing, extend.fence)?;
+    let (thing, fence) = (found.thing, extend.fence);
+    let until = turn.now().after_ms(extend.lease_ms);
+    let Some(lease) = found.owed.lease else { return Err(lost().into()) };
+    if until.0.saturating_sub(lease.until.0) < extend.lease_ms / 2 {
+        return Ok(Reply::Leased { thing, fence, until: lease.until });
+    }
+    turn.emit(Flow::WorkLeased { thing, worker: lease.worker, until, again: true })?;
+    Ok(Reply::Leased { thing, fence, until })
+}
+
+pub(super) fn release(turn: &mut Turn<'_, '_>, release: &ReleaseWork) -> Result<Reply, Stop> {
+    let found = held(turn, release.thing, release.fence)?;
+    turn.emit(Flow::WorkReleased { thing: found.thing, lapsed: false })?;
+    turn.moved()
+}
+
+pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, Stop> {
+    check_text("message", &fail.message, NOTE_BYTES_MAX)?;
+    let found = held(turn, fail.thing, fail.fence)?;
+    let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
+    report::counted(turn, &usage)?;
+    let message = if fail.message.is_empty() { "the worker gave up" } else { &fail.message };
+    end(turn, &found, Ended::Fault(Fault::work(message)))?;
+    turn.moved()
+}
+
+pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Result<Reply, Stop> {
+    check_size("result", data::length(&complete.result), RESULT_BYTES_MAX, "bytes")?;
+    let found = held(turn, complete.thing, complete.fence)?;
+    let ended = match found.owed.about {
+        About::Act => {
+            let accept = accept_of(turn, &found)?;
+            match accepted(turn, found.run, &accept, &complete.result)? {
+                Ok(taken) => Ended::Taken(taken.written, Due::Ended(taken.port)),
+                Err(fault) => Ended::Fault(fault),
+            }
+        }
+        About::Judge { exit, nth } => match complete.result.get("verdict").and_then(Value::as_bool) {
+            Some(holds) => Ended::Judged(Judged { exit, nth, holds }),
+            None => Ended::Fault(Fault::result("/verdict must be true or false")),
+        },
+    };
+    let wrong = match &ended {
+        Ended::Fault(fault) => Some(fault.message.clone()),
+        Ended::Taken(..) | Ended::Judged(_) => None,
+    };
+    report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
+    end(turn, &found, ended)?;
+    Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong })
+}
+
+/// A lease is over, and nobody has come back: the work is another's, or was handed out too often.
+pub(super) fn lapse(turn: &mut Turn<'_, '_>, thing: OpenId, owed: &Owed, run: RunId) -> Result<(), Stop> {
+    turn.emit(Flow::WorkReleased { thing, lapsed: true })?;
+    if owed.lapsed + 1 < LEASES_LAPSED_MAX {
+        return Ok(());
+    }
+    let worker = owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+    let message = format!("{LEASES_LAPSED_MAX} workers had it, and none came back");
+    turn.emit(Flow::WorkDone { thing, run, worker, wrong: Some(message.clone()) })?;
+    let fault = Fault::lost(message);
+    happen(turn, run, Due::Fault { code: fault.code.to_owned(), message: fault.message })
+}
+
+/// What the end of work leads to.
+enum Ended {
+    /// This is written, and that follows.
+    Taken(Vec<(String, Value)>, Due),
+    /// A guard is judged.
+    Judged(Judged),
+    /// The attempt has failed.
+    Fault(Fault),
+}
+
+fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop> {
+    let (thing, run) = (found.thing, found.run);
+    let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+    let wrong = match &ended {
+        Ended::Fault(fault) => Some(fault.message.clone()),
+        Ended::Taken(..) | Ended::Judged(_) => None,
+    };
+    turn.emit(Flow::WorkDone { thing, run, worker, wrong })?;
+    let due = match ended {
+        Ended::Taken(written, due) => {
+            for (key, value) in written {
+                turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Worker })?;
+            }
+            due
+        }
+        Ended::Judged(judged) => {
+            turn.emit(Flow::Judged { run, judged })?;
+            Due::Judged
+        }
+        Ended::Fault(fault) => Due::Fault { code: fault.code.to_owned(), message: fault.message },
+    };
+    happen(turn, run, due)
+}
+
+/// What follows happens now, or when the session goes on.
+fn happen(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
+    if turn.session()?.status == Status::Suspended {
+        turn.emit(Event::Deferred { run, due })?;
+        return Ok(());
+    }
+    go_on(turn, run, due)
+}
+
+fn check_lease(lease_ms: u64) -> Result<(), Rejection> {
+    if (LEASE_MS_MIN..=LEASE_MS_MAX).contains(&lease_ms) {
+        return Ok(());
+    }
+    let message = format!("a lease is {LEASE_MS_MIN} to {LEASE_MS_MAX} milliseconds, not {lease_ms}");
+    Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "lease"))
+}
+
+fn lost() -> Rejection {
+    Rejection::new(
+        Reason::LeaseLost,
+        "the work is another's by now, or nobody's any more; what was done is void",
+    )
+}
+
+/// The open work of this number.
+fn find(turn: &Turn<'_, '_>, thing: OpenId) -> Result<Found, Stop> {
+    let key = Key::thing(turn.tenant(), turn.session_id()?, thing);
+    turn.session()?;
+    match turn.rows.thing_at(&key)?.map(|row| Thing::clone(&row)) {
+        Some(Thing { run, body: ThingBody::Work { kind, owed }, .. }) => Ok(Found { thing, run, kind, owed }),
+        Some(Thing { body: ThingBody::Wait { .. } | ThingBody::Timer { .. }, .. }) | None => {
+            Err(lost().into())
+        }
+    }
+}
+
+/// The same, where its last lease has this number.
+fn held(turn: &Turn<'_, '_>, thing: OpenId, fence: u64) -> Result<Found, Stop> {
+    let session = turn.session()?;
+    turn.expect_sequence(&session)?;
+    let found = find(turn, thing)?;
+    if found.owed.lease.is_none() || found.owed.fence != fence {
+        return Err(lost().into());
+    }
+    Ok(found)
+}
+
+fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Accept, Stop> {
+    let at = turn.run(found.run)?;
+    let machine = turn.machine(&at)?;
+    Ok(accept_at(&machine, &at)
+        .ok_or_else(|| ViewError(format!("no work of the kind {}", found.kind.word())))?)
+}
+
+/// What the work of the body's current part accepts.
+fn accept_at(machine: &Machine, at: &crate::state::Run) -> Option<Accept> {
+    match &machine.node(at.node)?.acts.get(usize::from(at.act.0))?.kind {
+        ActKind::Work(work) => Some(work.accept.clone()),
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) => None,
+    }
+}
+
+/// The JSON Schema that a result of open work must meet.
+pub(crate) fn schema_of(machine: &Machine, at: &crate::state::Run, owed: &Owed) -> Value {
+    match owed.about {
+        About::Act => accept_at(machine, at).map(|accept| result_schema(&accept)).unwrap_or_default(),
+        About::Judge { .. } => serde_json::json!({
+            "type": "object",
+            "properties": { "verdict": { "type": "boolean" } },
+            "required": ["verdict"],
+        }),
+    }
+}

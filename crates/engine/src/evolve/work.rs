@@ -1,0 +1,44 @@
+//! Who has work, and what judges have said.
+
+use switchward_machine::OpenId;
+
+use super::Site;
+use crate::state::{Choice, Lease, Owed, ThingBody};
+use crate::working::Working;
+use crate::{Flow, Key, ViewError};
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other facts are sorted out before")]
+pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
+    let id = site.session()?;
+    match flow {
+        Flow::WorkLeased { thing, worker, until, again } => {
+            let owed = owed(rows, site, *thing)?;
+            owed.fence += u64::from(!again);
+            owed.lease = Some(Lease { worker: worker.clone(), until: *until });
+        }
+        Flow::WorkReleased { thing, lapsed } => {
+            let owed = owed(rows, site, *thing)?;
+            owed.lease = None;
+            owed.lapsed += u32::from(*lapsed);
+        }
+        Flow::ChoicePending { run, event } => {
+            let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
+            at.choice.get_or_insert_with(|| Choice { event: *event, judged: Vec::new() });
+        }
+        Flow::ChoiceOver { run } => rows.run_at_mut(&Key::run(site.tenant, id, *run))?.choice = None,
+        Flow::Judged { run, judged } => {
+            let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
+            at.choice.iter_mut().for_each(|choice| choice.judged.push(*judged));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Open work, to change.
+fn owed<'r>(rows: &'r mut Working<'_>, site: &Site<'_>, thing: OpenId) -> Result<&'r mut Owed, ViewError> {
+    match &mut rows.thing_at_mut(&Key::thing(site.tenant, site.session()?, thing))?.body {
+        ThingBody::Work { owed, .. } => Ok(owed),
+        ThingBody::Wait { .. } | ThingBody::Timer { .. } => Err(ViewError(format!("{thing:?} is no work"))),
+    }
+}
