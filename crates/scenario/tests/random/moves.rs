@@ -323,7 +323,7 @@ fn operations(list: &Value, tally: &mut Tally) {
 
 fn command(chance: &mut Chance) -> Body {
     match chance.below(36) {
-        0..=2 => Body::PostMessage(PostMessage { text: (*chance.pick(&SAID)).to_owned() }),
+        0..=2 | 19..=22 => Body::PostMessage(PostMessage { text: (*chance.pick(&SAID)).to_owned() }),
         3..=7 => {
             let one = |_| match chance.below(6) {
                 0 | 1 => ((*chance.pick(&["flag", "free"])).to_owned(), Value::Bool(chance.once_in(2))),

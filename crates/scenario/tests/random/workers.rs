@@ -27,10 +27,10 @@ pub(crate) fn command(
     let (thing, fence) = if chance.below(5) > 0 { *old.last()? } else { *chance.pick(old) };
     let kind = open.iter().find(|(known, _)| *known == thing).map(|(_, kind)| *kind);
     let (cost, tokens) = (Micros(0), 1);
-    Some(match chance.below(9) {
+    Some(match chance.below(10) {
         0 => Body::ReleaseWork(ReleaseWork { thing, fence }),
         1 => Body::ExtendLease(ExtendLease { thing, fence, lease_ms: 60_000 }),
-        2 => Body::FailWork(FailWork { thing, fence, message: "no".into(), cost, tokens }),
+        2 | 3 => Body::FailWork(FailWork { thing, fence, message: "no".into(), cost, tokens }),
         _ => {
             let result = result(chance, kind.unwrap_or(WorkKind::Agent));
             Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens })

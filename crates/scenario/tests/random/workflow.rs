@@ -116,7 +116,7 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
                 { "name": "title", "type": "string", "description": "A title", "required": chance.once_in(2) },
                 { "name": "tags", "type": "list" },
             ],
-            "source": chance.pick(&["last_user_message", "gathered_data.title"]),
+            "source": chance.pick(&["last_user_message", "gathered_data.title", "gathered_data.title"]),
         }),
         _ => {
             let on = *chance.pick(&["timer", "webhook"]);
@@ -160,7 +160,7 @@ fn boundary(chance: &mut Chance, kind: &str, state: &mut Value) -> bool {
         }
         1 => {
             state["on_error"] = json!("retry_then_port");
-            let backoff = *chance.pick(&[0, 30, 30]);
+            let backoff = *chance.pick(&[0, 30, 30, 30, 30]);
             state["retry_policy"] = json!({ "max_attempts": chance.from(2, 3), "backoff_seconds": backoff });
             true
         }
@@ -189,7 +189,7 @@ fn edges(chance: &mut Chance, kind: &str, at: usize, count: usize, transitions: 
         "wait" | "parse" => {
             let ports = if kind == "wait" { ["received", "timeout"] } else { ["complete", "incomplete"] };
             for port in ports {
-                if chance.below(3) > 0 {
+                if chance.below(5) > 0 {
                     edge(chance, Some(port), Vec::new());
                 }
             }
@@ -207,7 +207,7 @@ fn edges(chance: &mut Chance, kind: &str, at: usize, count: usize, transitions: 
 }
 
 fn guard(chance: &mut Chance, depth: usize) -> Value {
-    let kinds = if depth == 0 { 13 } else { 14 };
+    let kinds = if depth == 0 { 14 } else { 15 };
     let (of, config) = match chance.below(kinds) {
         0 => ("always", json!({})),
         1 => ("all_required_answered", json!({ "keys": [key(chance)] })),
@@ -223,7 +223,7 @@ fn guard(chance: &mut Chance, depth: usize) -> Value {
             json!({ "key": chance.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true] }),
         ),
         10 => ("external_event", json!({ "event_key": chance.pick(&EVENTS) })),
-        11 => ("llm_judge", json!({ "rubric": chance.pick(&["It is polite.", "It is short."]) })),
+        11 | 13 => ("llm_judge", json!({ "rubric": chance.pick(&["It is polite.", "It is short."]) })),
         8 => ("user_confirmed", if chance.once_in(2) { json!({}) } else { json!({ "patterns": ["aye"] }) }),
         _ => {
             let guards: Vec<Value> = (0..2).map(|_| guard(chance, depth - 1)).collect();
