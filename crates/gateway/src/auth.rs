@@ -134,9 +134,14 @@ pub(crate) mod roles {
     use switchward_engine::Role;
 
     /// All that read.
-    pub(crate) const ANY: &[Role] = &[Role::Agent, Role::Author, Role::Approver, Role::Operator, Role::Admin];
+    pub(crate) const ANY: &[Role] =
+        &[Role::Agent, Role::Author, Role::Approver, Role::Operator, Role::Admin, Role::Worker];
     /// Who drives sessions.
     pub(crate) const DRIVE: &[Role] = &[Role::Agent, Role::Operator, Role::Admin];
+    /// Who asks for tool calls and reports them.
+    pub(crate) const CALL: &[Role] = &[Role::Agent, Role::Operator, Role::Admin, Role::Worker];
+    /// Who does work.
+    pub(crate) const WORK: &[Role] = &[Role::Worker, Role::Admin];
     /// Who publishes.
     pub(crate) const PUBLISH: &[Role] = &[Role::Author, Role::Admin];
     /// Who decides.

@@ -16,7 +16,7 @@ use tonic::metadata::MetadataMap;
 use crate::auth::{Caller, caller};
 use crate::convert::rfc3339;
 use crate::error::{Reason, Refusal};
-use crate::services::{Advances, Revocations};
+use crate::services::{Advances, Claims, Revocations};
 
 /// What the services share; cheap to clone.
 #[derive(Clone)]
@@ -25,6 +25,7 @@ pub struct Door {
     pub(crate) clock: Option<Arc<ManualClock>>,
     pub(crate) advances: Arc<Advances>,
     pub(crate) revocations: Arc<Revocations>,
+    pub(crate) claims: Arc<Claims>,
     /// True from the beginning of the server's end.
     pub(crate) draining: Arc<watch::Sender<bool>>,
 }
@@ -54,7 +55,14 @@ impl Door {
     pub fn new(cluster: Cluster, clock: Option<ManualClock>) -> Self {
         let clock = clock.map(Arc::new);
         let draining = Arc::new(watch::channel(false).0);
-        Self { cluster, clock, advances: Arc::default(), revocations: Arc::default(), draining }
+        Self {
+            cluster,
+            clock,
+            advances: Arc::default(),
+            revocations: Arc::default(),
+            claims: Arc::default(),
+            draining,
+        }
     }
 
     /// Ends the open streams, which would otherwise hold up a server that stops. Their callers resume elsewhere.

@@ -117,7 +117,7 @@ async fn whole(request: Request<Body>) -> Result<Request<Body>, Refusal> {
 }
 
 /// How long the call may take: `grpc-timeout`, up to eight digits and a unit.
-fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
+pub(crate) fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
     let Some(value) = headers.get(GRPC_TIMEOUT) else { return Ok(None) };
     let bad = || Refusal::field(GRPC_TIMEOUT, "must be one to eight digits and one of H, M, S, m, u, n");
     let text = value.to_str().map_err(|_| bad())?;

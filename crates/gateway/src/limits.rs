@@ -45,3 +45,9 @@ pub const KEEPALIVE_TIMEOUT_MS: u64 = 20_000;
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
 /// How long open calls may go on after the server was told to stop.
 pub const DRAIN_MS_MAX: u64 = 15_000;
+/// Items that one poll takes, or one stream has out at one time.
+pub(crate) const POLL_ITEMS_MAX: usize = 100;
+/// Queues that one poll names.
+pub(crate) const POLL_QUEUES_MAX: usize = 20;
+/// How long a poll waits, milliseconds.
+pub(crate) const POLL_WAIT_MS_MAX: u64 = 60_000;

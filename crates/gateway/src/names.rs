@@ -108,6 +108,25 @@ pub(crate) fn gate(caller: &Caller, field: &str, name: &str) -> Result<(SessionI
     split().ok_or_else(|| Refusal::not_found("gate", name))
 }
 
+const WORK_PREFIX: &str = "wrk_";
+
+/// The session and the number of a work item's name.
+pub(crate) fn work(caller: &Caller, field: &str, name: &str) -> Result<(SessionId, OpenId), Refusal> {
+    let id = ids(caller, "work", field, name, &["work"])?[0];
+    let split = || {
+        let (session, number) = id.strip_prefix(WORK_PREFIX)?.split_once('_')?;
+        Some((format!("ses_{session}").parse().ok()?, OpenId(number.parse().ok()?)))
+    };
+    split().ok_or_else(|| Refusal::not_found("work", name))
+}
+
+/// How a work item is named in answers.
+pub(crate) fn of_work(caller: &Caller, session: SessionId, work: OpenId) -> String {
+    let session = session.to_string();
+    let short = session.strip_prefix("ses_").unwrap_or(&session);
+    format!("tenants/{}/work/{WORK_PREFIX}{short}_{}", caller.tenant_name, work.0)
+}
+
 /// The id of an API key's name.
 pub(crate) fn api_key<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     Ok(ids(caller, "API key", field, name, &["keys"])?[0])

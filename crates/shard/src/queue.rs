@@ -184,6 +184,10 @@ fn essential(body: &Body) -> bool {
         Body::ReportCall(_)
         | Body::RecordEvent(_)
         | Body::ReportUsage(_)
+        | Body::ExtendLease(_)
+        | Body::CompleteWork(_)
+        | Body::FailWork(_)
+        | Body::ReleaseWork(_)
         | Body::DecideGate(_)
         | Body::DiscussGate(_)
         | Body::Cancel(_)
@@ -200,6 +204,7 @@ fn essential(body: &Body) -> bool {
         | Body::SignalCompletion
         | Body::RetryNode
         | Body::SwitchRun(_)
+        | Body::LeaseWork(_)
         | Body::Authorize(_)
         | Body::RaiseCap(_)
         | Body::Pause(_)
@@ -224,6 +229,8 @@ fn cost(body: &Body) -> usize {
         Body::EndTurn(end) => end.text.len(),
         Body::RecordData(record) => record.values.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::RecordEvent(event) => event.data.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
+        Body::CompleteWork(complete) => weigh(&complete.result),
+        Body::FailWork(fail) => fail.message.len(),
         Body::Authorize(call) => call.args.json().len(),
         Body::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
         Body::ReportCall(_)
@@ -247,6 +254,9 @@ fn cost(body: &Body) -> usize {
         | Body::ActivateVersion(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
+        | Body::LeaseWork(_)
+        | Body::ExtendLease(_)
+        | Body::ReleaseWork(_)
         | Body::RetryNode => 0,
     };
     (1 + bytes / COST_BYTES).min(TURN_COST)

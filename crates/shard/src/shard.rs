@@ -124,6 +124,12 @@ impl Shard {
         self.group.shared.view()
     }
 
+    /// Tells when work of this shard is opened, given back or done.
+    #[must_use]
+    pub fn watch_work(&self) -> Watched {
+        self.group.shared.watchers.watch_work()
+    }
+
     /// Tells when this session moves.
     #[must_use]
     pub fn watch(&self, tenant: TenantId, session: SessionId) -> Watched {

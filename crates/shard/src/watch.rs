@@ -3,15 +3,17 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use switchward_engine::{Decision, Scope};
+use switchward_engine::{Decision, Event, Flow, Scope, ThingBody};
 use switchward_machine::{SessionId, TenantId};
 use tokio::sync::watch;
 
 type Name = (TenantId, SessionId);
 
-/// The sessions that somebody watches.
+/// The sessions that somebody watches, and who waits for work.
 #[derive(Default)]
 pub(crate) struct Watchers {
+    /// Changes whenever work is opened, given back or done.
+    work: watch::Sender<()>,
     /// How many there are, so that nobody pays for a map that is empty.
     count: AtomicUsize,
     sessions: Mutex<HashMap<Name, watch::Sender<()>>>,
@@ -39,7 +41,16 @@ impl Watchers {
         Watched(receiver)
     }
 
+    /// Tells when work of this shard is opened, given back or done.
+    pub(crate) fn watch_work(&self) -> Watched {
+        Watched(self.work.subscribe())
+    }
+
     pub(crate) fn moved(&self, decision: &Decision) {
+        if self.work.receiver_count() > 0 && decision.turns.iter().flat_map(|turn| &turn.events).any(is_work)
+        {
+            self.work.send_replace(());
+        }
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -51,5 +62,16 @@ impl Watchers {
                 sender.send_replace(());
             }
         }
+    }
+}
+
+/// Whether an event changes what work there is to take.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most events have nothing to do with work")]
+fn is_work(event: &Event) -> bool {
+    match event {
+        Event::Flow(Flow::ThingOpened { body: ThingBody::Work { .. }, .. })
+        | Event::Flow(Flow::WorkReleased { .. } | Flow::WorkDone { .. })
+        | Event::Voided { .. } => true,
+        _ => false,
     }
 }

@@ -96,9 +96,10 @@ pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
             None => Ended::Fault(Fault::result("/verdict must be true or false")),
         },
     };
+    // An answer of HTTP that says no is a result all the same; what does not fit its schema is none.
     let wrong = match &ended {
-        Ended::Fault(fault) => Some(fault.message.clone()),
-        Ended::Taken(..) | Ended::Judged(_) => None,
+        Ended::Fault(fault) if fault.code == "bad_result" => Some(fault.message.clone()),
+        Ended::Fault(_) | Ended::Taken(..) | Ended::Judged(_) => None,
     };
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
     end(turn, &found, ended)?;

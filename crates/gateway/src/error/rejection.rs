@@ -30,6 +30,7 @@ impl From<engine::Reason> for Reason {
             engine::Reason::QuotaExceeded => Self::QuotaExceeded,
             engine::Reason::SequenceConflict => Self::SequenceConflict,
             engine::Reason::EtagMismatch => Self::EtagMismatch,
+            engine::Reason::LeaseLost => Self::LeaseLost,
             engine::Reason::NotFound => Self::NotFound,
             engine::Reason::AlreadyExists => Self::AlreadyExists,
             // The server settles these itself; a caller who sees one has found a fault of ours.

@@ -9,9 +9,11 @@ mod policy;
 mod sessions;
 mod tenants;
 mod watch;
+mod worker;
 
 pub(crate) use api_keys::Revocations;
 pub(crate) use clock::Advances;
+pub(crate) use worker::Claims;
 
 use switchward_api::v1::api_key_service_server::ApiKeyServiceServer;
 use switchward_api::v1::clock_service_server::ClockServiceServer;
@@ -20,6 +22,7 @@ use switchward_api::v1::gate_service_server::GateServiceServer;
 use switchward_api::v1::policy_service_server::PolicyServiceServer;
 use switchward_api::v1::session_service_server::SessionServiceServer;
 use switchward_api::v1::tenant_service_server::TenantServiceServer;
+use switchward_api::v1::worker_service_server::WorkerServiceServer;
 
 use crate::door::Door;
 use crate::routes::Services;
@@ -33,6 +36,7 @@ pub fn all(services: Services, door: &Door) -> Services {
         .with(PolicyServiceServer::new(door.clone()))
         .with(GateServiceServer::new(door.clone()))
         .with(TenantServiceServer::new(door.clone()))
+        .with(WorkerServiceServer::new(door.clone()))
         .with(ApiKeyServiceServer::new(door.clone()))
         .with(ClockServiceServer::new(door.clone()))
 }

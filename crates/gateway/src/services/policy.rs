@@ -32,7 +32,7 @@ impl PolicyService for Door {
         &self,
         request: Request<v1::AuthorizeToolCallRequest>,
     ) -> Answered<v1::AuthorizeToolCallResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
+        let (call, message) = self.open(request, roles::CALL)?;
         let request = authorize_id(&message)?;
         let id = names::session(&call.caller, "session", &message.session)?;
         let wish = wish(&message)?;
@@ -50,7 +50,7 @@ impl PolicyService for Door {
         &self,
         request: Request<v1::ReportToolUsageRequest>,
     ) -> Answered<v1::ReportToolUsageResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
+        let (call, message) = self.open(request, roles::CALL)?;
         let request = request_id(&message.request_id, "ReportToolUsage", &message)?;
         let id = names::session(&call.caller, "session", &message.session)?;
         let cost = convert::reported("cost_usd", message.cost_usd.as_deref())?.unwrap_or_default();
@@ -88,7 +88,7 @@ impl PolicyService for Door {
         &self,
         request: Request<v1::ReportUsageRequest>,
     ) -> Answered<v1::ReportUsageResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
+        let (call, message) = self.open(request, roles::CALL)?;
         let request = request_id(&message.request_id, "ReportUsage", &message)?;
         let id = names::session(&call.caller, "session", &message.session)?;
         let cost = convert::reported("cost_usd", message.cost_usd.as_deref())?.unwrap_or_default();

@@ -123,7 +123,7 @@ impl Watch {
 }
 
 /// Done when the server stops.
-async fn begun(draining: &mut watch::Receiver<bool>) {
+pub(super) async fn begun(draining: &mut watch::Receiver<bool>) {
     let _the_sender_is_gone = draining.wait_for(|draining| *draining).await.is_err();
 }
 

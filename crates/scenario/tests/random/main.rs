@@ -17,7 +17,7 @@ use moves::Game;
 use tally::Tally;
 
 /// Steps in all; more by `RANDOM_STEPS`.
-const STEPS: usize = 100_000;
+const STEPS: usize = 130_000;
 /// Steps of one workflow.
 const OF_EACH: usize = 24;
 

@@ -21,7 +21,7 @@ pub(crate) const SAID: [&str; 6] = ["yes", "no thanks", "ok, do it", "not sure",
 const TRANSFORMS: [&str; 8] =
     ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
 const OPERATORS: [&str; 10] = ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "conversation",
     "conversation",
     "conversation",
@@ -32,6 +32,7 @@ const KINDS: [&str; 13] = [
     "wait",
     "wait",
     "deterministic",
+    "parse",
     "parse",
     "parse",
     "parse",
@@ -220,7 +221,7 @@ fn guard(chance: &mut Chance, depth: usize) -> Value {
         6 => ("data_less_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 10) })),
         7 => (
             "data_in_list",
-            json!({ "key": chance.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true] }),
+            json!({ "key": chance.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true, false, 7] }),
         ),
         10 => ("external_event", json!({ "event_key": chance.pick(&EVENTS) })),
         11 | 13 => ("llm_judge", json!({ "rubric": chance.pick(&["It is polite.", "It is short."]) })),

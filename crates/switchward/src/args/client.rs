@@ -465,6 +465,8 @@ pub(crate) enum KeyRole {
     Operator,
     /// Everything, keys too.
     Admin,
+    /// Takes work and hands in its results.
+    Worker,
 }
 
 /// Arguments of `keys revoke`.

@@ -34,6 +34,7 @@ pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exi
         KeyRole::Approver => v1::KeyRole::Approver,
         KeyRole::Operator => v1::KeyRole::Operator,
         KeyRole::Admin => v1::KeyRole::Admin,
+        KeyRole::Worker => v1::KeyRole::Worker,
     };
     let request = v1::CreateApiKeyRequest {
         parent: String::new(),

@@ -1,0 +1,229 @@
+//! WorkerService.
+
+mod stream;
+mod take;
+
+use switchward_api::v1;
+use switchward_api::v1::worker_service_server::WorkerService;
+use switchward_engine::limits::{LEASE_MS_MAX, LEASE_MS_MIN, WORKER_BYTES_MAX};
+use switchward_engine::{Body, CompleteWork, ExtendLease, FailWork, ReleaseWork, Reply, RequestId, Scope};
+use switchward_machine::{Digest, Micros, OpenId, SessionId, WorkKind};
+use tonic::{Request, Response, Status};
+
+pub(crate) use take::Claims;
+use take::Wanted;
+
+use crate::auth::roles;
+use crate::convert::{self, known, ms_of, timestamp};
+use crate::door::{Call, Door, named, odd, request_id};
+use crate::error::{Reason, Refusal};
+use crate::guard::deadline;
+use crate::limits::{POLL_ITEMS_MAX, POLL_QUEUES_MAX, POLL_WAIT_MS_MAX};
+use crate::names;
+
+type Answered<T> = Result<Response<T>, Status>;
+
+/// How long a worker has an item where it does not say, milliseconds.
+const LEASE_MS: u64 = 60_000;
+/// How long a poll waits where it does not say, milliseconds.
+const WAIT_MS: u64 = 20_000;
+/// What a poll leaves of its caller's deadline, so that the answer arrives before it, milliseconds.
+const SPARE_MS: u64 = 250;
+
+#[tonic::async_trait]
+impl WorkerService for Door {
+    type StreamWorkStream = stream::Stream;
+
+    async fn poll_work(&self, request: Request<v1::PollWorkRequest>) -> Answered<v1::PollWorkResponse> {
+        let within = deadline(request.metadata().as_ref())?;
+        let (call, message) = self.open(request, roles::WORK)?;
+        let wanted = wanted(&call, &message.parent, message.wanted)?;
+        let max = max_items(message.max_items)?;
+        let wait = match message.wait {
+            None => WAIT_MS,
+            Some(wait) => ms_of(wait).filter(|ms| *ms <= POLL_WAIT_MS_MAX).ok_or_else(|| {
+                Refusal::field("wait", format!("must be at most {} seconds", POLL_WAIT_MS_MAX / 1000))
+            })?,
+        };
+        let within = within.and_then(|within| u64::try_from(within.as_millis()).ok());
+        let wait = within.map_or(wait, |within| wait.min(within.saturating_sub(SPARE_MS)));
+        let items = take::poll(&call, &wanted, max, wait).await?;
+        Ok(Response::new(v1::PollWorkResponse { items }))
+    }
+
+    async fn stream_work(&self, request: Request<v1::StreamWorkRequest>) -> Answered<Self::StreamWorkStream> {
+        let (call, message) = self.open(request, roles::WORK)?;
+        let wanted = wanted(&call, &message.parent, message.wanted)?;
+        let max = max_items(message.max_items)?;
+        Ok(Response::new(stream::start(self.clone(), call.caller, call.trace, wanted, max)))
+    }
+
+    async fn extend_lease(
+        &self,
+        request: Request<v1::ExtendLeaseRequest>,
+    ) -> Answered<v1::ExtendLeaseResponse> {
+        let (call, message) = self.open(request, roles::WORK)?;
+        let lease_ms = lease_ms("lease", message.lease)?;
+        let held = held(&call, &message.name, &message.lease_token)?;
+        let body = Body::ExtendLease(ExtendLease { thing: held.work, fence: held.fence, lease_ms });
+        let reply = call.execute(Scope::Session(held.session), None, None, body).await;
+        match reply.map_err(|refusal| named(refusal, "work", &message.name))? {
+            Reply::Leased { until, .. } => {
+                Ok(Response::new(v1::ExtendLeaseResponse { lease_expire_time: Some(timestamp(until)) }))
+            }
+            other => Err(odd(&other).into()),
+        }
+    }
+
+    async fn complete_work(
+        &self,
+        request: Request<v1::CompleteWorkRequest>,
+    ) -> Answered<v1::CompleteWorkResponse> {
+        let (call, message) = self.open(request, roles::WORK)?;
+        let held = held(&call, &message.name, &message.lease_token)?;
+        let request = request_id(&held.request(&message.request_id), "CompleteWork", &message)?;
+        let cost = cost(message.cost_usd.as_deref())?;
+        let result = match &message.result {
+            None => serde_json::Value::Null,
+            Some(result) => {
+                convert::json::of_struct(result).map_err(|problem| Refusal::field("result", problem))?
+            }
+        };
+        let (thing, fence, tokens) = (held.work, held.fence, message.tokens);
+        let body = Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens });
+        let (sequence, wrong) = finished(&call, &held, &message.name, request, body).await?;
+        Ok(Response::new(v1::CompleteWorkResponse {
+            accepted: wrong.is_none(),
+            reason: wrong.as_ref().map(|_| Reason::SchemaViolation.word().to_owned()).unwrap_or_default(),
+            message: wrong.unwrap_or_default(),
+            sequence,
+        }))
+    }
+
+    async fn fail_work(&self, request: Request<v1::FailWorkRequest>) -> Answered<v1::FailWorkResponse> {
+        let (call, message) = self.open(request, roles::WORK)?;
+        let held = held(&call, &message.name, &message.lease_token)?;
+        let request = request_id(&held.request(&message.request_id), "FailWork", &message)?;
+        let (cost, tokens) = (cost(message.cost_usd.as_deref())?, message.tokens);
+        let (thing, fence) = (held.work, held.fence);
+        let body = Body::FailWork(FailWork { thing, fence, message: message.message, cost, tokens });
+        let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
+        Ok(Response::new(v1::FailWorkResponse { sequence }))
+    }
+
+    async fn release_work(
+        &self,
+        request: Request<v1::ReleaseWorkRequest>,
+    ) -> Answered<v1::ReleaseWorkResponse> {
+        let (call, message) = self.open(request, roles::WORK)?;
+        let held = held(&call, &message.name, &message.lease_token)?;
+        let request = request_id(&held.request(&message.request_id), "ReleaseWork", &message)?;
+        let body = Body::ReleaseWork(ReleaseWork { thing: held.work, fence: held.fence });
+        let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
+        Ok(Response::new(v1::ReleaseWorkResponse { sequence }))
+    }
+}
+
+/// Work that a caller says it has.
+struct Held {
+    session: SessionId,
+    work: OpenId,
+    fence: u64,
+    token: String,
+}
+
+impl Held {
+    /// The request id under which the work is finished: the caller's, else the lease's own, so that a repetition finds
+    /// the first reply either way.
+    fn request(&self, given: &str) -> String {
+        if given.is_empty() { format!("lease:{}", self.token) } else { given.to_owned() }
+    }
+}
+
+/// What stands for a lease: the work's number and its fence, with a part of a digest, so that a number that is made up
+/// or mixed up is no token.
+fn token(session: SessionId, work: OpenId, fence: u64) -> String {
+    let mark = Digest::of_parts(&[b"lease", &session.0, &work.0.to_be_bytes(), &fence.to_be_bytes()]);
+    let mark: String = mark.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{fence}.{mark}")
+}
+
+fn held(call: &Call<'_>, name: &str, given: &str) -> Result<Held, Refusal> {
+    let (session, work) = names::work(&call.caller, "name", name)?;
+    let fence = given.split_once('.').and_then(|(fence, _)| fence.parse::<u64>().ok());
+    match fence.filter(|fence| token(session, work, *fence) == given) {
+        Some(fence) => Ok(Held { session, work, fence, token: given.to_owned() }),
+        None => Err(Refusal::field("lease_token", "is no token of this work")),
+    }
+}
+
+/// Carries out what ends a lease: the session's sequence afterwards, and what was wrong with a result.
+async fn finished(
+    call: &Call<'_>,
+    held: &Held,
+    name: &str,
+    request: Option<RequestId>,
+    body: Body,
+) -> Result<(u64, Option<String>), Refusal> {
+    let reply = call.execute(Scope::Session(held.session), request, None, body).await;
+    match reply.map_err(|refusal| named(refusal, "work", name))? {
+        Reply::Worked { sequence, wrong, .. } => Ok((sequence, wrong)),
+        Reply::Session { sequence, .. } => Ok((sequence, None)),
+        other => Err(odd(&other)),
+    }
+}
+
+fn cost(text: Option<&str>) -> Result<Micros, Refusal> {
+    Ok(convert::reported("cost_usd", text)?.unwrap_or_default())
+}
+
+fn max_items(count: u32) -> Result<usize, Refusal> {
+    match usize::try_from(count) {
+        Ok(count) if count <= POLL_ITEMS_MAX => Ok(count.max(1)),
+        Ok(_) | Err(_) => Err(Refusal::field("max_items", format!("must be at most {POLL_ITEMS_MAX}"))),
+    }
+}
+
+fn lease_ms(field: &str, lease: Option<prost_types::Duration>) -> Result<u64, Refusal> {
+    let Some(lease) = lease else { return Ok(LEASE_MS) };
+    ms_of(lease).filter(|ms| (LEASE_MS_MIN..=LEASE_MS_MAX).contains(ms)).ok_or_else(|| {
+        let (least, most) = (LEASE_MS_MIN / 1000, LEASE_MS_MAX / 1000);
+        Refusal::field(field, format!("must be {least} to {most} seconds"))
+    })
+}
+
+fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Result<Wanted, Refusal> {
+    names::parent(&call.caller, "parent", parent)?;
+    let wanted = wanted.unwrap_or_default();
+    let mut kinds = Vec::new();
+    for kind in &wanted.kinds {
+        kinds.push(match known("wanted.kinds", *kind)? {
+            v1::WorkKind::Agent => WorkKind::Agent,
+            v1::WorkKind::Extract => WorkKind::Extract,
+            v1::WorkKind::Judge => WorkKind::Judge,
+            v1::WorkKind::Http => WorkKind::Http,
+            v1::WorkKind::Unspecified => {
+                return Err(Refusal::field("wanted.kinds", "must name kinds, like WORK_KIND_EXTRACT"));
+            }
+        });
+    }
+    if kinds.is_empty() {
+        kinds.extend(WorkKind::ALL);
+    }
+    kinds.sort();
+    kinds.dedup();
+    if wanted.queues.len() > POLL_QUEUES_MAX {
+        return Err(Refusal::field("wanted.queues", format!("must be at most {POLL_QUEUES_MAX} names")));
+    }
+    let queue = |name: &String| names::definition(&call.caller, "wanted.queues", name).map(str::to_owned);
+    let queues = wanted.queues.iter().map(queue).collect::<Result<Vec<_>, _>>()?;
+    let worker = if wanted.worker_id.is_empty() {
+        call.caller.actor.subject.clone()
+    } else if wanted.worker_id.len() > WORKER_BYTES_MAX || wanted.worker_id.chars().any(char::is_control) {
+        let problem = format!("must be at most {WORKER_BYTES_MAX} bytes without control characters");
+        return Err(Refusal::field("wanted.worker_id", problem));
+    } else {
+        wanted.worker_id
+    };
+    Ok(Wanted { kinds, queues, worker, lease_ms: lease_ms("wanted.lease", wanted.lease)? })
+}

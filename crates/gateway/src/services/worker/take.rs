@@ -1,0 +1,219 @@
+//! Takes work that is ready, and waits for it.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use switchward_api::v1;
+use switchward_engine::{Body, IndexKey, LeaseWork, Reply, Scope, View, WorkView, work_view};
+use switchward_machine::{OpenId, SessionId, TenantId, Time, WorkKind};
+use switchward_shard::{Cluster, Shard, Watched};
+use tokio::time::Instant;
+
+use super::super::watch::begun;
+use crate::auth::Caller;
+use crate::convert::{json, timestamp};
+use crate::door::{Call, refusal, unreadable};
+use crate::error::{Reason, Refusal};
+use crate::names;
+
+/// Which work is wanted, and for whom.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) kinds: Vec<WorkKind>,
+    /// None: all.
+    pub(super) queues: Vec<String>,
+    pub(super) worker: String,
+    pub(super) lease_ms: u64,
+}
+
+/// Work that a call of this server is just taking: others do not try it at the same time.
+#[derive(Default)]
+pub(crate) struct Claims(Mutex<BTreeSet<(SessionId, OpenId)>>);
+
+/// One claim, which ends with its value.
+struct Claim {
+    claims: Arc<Claims>,
+    work: (SessionId, OpenId),
+}
+
+impl Claim {
+    /// The claim; nothing where somebody else has it.
+    fn on(claims: &Arc<Claims>, work: (SessionId, OpenId)) -> Option<Self> {
+        claims.0.lock().insert(work).then(|| Self { claims: Arc::clone(claims), work })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.claims.0.lock().remove(&self.work);
+    }
+}
+
+/// Work that was taken.
+pub(super) struct Taken {
+    pub(super) session: SessionId,
+    pub(super) work: OpenId,
+    pub(super) fence: u64,
+    pub(super) item: v1::WorkItem,
+}
+
+/// Takes up to so many items; where there is none, waits for some.
+pub(super) async fn poll(
+    call: &Call<'_>,
+    wanted: &Wanted,
+    max: usize,
+    wait_ms: u64,
+) -> Result<Vec<v1::WorkItem>, Refusal> {
+    let until = Instant::now() + Duration::from_millis(wait_ms);
+    // Waiting begins before looking, so that nothing that becomes ready falls between the two.
+    let mut news = News::of(&call.door.cluster);
+    let mut draining = call.door.draining.subscribe();
+    loop {
+        let taken = take(call, wanted, max).await?;
+        if !taken.is_empty() {
+            return Ok(taken.into_iter().map(|taken| taken.item).collect());
+        }
+        tokio::select! {
+            () = news.come() => {}
+            () = tokio::time::sleep_until(until) => return Ok(Vec::new()),
+            () = begun(&mut draining) => return Ok(Vec::new()),
+        }
+    }
+}
+
+/// Tells when work of any shard is opened, given back or done.
+pub(super) struct News(Vec<Watched>);
+
+impl News {
+    pub(super) fn of(cluster: &Cluster) -> Self {
+        Self(cluster.shards().iter().map(Shard::watch_work).collect())
+    }
+
+    /// Waits for the next change.
+    ///
+    /// Cancel safe: a change is not lost.
+    pub(super) async fn come(&mut self) {
+        let mut any: FuturesUnordered<_> = self.0.iter_mut().map(Watched::changed).collect();
+        while let Some(changed) = any.next().await {
+            if changed {
+                return;
+            }
+        }
+        // Every shard is gone, and the server with them.
+        std::future::pending().await
+    }
+}
+
+/// Takes up to so many items that are ready, oldest first.
+pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<Vec<Taken>, Refusal> {
+    let mut ready = Vec::new();
+    for shard in call.door.cluster.shards() {
+        let view = shard.read().await.map_err(refusal)?;
+        ready.extend(listed(&view, call.caller.tenant, wanted, max).map_err(unreadable)?);
+    }
+    ready.sort_unstable();
+    ready.dedup();
+    let mut taken = Vec::new();
+    for (_, session, work) in ready {
+        if taken.len() >= max {
+            break;
+        }
+        let Some(_claim) = Claim::on(&call.door.claims, (session, work)) else { continue };
+        taken.extend(lease(call, wanted, session, work).await?);
+    }
+    Ok(taken)
+}
+
+type Ready = (Time, SessionId, OpenId);
+
+/// The first items of a shard that are ready. Somebody else may take some of them at the same moment, so more are listed
+/// than are wanted.
+fn listed(
+    view: &dyn View,
+    tenant: TenantId,
+    wanted: &Wanted,
+    max: usize,
+) -> Result<Vec<Ready>, switchward_engine::ViewError> {
+    let mut prefixes = Vec::new();
+    for kind in &wanted.kinds {
+        if wanted.queues.is_empty() {
+            prefixes.push(IndexKey::ready(tenant, *kind, None));
+        }
+        prefixes.extend(wanted.queues.iter().map(|queue| IndexKey::ready(tenant, *kind, Some(queue))));
+    }
+    let mut ready = Vec::new();
+    for prefix in prefixes {
+        let mut found = 0;
+        view.scan(&prefix, None, &mut |entry, _| {
+            ready.extend(IndexKey::ready_of(entry));
+            found += 1;
+            if found < max.saturating_mul(2) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    Ok(ready)
+}
+
+/// Takes one item; nothing where it is another's by now.
+async fn lease(
+    call: &Call<'_>,
+    wanted: &Wanted,
+    session: SessionId,
+    work: OpenId,
+) -> Result<Option<Taken>, Refusal> {
+    let body =
+        Body::LeaseWork(LeaseWork { thing: work, worker: wanted.worker.clone(), lease_ms: wanted.lease_ms });
+    let (fence, until) = match call.execute(Scope::Session(session), None, None, body).await {
+        Ok(Reply::Leased { fence, until, .. }) => (fence, until),
+        Ok(other) => return Err(crate::door::odd(&other)),
+        Err(refused) if [Reason::StateMismatch, Reason::LeaseLost].contains(&refused.reason()) => {
+            return Ok(None);
+        }
+        Err(refused) => return Err(refused),
+    };
+    let tenant = call.caller.tenant;
+    let view = call.shard(session).read().await.map_err(refusal)?;
+    let found = view.steady(|rows| work_view(rows, tenant, session, work)).map_err(unreadable)?;
+    // What was taken may be void a moment later; then there is nothing to hand out.
+    Ok(found.map(|found| Taken {
+        session,
+        work,
+        fence,
+        item: item(&call.caller, session, &found, fence, until),
+    }))
+}
+
+fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until: Time) -> v1::WorkItem {
+    let kind = match view.kind {
+        WorkKind::Agent => v1::WorkKind::Agent,
+        WorkKind::Extract => v1::WorkKind::Extract,
+        WorkKind::Judge => v1::WorkKind::Judge,
+        WorkKind::Http => v1::WorkKind::Http,
+    };
+    let object = |value: &serde_json::Value| value.as_object().map(json::to_struct);
+    v1::WorkItem {
+        name: names::of_work(caller, session, view.id),
+        lease_token: super::token(session, view.id, fence),
+        lease_expire_time: Some(timestamp(until)),
+        kind: kind.into(),
+        session: names::of_session(caller, session),
+        version: names::of_version(caller, &view.owed.queue, view.version),
+        state: view.node.clone(),
+        attempt: view.attempt,
+        input: object(&view.owed.input.0),
+        result_schema: object(&view.schema),
+        data: Some(json::to_struct(&view.data)),
+        last_message: view.said.clone().unwrap_or_default(),
+        create_time: Some(timestamp(view.thing.at)),
+        idempotency_key: idempotency_key(session, view.id),
+    }
+}
+
+/// The same for every time that work is handed out.
+fn idempotency_key(session: SessionId, work: OpenId) -> String {
+    format!("{session}-{}", work.0)
+}
