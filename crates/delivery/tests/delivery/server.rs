@@ -67,6 +67,8 @@ pub(crate) struct Server {
     seen: Arc<Mutex<Vec<Seen>>>,
     /// Bytes that were taken from it.
     pub(crate) sent: Arc<AtomicUsize>,
+    /// The most requests that it had at one time.
+    pub(crate) peak: Arc<AtomicUsize>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -91,15 +93,21 @@ impl Server {
     pub(crate) fn at(listener: TcpListener, script: impl Fn(usize) -> Act + Send + Sync + 'static) -> Self {
         let port = listener.local_addr().expect("it is bound").port();
         let (seen, sent) = (Arc::new(Mutex::default()), Arc::new(AtomicUsize::new(0)));
-        let (all, count) = (Arc::clone(&seen), Arc::clone(&sent));
+        let (peak, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (all, count, most) = (Arc::clone(&seen), Arc::clone(&sent), Arc::clone(&peak));
         let script = Arc::new(script);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (all, count, script) = (Arc::clone(&all), Arc::clone(&count), Arc::clone(&script));
-                tokio::spawn(async move { serve(stream, &all, &count, &*script).await });
+                let (most, open) = (Arc::clone(&most), Arc::clone(&open));
+                tokio::spawn(async move {
+                    most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    serve(stream, &all, &count, &*script).await;
+                    open.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
-        Self { port, seen, sent, task }
+        Self { port, seen, sent, peak, task }
     }
 
     /// The requests that came so far.
