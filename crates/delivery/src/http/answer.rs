@@ -12,10 +12,6 @@ use crate::{Failed, Reason};
 /// Reads a whole answer.
 pub(super) async fn read(mut response: reqwest::Response) -> Result<Response, Failed> {
     check_encoding(response.headers())?;
-    let announced = response.content_length().unwrap_or(0);
-    if announced > ANSWER_BODY_BYTES_MAX as u64 {
-        return Err(too_large());
-    }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(super::client::failed)? {
         if body.len() + chunk.len() > ANSWER_BODY_BYTES_MAX {

@@ -1,5 +1,6 @@
 //! The table of addresses.
 
+use proptest::prelude::*;
 use switchward_delivery::Reason;
 use switchward_delivery::guard::{Egress, HostRule, Place, Target, special_range};
 
@@ -77,4 +78,38 @@ fn a_target_says_where_it_is() {
     assert_eq!(place("http://127.1:8080/"), Ok((Place::Address([127, 0, 0, 1].into()), 8080)));
     let target = Target::read("https://example.org/a#b", &egress).expect("it may be asked");
     assert_eq!(target.url().as_str(), "https://example.org/a");
+}
+
+proptest! {
+    /// Any text is read or refused, and an address in it that passes is one of the public network.
+    #[test]
+    fn no_text_gets_past_the_guard(text in any::<String>(), host in "[0-9a-fx.:%\\[\\]@/\\\\-]{0,40}") {
+        for url in [text.clone(), format!("https://{text}/"), format!("https://{host}"), format!("https://[{host}]/")] {
+            if let Ok(target) = Target::read(&url, &Egress::default())
+                && let Place::Address(address) = target.place()
+            {
+                prop_assert_eq!(special_range(address), None, "{}", url);
+            }
+        }
+    }
+
+    /// However an IPv4 address is spelled, it is judged as that address.
+    #[test]
+    fn spellings_of_an_address_are_judged_alike(bits in any::<u32>()) {
+        let [a, b, c, d] = bits.to_be_bytes();
+        let (low, tail) = (bits & 0xff_ffff, bits & 0xffff);
+        let expected = Target::read(&format!("https://{a}.{b}.{c}.{d}/"), &Egress::default()).map(|it| it.place());
+        let spellings = [
+            format!("{bits}"), format!("{bits:#x}"), format!("0{bits:o}"), format!("{a}.{low}"), format!("{a}.{b}.{tail}"),
+            format!("{a:#x}.0{b:o}.{c}.{d:#X}"), format!("{a}.{b}.{c}.{d}."),
+        ];
+        for host in spellings {
+            let got = Target::read(&format!("https://{host}/"), &Egress::default()).map(|it| it.place());
+            prop_assert_eq!(&got, &expected, "{}", host);
+        }
+        for host in [format!("[::ffff:{a}.{b}.{c}.{d}]"), format!("[::{a}.{b}.{c}.{d}]"), format!("[64:ff9b::{a}.{b}.{c}.{d}]")] {
+            let got = Target::read(&format!("https://{host}/"), &Egress::default()).map_err(|error| error.reason);
+            prop_assert_eq!(got, Err(Reason::AddressRefused), "{}", host);
+        }
+    }
 }

@@ -254,6 +254,33 @@ async fn garbage_is_no_answer() {
     }
 }
 
+/// A good answer that ends at any byte, or has any byte changed, is a failure or still of the right shape.
+#[tokio::test]
+async fn an_answer_with_any_byte_gone_or_changed_is_whole_or_none() {
+    for provider in BOTH {
+        let good = message(provider, &json!({ "verdict": true })).to_string().into_bytes();
+        let (whole, length) = (good.clone(), good.len());
+        let server = Server::new(move |number| {
+            let mut bytes = whole.clone();
+            if number < length {
+                bytes.truncate(number);
+            } else {
+                bytes[number - length] ^= 1 << (number % 7);
+            }
+            answer("200 x\r\ncontent-type: application/json", &bytes)
+        })
+        .await;
+        let model = model(provider, &server);
+        for number in 0..2 * length {
+            let got = model.perform(1, Kind::Judge, &judge(), &json!({}), SOON).await;
+            match got {
+                Ok(value) => assert!(number >= length && value["verdict"].is_boolean(), "{number}: {value}"),
+                Err(failed) => assert!(failed.reason.code().starts_with("model_"), "{number}: {failed}"),
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_was_cut_or_declined_says_so() {
     let verdict = json!({ "verdict": true });
