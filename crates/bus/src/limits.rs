@@ -4,8 +4,8 @@
 pub const STREAM_ENVELOPES_MAX: usize = 10_000;
 /// Bytes of the bodies of one stream that were not acknowledged yet. Beyond it publishing is refused.
 pub const STREAM_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The body of one envelope.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// The body of one envelope: the largest input that work may have, and as much again for what is told around it.
+pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The id of one envelope.
 pub const ID_BYTES_MAX: usize = 256;
 /// The name of a consumer.

@@ -75,7 +75,7 @@ pub struct Config {
     pub consumer: String,
     /// HTTP requests at one time, at most [`ERRANDS_MAX`].
     pub http_errands: usize,
-    /// Questions to models at one time, at most [`ERRANDS_MAX`].
+    /// Questions to models at one time, at most [`ERRANDS_MAX`] and what the model asks at one time.
     pub model_errands: usize,
     /// How often it tells the bus that it still works on what it holds. Well below the bus's idle time.
     pub keep: Duration,

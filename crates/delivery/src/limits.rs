@@ -49,6 +49,8 @@ pub const SCHEMA_DEPTH_MAX: usize = 32;
 
 /// Errands of one stream that a desk performs at one time, unless its configuration says less.
 pub const ERRANDS_MAX: usize = 256;
+/// A result as JSON. What grows beyond it by being written as JSON is refused as an answer that is too large.
+pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// How long one look into the bus waits for something to come.
 pub const DESK_WAIT_MS: u64 = 5_000;
 /// How often a desk tells the bus that it still works on what it holds. Well below the bus's idle time.

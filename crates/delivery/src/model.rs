@@ -85,8 +85,14 @@ impl Model {
     /// Asks this endpoint with this client.
     #[must_use]
     pub fn new(client: Client, config: Config) -> Self {
-        let turns = Arc::new(Semaphore::new(config.concurrent_calls.clamp(1, MODEL_CALLS_MAX)));
+        let turns = Arc::new(Semaphore::new(calls(&config)));
         Self { client, config: Arc::new(config), turns }
+    }
+
+    /// How many questions it asks at one time.
+    #[must_use]
+    pub fn concurrent_calls(&self) -> usize {
+        calls(&self.config)
     }
 
     /// Has a job done for a tenant. `input` has the form that the kind's variant says; the result is of the kind's form
@@ -164,6 +170,10 @@ impl Model {
         let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
         Request { method: "POST".to_owned(), url, headers, body: Some(body), deadline }
     }
+}
+
+fn calls(config: &Config) -> usize {
+    config.concurrent_calls.clamp(1, MODEL_CALLS_MAX)
 }
 
 /// What a status other than 200 means. The endpoint's own words stay out: they may repeat what was sent.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, Errand, Outcome};
 use crate::http::Request;
-use crate::limits::DEADLINE_MS_MAX;
+use crate::limits::{DEADLINE_MS_MAX, RESULT_BYTES_MAX};
 use crate::model::Kind;
 use crate::{Failed, Reason};
 
@@ -40,7 +40,7 @@ impl Desk {
         } else {
             Err(Failed::new(Reason::ErrandInvalid, "the kind of errand is not known here"))
         };
-        result.map_or_else(Outcome::from, Outcome::Done)
+        result.and_then(bounded).map_or_else(Outcome::from, Outcome::Done)
     }
 
     async fn ask(&self, errand: &Errand, deadline: Duration) -> Result<Value, Failed> {
@@ -62,6 +62,16 @@ impl Desk {
         };
         model.perform(errand.tenant, kind, &errand.input, &errand.result_schema, deadline).await
     }
+}
+
+/// A result that fits into the place where it goes.
+fn bounded(result: Value) -> Result<Value, Failed> {
+    let bytes = result.to_string().len();
+    if bytes <= RESULT_BYTES_MAX {
+        return Ok(result);
+    }
+    let told = format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
+    Err(Failed::new(Reason::AnswerTooLarge, told))
 }
 
 /// Milliseconds since 1970; a clock before that reads 0.

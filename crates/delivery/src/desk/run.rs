@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::{AnswerError, Desk, Errand};
 use crate::limits::{DESK_KEEP_MS, DESK_RETRY_MS, DESK_WAIT_MS, ERRANDS_MAX};
+use crate::model::Model;
 
 impl Desk {
     /// Works until `stop` says true, its sender is gone, or the bus is closed. What was begun by then is finished within
@@ -19,9 +20,11 @@ impl Desk {
     pub async fn run(self, stop: watch::Receiver<bool>) {
         let desk = Arc::new(self);
         let config = &desk.config;
+        // No more than can be asked at once: what would only wait here is left to other desks.
+        let asked = desk.model.as_ref().map_or(usize::MAX, Model::concurrent_calls);
         tokio::join!(
             attend(&desk, Stream::Http, config.http_errands, stop.clone()),
-            attend(&desk, Stream::Model, config.model_errands, stop.clone()),
+            attend(&desk, Stream::Model, config.model_errands.min(asked), stop.clone()),
         );
     }
 

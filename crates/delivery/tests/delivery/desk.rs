@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use switchward_bus::{Bus, BusError, Delivery, Envelope, Memory, Receipt, Settings, Stream};
 use switchward_delivery::Secret;
 use switchward_delivery::desk::{AnswerError, Answers, Config, Desk, Errand, ErrandError, Outcome};
+use switchward_delivery::limits::RESULT_BYTES_MAX;
 use switchward_delivery::model::{self, Model, Provider};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::server::{Act, Server, client, json as answered};
+use super::server::{Act, Server, answer, client, json as answered};
 
 const GOLDEN: &str = include_str!("../golden/errand.v1.json");
 
@@ -203,6 +204,20 @@ async fn an_errand_without_a_result_says_why() {
 }
 
 #[tokio::test]
+async fn a_result_that_grows_too_large_is_refused() {
+    let frame = json!({ "status": 200, "body": "" }).to_string().len();
+    // A quotation mark is two bytes of JSON.
+    let fits = "\"".repeat((RESULT_BYTES_MAX - frame) / 2);
+    for (body, reason) in [(fits.clone(), None), (fits + "\"", Some("answer_too_large"))] {
+        let server = Server::always(answer("200 x\r\ncontent-type: text/plain", body.as_bytes())).await;
+        let mut office = Office::with_idle(IDLE, &server);
+        let _desk = office.desk("one");
+        office.publish(Stream::Http, &ask(&server.url("/"))).await;
+        assert_eq!(reason_of(&office.outcome().await.1), reason);
+    }
+}
+
+#[tokio::test]
 async fn a_key_that_the_definition_names_stands() {
     let server = Server::always(answered(200, &json!(null))).await;
     let mut office = Office::with_idle(IDLE, &server);
@@ -246,6 +261,12 @@ async fn a_question_goes_to_the_model() {
         assert_eq!(reason_of(&outcome), expected, "{outcome:?}");
         assert!(expected.is_some() || outcome == Outcome::Done(json!({ "port": "rejected" })));
     }
+    for _ in 0..3 {
+        office.publish(Stream::Model, &errand).await;
+    }
+    until(|| server.seen().len() == 3).await;
+    let rest = office.bus.take(Stream::Model, "other", 8, Duration::ZERO).await.expect("it is open");
+    assert_eq!(rest.len(), 2, "what cannot be asked is not taken");
 }
 
 #[tokio::test]
