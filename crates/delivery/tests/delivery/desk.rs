@@ -199,6 +199,9 @@ async fn an_errand_without_a_result_says_why() {
         office.publish(Stream::Http, &errand).await;
         let (told, outcome) = office.outcome().await;
         assert_eq!((told, reason_of(&outcome)), (errand, Some(reason)));
+        if let Outcome::Failed { message, .. } = outcome {
+            assert_eq!(message.contains("before it was begun"), reason == "timeout", "{message}");
+        }
     }
     assert_eq!(server.seen().len(), 1, "only the first was sent");
 }
