@@ -8,6 +8,7 @@ mod files;
 mod functions;
 mod golden;
 mod honest_tests;
+mod http_client;
 mod leftovers;
 mod map;
 mod purity;
@@ -30,6 +31,7 @@ const CHECKS: &[Check] = &[
     functions::check,
     golden::check,
     honest_tests::check,
+    http_client::check,
     leftovers::check,
     map::check,
     purity::check,

@@ -51,11 +51,15 @@ const PLACES: &[Place] = &[
     },
     Place { folder: "api", uses: &[], outside: None },
     Place { folder: "store", uses: &[], outside: None },
+    Place { folder: "bus", uses: &[], outside: None },
     Place { folder: "shard", uses: &["machine", "engine", "store"], outside: None },
+    Place { folder: "delivery", uses: &["bus"], outside: None },
     Place { folder: "gateway", uses: &["api", "machine", "formats", "engine", "shard"], outside: None },
     Place {
         folder: "switchward",
-        uses: &["machine", "formats", "engine", "scenario", "api", "store", "shard", "gateway"],
+        uses: &[
+            "machine", "formats", "engine", "scenario", "api", "store", "bus", "shard", "delivery", "gateway",
+        ],
         outside: None,
     },
     Place { folder: "bench", uses: &["api"], outside: None },
@@ -72,6 +76,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("openraft", &["shard"]),
     ("openraft-multi", &["shard"]),
     ("openraft-rt-tokio", &["shard"]),
+    ("reqwest", &["delivery"]),
 ];
 
 /// The crates without IO, async, clock, randomness, threads, environment and hash order.
@@ -81,9 +86,21 @@ pub(crate) fn pure_crates() -> impl Iterator<Item = &'static str> {
 
 /// Whose need a dependency is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Need {
+pub(super) enum Need {
     Code,
     Tests,
+}
+
+/// What a manifest says of one dependency.
+pub(super) struct Dependency {
+    /// The name that it has in this manifest.
+    pub(super) key: String,
+    /// The package behind it.
+    pub(super) name: String,
+    /// Whose need it is.
+    pub(super) need: Need,
+    /// The features that are asked for, here or in the root manifest.
+    pub(super) features: Vec<String>,
 }
 
 /// Reads every manifest below `crates/`.
@@ -111,9 +128,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(path, 1, RULE, told));
             continue;
         };
-        for (key, name, need) in dependencies(manifest, &shared) {
-            if let Some(message) = refused(rank, &name, need, &folders) {
-                findings.push(Finding::new(path, line_of(text, &key), RULE, message));
+        for dependency in dependencies(manifest, &shared) {
+            if let Some(message) = refused(rank, &dependency.name, dependency.need, &folders) {
+                findings.push(Finding::new(path, line_of(text, &dependency.key), RULE, message));
             }
         }
     }
@@ -147,8 +164,8 @@ fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>
     Some(format!("{} is pure and may use from outside only {}, not {name}", place.folder, listed(known)))
 }
 
-/// Every dependency of a manifest: its key, the package behind the key, and whose need it is.
-fn dependencies(manifest: &Table, shared: &Table) -> Vec<(String, String, Need)> {
+/// Every dependency of a manifest; `shared` is the root's.
+pub(super) fn dependencies(manifest: &Table, shared: &Table) -> Vec<Dependency> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let tables = std::iter::once(manifest)
         .chain(targets.into_iter().flat_map(Table::values).filter_map(Value::as_table));
@@ -158,16 +175,31 @@ fn dependencies(manifest: &Table, shared: &Table) -> Vec<(String, String, Need)>
     for table in tables {
         for (section, need) in sections {
             let entries = table.get(section).and_then(Value::as_table).into_iter().flatten();
-            found.extend(entries.map(|(key, value)| (key.clone(), package_behind(key, value, shared), need)));
+            found.extend(entries.map(|(key, value)| Dependency {
+                key: key.clone(),
+                name: package_behind(key, value, shared),
+                need,
+                features: features_of(key, value, shared),
+            }));
         }
     }
     found
 }
 
+/// What the root manifest says of a dependency.
+fn in_root<'a>(key: &str, shared: &'a Table) -> Option<&'a Value> {
+    shared.get("workspace").and_then(|it| it.get("dependencies")).and_then(|it| it.get(key))
+}
+
+fn features_of(key: &str, value: &Value, shared: &Table) -> Vec<String> {
+    let lists = [Some(value), in_root(key, shared)].into_iter().flatten();
+    let features = lists.filter_map(|it| it.get("features")?.as_array()).flatten();
+    features.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 /// The package that a dependency's key stands for: renamed here, renamed in the root manifest, or the key itself.
 fn package_behind(key: &str, value: &Value, shared: &Table) -> String {
-    let in_root = shared.get("workspace").and_then(|it| it.get("dependencies")).and_then(|it| it.get(key));
-    let renamed = [Some(value), in_root].into_iter().flatten().find_map(|it| it.get("package"));
+    let renamed = [Some(value), in_root(key, shared)].into_iter().flatten().find_map(|it| it.get("package"));
     renamed.and_then(Value::as_str).unwrap_or(key).to_owned()
 }
 
@@ -176,7 +208,8 @@ fn package_name(manifest: &Table, folder: &str) -> String {
     name.unwrap_or(folder).to_owned()
 }
 
-fn line_of(text: &str, key: &str) -> usize {
+/// The line of a manifest at which a dependency stands.
+pub(super) fn line_of(text: &str, key: &str) -> usize {
     line_where(text, |line| {
         let line = line.trim_start();
         let entry = line.strip_prefix(key).is_some_and(|rest| rest.starts_with(['.', ' ', '=']));

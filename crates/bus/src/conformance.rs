@@ -1,0 +1,340 @@
+//! What every [`Bus`] keeps, as cases that any implementation can be put through.
+//!
+//! [`run`] plays every case on a bus of its own and tells which failed. Cases never sleep; they wait in takes, so they
+//! are quick on a clock that tests move, and take some seconds on a real one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, timeout};
+
+use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
+use crate::error::BusError;
+use crate::limits::{BODY_BYTES_MAX, CONSUMER_BYTES_MAX, ID_BYTES_MAX};
+
+/// Makes the buses that are put through the suite.
+#[async_trait]
+pub trait Factory: Sync {
+    /// An empty bus with these settings.
+    async fn bus(&self, settings: Settings) -> Arc<dyn Bus>;
+}
+
+/// A case that a bus did not keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The case's name.
+    pub case: &'static str,
+    /// What was expected and what came.
+    pub told: String,
+}
+
+/// Every case, in the order in which it is played.
+pub const CASES: &[&str] = &[
+    "order",
+    "at least once",
+    "redelivery",
+    "keep",
+    "release",
+    "acknowledged",
+    "shared",
+    "woken",
+    "streams apart",
+    "sizes",
+    "full",
+    "carried",
+    "empty wait",
+    "close",
+];
+
+/// The idle time of the buses of the suite. Long enough that a real clock does not pass it between two calls.
+const IDLE: Duration = Duration::from_millis(400);
+/// How long a take waits for what must come.
+const SOON: Duration = Duration::from_secs(5);
+/// How long a case may take.
+const CASE_MAX: Duration = Duration::from_secs(30);
+const NONE: Duration = Duration::ZERO;
+const SETTINGS: Settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64 };
+
+type Told = Result<(), String>;
+
+/// Plays every case; the answer holds those that were not kept, and is empty for a bus that is right.
+pub async fn run(factory: &dyn Factory) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for &case in CASES {
+        let told = match timeout(CASE_MAX, play(case, factory)).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(told)) => told,
+            Err(_) => format!("it did not end within {} s", CASE_MAX.as_secs()),
+        };
+        failures.push(Failure { case, told });
+    }
+    failures
+}
+
+async fn play(case: &str, factory: &dyn Factory) -> Told {
+    match case {
+        "order" => order(factory).await,
+        "at least once" => at_least_once(factory).await,
+        "redelivery" => redelivery(factory).await,
+        "keep" => keep(factory).await,
+        "release" => release(factory).await,
+        "acknowledged" => acknowledged(factory).await,
+        "shared" => shared(factory).await,
+        "woken" => woken(factory).await,
+        "streams apart" => streams_apart(factory).await,
+        "sizes" => sizes(factory).await,
+        "full" => full(factory).await,
+        "carried" => carried(factory).await,
+        "empty wait" => empty_wait(factory).await,
+        "close" => close(factory).await,
+        other => Err(format!("there is no case {other}")),
+    }
+}
+
+/// First deliveries come in the order of publishing, over several takes.
+async fn order(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    for id in ["a", "b", "c", "d", "e"] {
+        publish(&*bus, id).await?;
+    }
+    let first = take(&*bus, "one", 3, SOON).await?;
+    let second = take(&*bus, "one", 3, SOON).await?;
+    same("first take", ids(&first), vec!["a", "b", "c"])?;
+    same("second take", ids(&second), vec!["d", "e"])
+}
+
+/// What was published is delivered, also when nobody waited for it, and comes until it is acknowledged.
+async fn at_least_once(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    publish(&*bus, "a").await?;
+    for count in 1..=3 {
+        let got = take(&*bus, "one", 1, SOON).await?;
+        same("ids", ids(&got), vec!["a"])?;
+        same("count", got[0].count, count)?;
+    }
+    Ok(())
+}
+
+/// What one consumer leaves lying goes to another, after the idle time and before what is new, with its count raised.
+async fn redelivery(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    publish(&*bus, "a").await?;
+    let first = take(&*bus, "dies", 1, SOON).await?;
+    same("count of the first delivery", first.first().map(|it| it.count), Some(1))?;
+    same("before the idle time", ids(&take(&*bus, "lives", 1, NONE).await?), vec![])?;
+    let begun = Instant::now();
+    let second = take(&*bus, "lives", 1, SOON).await?;
+    same("after the idle time", ids(&second), vec!["a"])?;
+    same("count of the second delivery", second[0].count, 2)?;
+    same("whether it came too early", begun.elapsed() < IDLE / 2, false)?;
+    bus.release(Stream::Http, "lives", &receipts(&second)).await.map_err(told)?;
+    publish(&*bus, "b").await?;
+    same("what is overdue comes first", ids(&take(&*bus, "lives", 2, SOON).await?), vec!["a", "b"])
+}
+
+/// A sign of life of its holder keeps a delivery from going to another; one of somebody else does not.
+async fn keep(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    publish(&*bus, "a").await?;
+    let held = take(&*bus, "one", 1, SOON).await?;
+    for _ in 0..4 {
+        same("while it is kept", ids(&take(&*bus, "other", 1, IDLE / 2).await?), vec![])?;
+        bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
+    }
+    same("after the last sign of life", ids(&take(&*bus, "other", 1, SOON).await?), vec!["a"])?;
+    same("just after it was taken", ids(&take(&*bus, "third", 1, IDLE / 2).await?), vec![])?;
+    bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
+    let begun = Instant::now();
+    same("kept by who lost it", ids(&take(&*bus, "third", 1, SOON).await?), vec!["a"])?;
+    same("whether that held it back", begun.elapsed() > IDLE * 9 / 10, false)
+}
+
+/// What is given back comes at once.
+async fn release(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    publish(&*bus, "a").await?;
+    let held = take(&*bus, "one", 1, SOON).await?;
+    bus.release(Stream::Http, "other", &receipts(&held)).await.map_err(told)?;
+    same("given back by who does not hold it", ids(&take(&*bus, "other", 1, NONE).await?), vec![])?;
+    bus.release(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
+    let again = take(&*bus, "other", 1, NONE).await?;
+    same("given back", ids(&again), vec!["a"])?;
+    same("count", again[0].count, 2)
+}
+
+/// What was acknowledged never comes again, even if its holder had lost it by then.
+async fn acknowledged(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    publish(&*bus, "a").await?;
+    publish(&*bus, "b").await?;
+    let got = take(&*bus, "one", 2, SOON).await?;
+    same("taken", ids(&got), vec!["a", "b"])?;
+    bus.ack(Stream::Http, &receipts(&got[..1])).await.map_err(told)?;
+    let again = take(&*bus, "two", 2, SOON).await?;
+    same("what was not acknowledged", ids(&again), vec!["b"])?;
+    bus.ack(Stream::Http, &receipts(&got)).await.map_err(told)?;
+    bus.ack(Stream::Http, &[Receipt::new("0-0".to_owned())]).await.map_err(told)?;
+    same("acknowledged by its first holder", ids(&take(&*bus, "two", 2, IDLE * 3).await?), vec![])
+}
+
+/// Two consumers share a stream: each envelope goes to one of them.
+async fn shared(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    for id in ["a", "b", "c", "d"] {
+        publish(&*bus, id).await?;
+    }
+    let one = take(&*bus, "one", 2, SOON).await?;
+    let two = take(&*bus, "two", 8, SOON).await?;
+    let mut all = ids(&one);
+    all.extend(ids(&two));
+    all.sort_unstable();
+    same("both together", all, vec!["a", "b", "c", "d"])?;
+    same("the first consumer's", one.len(), 2)
+}
+
+/// A publishing wakes a taker that waits.
+async fn woken(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    let begun = Instant::now();
+    let taking = async { take(&*bus, "one", 1, SOON).await };
+    let publishing = async {
+        // Lets the taker wait first.
+        tokio::task::yield_now().await;
+        publish(&*bus, "a").await
+    };
+    let (taken, published) = tokio::join!(taking, publishing);
+    published?;
+    same("taken", ids(&taken?), vec!["a"])?;
+    same("whether it waited to the end", begun.elapsed() >= SOON, false)
+}
+
+/// A stream does not see what another holds.
+async fn streams_apart(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    publish(&*bus, "a").await?;
+    for stream in Stream::ALL.into_iter().filter(|stream| *stream != Stream::Http) {
+        let got = bus.take(stream, "one", 1, NONE).await.map_err(told)?;
+        same(stream.name(), ids(&got), vec![])?;
+        bus.ack(stream, &[Receipt::new("1".to_owned())]).await.map_err(told)?;
+    }
+    same("its own stream", ids(&take(&*bus, "one", 1, SOON).await?), vec!["a"])
+}
+
+/// Bodies, ids and names of consumers that are too long, or empty where they may not be, are refused by name.
+async fn sizes(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(Settings::default()).await;
+    let send = async |id: usize, body: usize| {
+        let envelope = Envelope { tenant: 1, id: "i".repeat(id), body: vec![0; body] };
+        bus.publish(Stream::Http, envelope).await
+    };
+    same("the largest", send(ID_BYTES_MAX, BODY_BYTES_MAX).await, Ok(()))?;
+    same("an empty body", send(1, 0).await, Ok(()))?;
+    let size = |what, bytes, bytes_max| Err(BusError::Size { what, bytes, bytes_max });
+    same("a long body", send(1, BODY_BYTES_MAX + 1).await, size("body", BODY_BYTES_MAX + 1, BODY_BYTES_MAX))?;
+    same("a long id", send(ID_BYTES_MAX + 1, 0).await, size("id", ID_BYTES_MAX + 1, ID_BYTES_MAX))?;
+    same("no id", send(0, 0).await, size("id", 0, ID_BYTES_MAX))?;
+    for bytes in [0, CONSUMER_BYTES_MAX + 1] {
+        let got = bus.take(Stream::Http, &"c".repeat(bytes), 1, NONE).await.map(|_| ());
+        same("a consumer's name", got, size("consumer", bytes, CONSUMER_BYTES_MAX))?;
+    }
+    same("what was taken on", take(&*bus, "one", 9, SOON).await?.len(), 2)
+}
+
+/// A stream that is full says so and when to try again, takes on nothing, and has room again after acknowledgements only.
+async fn full(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    for _ in 0..SETTINGS.envelopes_max {
+        publish(&*bus, "a").await?;
+    }
+    refused_as_full(bus.publish(Stream::Http, envelope("b", b"")).await)?;
+    let got = take(&*bus, "one", SETTINGS.envelopes_max, SOON).await?;
+    same("taken", got.len(), SETTINGS.envelopes_max)?;
+    refused_as_full(bus.publish(Stream::Http, envelope("b", b"")).await)?;
+    bus.ack(Stream::Http, &receipts(&got)).await.map_err(told)?;
+    let half = vec![0; SETTINGS.bytes_max / 2 + 1];
+    bus.publish(Stream::Http, envelope("c", &half)).await.map_err(told)?;
+    refused_as_full(bus.publish(Stream::Http, envelope("d", &half)).await)?;
+    bus.publish(Stream::Model, envelope("e", &half)).await.map_err(told)?;
+    same("what is left", ids(&take(&*bus, "one", 8, SOON).await?), vec!["c"])
+}
+
+fn refused_as_full(got: Result<(), BusError>) -> Told {
+    match got {
+        Err(BusError::Full { stream: Stream::Http, retry_after }) if !retry_after.is_zero() => Ok(()),
+        other => Err(format!("expected that the stream is full, got {other:?}")),
+    }
+}
+
+/// Tenant, id and body arrive as they were given.
+async fn carried(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    let sent = [
+        Envelope { tenant: 7, id: "same".to_owned(), body: vec![0, 255, 10, 13] },
+        Envelope { tenant: u32::MAX, id: "same".to_owned(), body: Vec::new() },
+        Envelope { tenant: 0, id: "ä €".to_owned(), body: b"x".to_vec() },
+    ];
+    for envelope in &sent {
+        bus.publish(Stream::Http, envelope.clone()).await.map_err(told)?;
+    }
+    let got = take(&*bus, "one", 8, SOON).await?;
+    same("envelopes", got.into_iter().map(|it| it.envelope).collect::<Vec<_>>(), sent.to_vec())
+}
+
+/// A take that finds nothing waits as long as it was told, and answers with nothing.
+async fn empty_wait(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    let begun = Instant::now();
+    same("after the wait", ids(&take(&*bus, "one", 1, IDLE).await?), vec![])?;
+    same("whether it waited", begun.elapsed() >= IDLE * 9 / 10, true)?;
+    publish(&*bus, "a").await?;
+    same("none wanted", ids(&take(&*bus, "one", 0, SOON).await?), vec![])
+}
+
+/// A closed bus refuses everything, and lets nobody wait.
+async fn close(factory: &dyn Factory) -> Told {
+    let bus = factory.bus(SETTINGS).await;
+    let begun = Instant::now();
+    let taking = async { bus.take(Stream::Http, "one", 1, SOON).await };
+    let closing = async {
+        tokio::task::yield_now().await;
+        bus.close().await;
+    };
+    let (taken, ()) = tokio::join!(taking, closing);
+    same("a taker that waits", taken, Err(BusError::Closed))?;
+    same("whether it waited to the end", begun.elapsed() >= SOON, false)?;
+    let receipt = [Receipt::new("1".to_owned())];
+    same("publish", bus.publish(Stream::Model, envelope("a", b"")).await, Err(BusError::Closed))?;
+    same("take", bus.take(Stream::Http, "one", 1, SOON).await, Err(BusError::Closed))?;
+    same("ack", bus.ack(Stream::Http, &receipt).await, Err(BusError::Closed))?;
+    same("keep", bus.keep(Stream::Http, "one", &receipt).await, Err(BusError::Closed))?;
+    same("release", bus.release(Stream::Http, "one", &receipt).await, Err(BusError::Closed))
+}
+
+fn envelope(id: &str, body: &[u8]) -> Envelope {
+    Envelope { tenant: 1, id: id.to_owned(), body: body.to_vec() }
+}
+
+async fn publish(bus: &dyn Bus, id: &str) -> Told {
+    bus.publish(Stream::Http, envelope(id, b"")).await.map_err(told)
+}
+
+async fn take(bus: &dyn Bus, consumer: &str, max: usize, wait: Duration) -> Result<Vec<Delivery>, String> {
+    bus.take(Stream::Http, consumer, max, wait).await.map_err(told)
+}
+
+fn ids(deliveries: &[Delivery]) -> Vec<&str> {
+    deliveries.iter().map(|delivery| delivery.envelope.id.as_str()).collect()
+}
+
+fn receipts(deliveries: &[Delivery]) -> Vec<Receipt> {
+    deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
+}
+
+fn told(error: BusError) -> String {
+    error.to_string()
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Told {
+    if got == expected { Ok(()) } else { Err(format!("{what}: expected {expected:?}, got {got:?}")) }
+}

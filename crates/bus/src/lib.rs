@@ -1,0 +1,23 @@
+//! The road for what goes out: streams of envelopes that workers share. It is never the record: what is lost here is
+//! published again by whoever keeps the record.
+//!
+//! - [`Bus`] is the trait: publish, take, acknowledge; at least once, in order of publishing as long as nobody fails.
+//! - [`Memory`] is the bus of a single process.
+//! - `conformance` (feature of the same name) is the suite that every implementation passes.
+//!
+//! It must never know what an envelope holds, who reads it, or what becomes of it.
+//!
+//! Chosen: the trait says what Redis streams can keep (entries with ids, one consumer group a stream, claims after an
+//! idle time), so that an implementation over them changes nothing here. Rejected: exactly once, which no road can
+//! promise; receivers get an id that stays the same instead.
+
+mod bus;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod error;
+pub mod limits;
+mod memory;
+
+pub use bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
+pub use error::BusError;
+pub use memory::Memory;

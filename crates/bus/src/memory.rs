@@ -1,0 +1,234 @@
+//! The bus of a single process.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::pin;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream, check_consumer};
+use crate::error::BusError;
+use crate::limits::{FULL_RETRY_MS, TAKE_MAX, WAIT_MS_MAX};
+
+/// A [`Bus`] in the memory of this process; it ends with it.
+pub struct Memory {
+    settings: Settings,
+    lines: [Line; Stream::ALL.len()],
+}
+
+/// One stream. When it is full, publishing is refused; nobody waits for room.
+#[derive(Default)]
+struct Line {
+    state: Mutex<State>,
+    /// Told whenever there may be something to take, or the bus was closed.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    next: u64,
+    /// Of the bodies of all that was not acknowledged.
+    bytes: usize,
+    waiting: VecDeque<(u64, Envelope)>,
+    taken: BTreeMap<u64, Taken>,
+    /// When each of `taken` goes to the next taker.
+    due: BTreeSet<(Instant, u64)>,
+}
+
+struct Taken {
+    envelope: Envelope,
+    consumer: String,
+    count: u32,
+    due: Instant,
+}
+
+/// What a look into a line found.
+enum Found {
+    Deliveries(Vec<Delivery>),
+    /// Nothing yet; the time at which a delivery of others will be due, if there is one.
+    Nothing(Option<Instant>),
+}
+
+impl Memory {
+    /// An empty bus.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, lines: std::array::from_fn(|_| Line::default()) }
+    }
+
+    fn line(&self, stream: Stream) -> &Line {
+        match stream {
+            Stream::Http => &self.lines[0],
+            Stream::Model => &self.lines[1],
+        }
+    }
+
+    /// Moves the time at which the deliveries that this consumer holds go to another.
+    fn move_due(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        receipts: &[Receipt],
+        due: Instant,
+    ) -> Result<(), BusError> {
+        let mut state = self.line(stream).open()?;
+        for number in receipts.iter().filter_map(number_of) {
+            state.move_due(number, consumer, due);
+        }
+        Ok(())
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(Settings::default())
+    }
+}
+
+#[async_trait]
+impl Bus for Memory {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
+        envelope.check()?;
+        let line = self.line(stream);
+        let mut state = line.open()?;
+        let held = state.waiting.len() + state.taken.len();
+        let bytes = state.bytes + envelope.body.len();
+        if held >= self.settings.envelopes_max || bytes > self.settings.bytes_max {
+            return Err(BusError::Full { stream, retry_after: Duration::from_millis(FULL_RETRY_MS) });
+        }
+        state.bytes = bytes;
+        state.next += 1;
+        let number = state.next;
+        state.waiting.push_back((number, envelope));
+        drop(state);
+        line.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn take(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, BusError> {
+        check_consumer(consumer)?;
+        let line = self.line(stream);
+        let end = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
+        loop {
+            // Registered before the look, so that nothing that comes in between is missed.
+            let mut changed = pin!(line.changed.notified());
+            changed.as_mut().enable();
+            let now = Instant::now();
+            let found = line.open()?.take(consumer, max.min(TAKE_MAX), now, now + self.settings.idle);
+            let next_due = match found {
+                Found::Deliveries(deliveries) => return Ok(deliveries),
+                Found::Nothing(_) if now >= end || max == 0 => return Ok(Vec::new()),
+                Found::Nothing(next_due) => next_due,
+            };
+            let until = next_due.map_or(end, |due| due.min(end));
+            // Both are safe to drop: nothing is taken while waiting.
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+
+    async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError> {
+        let mut state = self.line(stream).open()?;
+        for number in receipts.iter().filter_map(number_of) {
+            state.remove(number);
+        }
+        Ok(())
+    }
+
+    async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.move_due(stream, consumer, receipts, Instant::now() + self.settings.idle)
+    }
+
+    async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.move_due(stream, consumer, receipts, Instant::now())?;
+        self.line(stream).changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn close(&self) {
+        for line in &self.lines {
+            line.state.lock().closed = true;
+            line.changed.notify_waiters();
+        }
+    }
+}
+
+impl Line {
+    fn open(&self) -> Result<parking_lot::MutexGuard<'_, State>, BusError> {
+        let state = self.state.lock();
+        if state.closed { Err(BusError::Closed) } else { Ok(state) }
+    }
+}
+
+impl State {
+    /// What is due again, the longest overdue first, and then what is new.
+    fn take(&mut self, consumer: &str, max: usize, now: Instant, due: Instant) -> Found {
+        let mut deliveries = Vec::new();
+        while deliveries.len() < max
+            && let Some((_, number)) = self.due.first().copied().filter(|(at, _)| *at <= now)
+        {
+            deliveries.extend(self.hand_on(number, consumer, due));
+        }
+        while deliveries.len() < max
+            && let Some((number, envelope)) = self.waiting.pop_front()
+        {
+            let receipt = Receipt::new(number.to_string());
+            deliveries.push(Delivery { receipt, envelope: envelope.clone(), count: 1 });
+            self.taken.insert(number, Taken { envelope, consumer: consumer.to_owned(), count: 1, due });
+            self.due.insert((due, number));
+        }
+        if deliveries.is_empty() {
+            Found::Nothing(self.due.first().map(|(at, _)| *at))
+        } else {
+            Found::Deliveries(deliveries)
+        }
+    }
+
+    /// Gives a delivery that is due to its next consumer.
+    fn hand_on(&mut self, number: u64, consumer: &str, due: Instant) -> Option<Delivery> {
+        let taken = self.taken.get_mut(&number)?;
+        self.due.remove(&(taken.due, number));
+        self.due.insert((due, number));
+        taken.due = due;
+        consumer.clone_into(&mut taken.consumer);
+        taken.count = taken.count.saturating_add(1);
+        let receipt = Receipt::new(number.to_string());
+        Some(Delivery { receipt, envelope: taken.envelope.clone(), count: taken.count })
+    }
+
+    fn move_due(&mut self, number: u64, consumer: &str, due: Instant) {
+        let Some(taken) = self.taken.get_mut(&number).filter(|taken| taken.consumer == consumer) else {
+            return;
+        };
+        self.due.remove(&(taken.due, number));
+        self.due.insert((due, number));
+        taken.due = due;
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(taken) = self.taken.remove(&number) {
+            self.due.remove(&(taken.due, number));
+            self.bytes -= taken.envelope.body.len();
+        }
+    }
+}
+
+/// The number that a receipt of this bus holds; receipts of others have none.
+fn number_of(receipt: &Receipt) -> Option<u64> {
+    receipt.as_str().parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

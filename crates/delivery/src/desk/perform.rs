@@ -1,0 +1,81 @@
+//! Doing one errand.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Desk, Errand, Outcome};
+use crate::http::Request;
+use crate::limits::{DEADLINE_MS_MAX, RESULT_BYTES_MAX};
+use crate::model::Kind;
+use crate::{Failed, Reason};
+
+const HTTP: &str = "http";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// What an errand of kind `http` holds.
+#[derive(Deserialize)]
+struct HttpInput {
+    method: String,
+    url: String,
+    #[serde(default)]
+    headers: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    body: Option<Value>,
+}
+
+impl Desk {
+    pub(super) async fn perform(&self, errand: &Errand) -> Outcome {
+        let left = errand.deadline_ms.saturating_sub(now_ms()).min(DEADLINE_MS_MAX);
+        if left == 0 {
+            return Failed::new(Reason::Timeout, "the deadline had passed before it was begun").into();
+        }
+        let left = Duration::from_millis(left);
+        let result = if errand.kind == HTTP {
+            self.ask(errand, left).await
+        } else if let Some(kind) = Kind::read(&errand.kind) {
+            self.question(errand, kind, left).await
+        } else {
+            Err(Failed::new(Reason::ErrandInvalid, "the kind of errand is not known here"))
+        };
+        result.and_then(bounded).map_or_else(Outcome::from, Outcome::Done)
+    }
+
+    async fn ask(&self, errand: &Errand, deadline: Duration) -> Result<Value, Failed> {
+        let input = HttpInput::deserialize(&errand.input).map_err(|error| {
+            Failed::new(Reason::ErrandInvalid, format!("the request cannot be read: {error}"))
+        })?;
+        let mut headers: Vec<(String, String)> = input.headers.unwrap_or_default().into_iter().collect();
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(IDEMPOTENCY_KEY)) {
+            headers.push((IDEMPOTENCY_KEY.to_owned(), errand.idempotency_key.clone()));
+        }
+        let request = Request { method: input.method, url: input.url, headers, body: input.body, deadline };
+        let response = self.client.send(errand.tenant, &request).await?;
+        Ok(json!({ "status": response.status, "body": response.body }))
+    }
+
+    async fn question(&self, errand: &Errand, kind: Kind, deadline: Duration) -> Result<Value, Failed> {
+        let Some(model) = &self.model else {
+            return Err(Failed::new(Reason::NotConfigured, "no model is set up here"));
+        };
+        model.perform(errand.tenant, kind, &errand.input, &errand.result_schema, deadline).await
+    }
+}
+
+/// A result that fits into the place where it goes.
+fn bounded(result: Value) -> Result<Value, Failed> {
+    let bytes = result.to_string().len();
+    if bytes <= RESULT_BYTES_MAX {
+        return Ok(result);
+    }
+    let told = format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
+    Err(Failed::new(Reason::AnswerTooLarge, told))
+}
+
+/// Milliseconds since 1970; a clock before that reads 0.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

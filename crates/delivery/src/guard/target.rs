@@ -1,0 +1,134 @@
+//! An address as it was written, read and checked.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+use super::Refused;
+use super::egress::Egress;
+use super::ranges::check_address;
+use crate::Reason;
+use crate::limits::{HOST_BYTES_MAX, URL_BYTES_MAX};
+
+/// An address that may be asked as far as can be seen without resolving its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    url: Url,
+    host: Host<String>,
+    port: u16,
+}
+
+/// What stands in an address as its host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A name that must be resolved, in ASCII and lower case.
+    Name(String),
+    /// An IP address that passed the guard.
+    Address(IpAddr),
+}
+
+impl Target {
+    /// Reads an address. Names in other scripts become ASCII, and IPv4 addresses in hexadecimal, octal or short form
+    /// become what they stand for before they are checked.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] with the first rule that it breaks: what is written, scheme, user and password, host, port, the
+    /// tenant's list of hosts, the range of an IP address.
+    pub fn read(text: &str, egress: &Egress) -> Result<Self, Refused> {
+        let url = read_url(text)?;
+        check_scheme(&url, egress)?;
+        if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
+            return Err(Refused::new(Reason::UrlInvalid, "the address holds a user or a password"));
+        }
+        let host = host_of(&url)?;
+        let port = url
+            .port_or_known_default()
+            .ok_or_else(|| Refused::new(Reason::PortRefused, "the address has no port"))?;
+        if !egress.ports.contains(&port) {
+            return Err(Refused::new(Reason::PortRefused, format!("the port {port} is not allowed")));
+        }
+        if !egress.allows_host(&host) {
+            return Err(Refused::new(Reason::HostRefused, "the host is not on the list of allowed hosts"));
+        }
+        match host {
+            Host::Domain(_) => {}
+            Host::Ipv4(address) => check_address(address.into(), egress)?,
+            Host::Ipv6(address) => check_address(address.into(), egress)?,
+        }
+        Ok(Self { url, host, port })
+    }
+
+    /// The address to ask.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Where its host is.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match &self.host {
+            Host::Domain(name) => Place::Name(name.clone()),
+            Host::Ipv4(address) => Place::Address((*address).into()),
+            Host::Ipv6(address) => Place::Address((*address).into()),
+        }
+    }
+
+    /// The port to connect to.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+/// What parsers disagree about is refused before the parser sees it.
+fn read_url(text: &str) -> Result<Url, Refused> {
+    if text.len() > URL_BYTES_MAX {
+        let told = format!("the address has {} bytes, {URL_BYTES_MAX} are allowed", text.len());
+        return Err(Refused::new(Reason::UrlInvalid, told));
+    }
+    if text.chars().any(|char| char.is_control() || char.is_whitespace() || char == '\\') {
+        let told = "the address holds a space, a control character or a backslash";
+        return Err(Refused::new(Reason::UrlInvalid, told));
+    }
+    let mut url = Url::parse(text)
+        .map_err(|error| Refused::new(Reason::UrlInvalid, format!("the address cannot be read: {error}")))?;
+    url.set_fragment(None);
+    Ok(url)
+}
+
+fn check_scheme(url: &Url, egress: &Egress) -> Result<(), Refused> {
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if egress.allow_http => Ok(()),
+        "http" => Err(Refused::new(Reason::SchemeRefused, "only https is allowed here")),
+        _ => Err(Refused::new(Reason::SchemeRefused, "only http and https can be asked")),
+    }
+}
+
+fn host_of(url: &Url) -> Result<Host<String>, Refused> {
+    let host = url.host().map(|host| host.to_owned());
+    let refused = |told: &str| Err(Refused::new(Reason::UrlInvalid, told));
+    match host {
+        Some(Host::Domain(name)) if name.trim_matches('.').is_empty() => refused("the address has no host"),
+        Some(Host::Domain(name)) if name.len() > HOST_BYTES_MAX => refused("the host's name is too long"),
+        Some(Host::Domain(name)) if !name.bytes().all(is_host_byte) => {
+            refused("the host's name holds a sign that no name has")
+        }
+        Some(host) => Ok(host),
+        None => refused("the address has no host"),
+    }
+}
+
+/// Letters, digits, hyphen, dot, and the underscore that some services use.
+fn is_host_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')
+}
+
+/// What stands between `//` and the path.
+fn authority(text: &str) -> &str {
+    let rest = text.split_once(':').map_or("", |(_, rest)| rest);
+    let rest = rest.trim_start_matches('/');
+    rest.split(['/', '?', '#']).next().unwrap_or("")
+}

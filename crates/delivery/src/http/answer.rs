@@ -1,0 +1,102 @@
+//! An answer, read up to its limit.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use super::Response;
+use crate::limits::{ANSWER_BODY_BYTES_MAX, RETRY_AFTER_MS_MAX};
+use crate::{Failed, Reason};
+
+/// Reads a whole answer.
+pub(super) async fn read(mut response: reqwest::Response) -> Result<Response, Failed> {
+    check_encoding(response.headers())?;
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(super::client::failed)? {
+        if body.len() + chunk.len() > ANSWER_BODY_BYTES_MAX {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Response {
+        status: response.status().as_u16(),
+        retry_after: retry_after(response.headers()),
+        body: value_of(&body, response.headers()),
+    })
+}
+
+fn too_large() -> Failed {
+    let told = format!("the answer has more than {ANSWER_BODY_BYTES_MAX} bytes");
+    Failed::new(Reason::AnswerTooLarge, told)
+}
+
+/// Nothing is decompressed, so nothing grows while it is read.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Failed> {
+    let plain = |value: &[u8]| value.is_empty() || value.eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().all(|value| plain(value.as_bytes())) {
+        return Ok(());
+    }
+    let told = "the answer is compressed although the request asked for plain bytes";
+    Err(Failed::new(Reason::EncodingRefused, told))
+}
+
+/// What a receiver asks to wait, in seconds. A date is passed over: its clock need not be ours.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_millis(seconds.saturating_mul(1_000).min(RETRY_AFTER_MS_MAX)))
+}
+
+/// JSON if it is called so, or if it is not called anything else and looks so; else a text.
+fn value_of(body: &[u8], headers: &HeaderMap) -> Value {
+    if body.is_empty() {
+        return Value::Null;
+    }
+    let name = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let name = name.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let called_json = name.is_empty() || name.ends_with("/json") || name.ends_with("+json");
+    let looks_so = matches!(body.trim_ascii_start().first(), Some(b'{' | b'['));
+    let json = if called_json || looks_so { serde_json::from_slice(body).ok() } else { None };
+    json.unwrap_or_else(|| Value::String(String::from_utf8_lossy(body).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+    use serde_json::json;
+
+    use super::*;
+
+    fn value(content_type: Option<&'static str>, body: &str) -> Value {
+        let mut headers = HeaderMap::new();
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        value_of(body.as_bytes(), &headers)
+    }
+
+    #[test]
+    fn json_is_read_and_everything_else_is_a_text() {
+        assert_eq!(value(Some("application/json; charset=utf-8"), "3"), json!(3));
+        assert_eq!(value(Some("application/problem+JSON"), "null"), json!(null));
+        assert_eq!(value(None, "true"), json!(true));
+        assert_eq!(value(Some("text/plain"), "3"), json!("3"));
+        assert_eq!(value(Some("text/plain"), " {\"a\":1}"), json!({"a": 1}));
+        assert_eq!(value(Some("application/json"), "{\"a\":"), json!("{\"a\":"));
+        assert_eq!(value(Some("application/json"), &"[".repeat(100_000)), json!("[".repeat(100_000)));
+        assert_eq!(value(Some("application/json"), ""), json!(null));
+    }
+
+    #[test]
+    fn a_wait_is_believed_within_reason() {
+        let wait = |text| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(text));
+            retry_after(&headers)
+        };
+        assert_eq!(wait("7"), Some(Duration::from_secs(7)));
+        assert_eq!(wait("99999999999999999"), Some(Duration::from_millis(RETRY_AFTER_MS_MAX)));
+        assert_eq!(wait("-1"), None);
+        assert_eq!(wait("Wed, 21 Oct 2015 07:28:00 GMT"), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! Sending, under a tenant's rules.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::resolve::{Pinned, Resolve, SystemResolver, pin};
+use super::{Request, Response, answer, headers};
+use crate::guard::{Egress, Policies, Target};
+use crate::limits::{ANSWER_HEADERS_MAX, CONNECT_MS_MAX, DEADLINE_MS_MAX, REQUEST_BODY_BYTES_MAX};
+use crate::{Failed, Reason};
+
+/// What a client is made of.
+pub struct Config {
+    /// What each tenant may reach.
+    pub policies: Arc<dyn Policies>,
+    /// Resolves the names of addresses.
+    pub resolver: Arc<dyn Resolve>,
+    /// Certificates that are trusted beside those that the system trusts.
+    pub roots: Vec<CertificateDer<'static>>,
+}
+
+impl Config {
+    /// With the system's names and certificates.
+    #[must_use]
+    pub fn new(policies: Arc<dyn Policies>) -> Self {
+        Self { policies, resolver: Arc::new(SystemResolver::default()), roots: Vec::new() }
+    }
+}
+
+/// The client cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to set up TLS for requests")]
+pub struct SetupError(#[from] rustls::Error);
+
+/// Sends requests. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    policies: Arc<dyn Policies>,
+    resolver: Arc<dyn Resolve>,
+    tls: ClientConfig,
+}
+
+impl Client {
+    /// Reads the certificates that the system trusts; those that cannot be read are passed over and told.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`] when a certificate of the configuration cannot be a root.
+    pub fn new(config: Config) -> Result<Self, SetupError> {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        let (_, unreadable) = roots.add_parsable_certificates(found.certs);
+        if unreadable > 0 || !found.errors.is_empty() {
+            let errors = found.errors.len();
+            tracing::warn!(unreadable, errors, "some certificates of the system cannot be read");
+        }
+        for root in config.roots {
+            roots.add(root)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { policies: config.policies, resolver: config.resolver, tls })
+    }
+
+    /// Sends a request under its tenant's rules.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when there is no whole answer: what may not be asked or sent, what failed on the way, what is too large.
+    /// An answer with any status, a redirect too, is no error.
+    pub async fn send(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
+        self.send_under(&self.policies.egress(tenant), request).await
+    }
+
+    /// Sends a request under rules that are not a tenant's, as for an endpoint that the operator set up.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send).
+    pub async fn send_under(&self, egress: &Egress, request: &Request) -> Result<Response, Failed> {
+        let deadline = request.deadline.min(Duration::from_millis(DEADLINE_MS_MAX));
+        match timeout(deadline, self.exchange(egress, request)).await {
+            Ok(result) => result,
+            Err(_) => {
+                let told = format!("there was no whole answer within {} ms", deadline.as_millis());
+                Err(Failed::new(Reason::Timeout, told))
+            }
+        }
+    }
+
+    async fn exchange(&self, egress: &Egress, request: &Request) -> Result<Response, Failed> {
+        let target = Target::read(&request.url, egress)?;
+        let method = headers::read_method(&request.method)?;
+        let mut headers = headers::read_headers(&request.headers)?;
+        let body = body_of(request.body.as_ref(), &mut headers)?;
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let addresses = pin(&target, egress, &*self.resolver).await?;
+        let mut sending = self.transport(addresses)?.request(method, target.url().clone()).headers(headers);
+        if let Some(body) = body {
+            sending = sending.body(body);
+        }
+        answer::read(sending.send().await.map_err(failed)?).await
+    }
+
+    /// A transport for one request, which can connect to these addresses only.
+    fn transport(&self, addresses: Vec<SocketAddr>) -> Result<reqwest::Client, Failed> {
+        reqwest::Client::builder()
+            .tls_backend_preconfigured(self.tls.clone())
+            .dns_resolver(Pinned(addresses))
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .http1_only()
+            .http1_max_headers(ANSWER_HEADERS_MAX)
+            .pool_max_idle_per_host(0)
+            .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
+            .user_agent(concat!("switchward/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| {
+                tracing::error!(error = %chain(&error), "a transport could not be made");
+                Failed::new(Reason::ConnectFailed, "failed to set up the connection")
+            })
+    }
+}
+
+/// The bytes of a body, and its content type if the sender named none.
+fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>, Failed> {
+    let Some(body) = body else { return Ok(None) };
+    let named = headers.get(CONTENT_TYPE).map(|name| name.as_bytes().to_ascii_lowercase());
+    let is_json = named.as_ref().is_none_or(|name| name.windows(4).any(|part| part == b"json"));
+    if named.is_none() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    let bytes = match body {
+        Value::String(text) if !is_json => text.clone().into_bytes(),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => serde_json::to_vec(body)
+            .map_err(|_| Failed::new(Reason::RequestInvalid, "the body cannot be written as JSON"))?,
+    };
+    if bytes.len() > REQUEST_BODY_BYTES_MAX {
+        let told = format!("the body has {} bytes, {REQUEST_BODY_BYTES_MAX} are allowed", bytes.len());
+        return Err(Failed::new(Reason::RequestTooLarge, told));
+    }
+    Ok(Some(bytes))
+}
+
+/// What a failure of the transport is called. Its own words may hold addresses, so they go to the log alone.
+pub(super) fn failed(error: reqwest::Error) -> Failed {
+    let error = error.without_url();
+    let told = chain(&error);
+    tracing::debug!(error = %told, "a request failed");
+    if is_tls(&error) {
+        return Failed::new(Reason::TlsFailed, "the TLS handshake failed");
+    }
+    if error.is_timeout() {
+        let told = format!("there was no connection within {CONNECT_MS_MAX} ms");
+        return Failed::new(Reason::Timeout, told);
+    }
+    if error.is_connect() {
+        return Failed::new(Reason::ConnectFailed, "failed to connect");
+    }
+    Failed::new(
+        Reason::AnswerBroken,
+        "the connection ended, or broke the rules of HTTP, before the answer was whole",
+    )
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| error.source())
+}
+
+fn chain(error: &reqwest::Error) -> String {
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Whether TLS is to blame.
+fn is_tls(error: &reqwest::Error) -> bool {
+    causes(error).any(holds_tls)
+}
+
+/// An error of IO does not name what it holds as its cause, so it is opened; there may be another in it.
+fn holds_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| holds_tls(inner))
+}

@@ -1,0 +1,133 @@
+//! From a name to the addresses that a connection may go to.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+
+use crate::guard::{Egress, Place, Target, check_address};
+use crate::limits::{ADDRESSES_MAX, LOOKUPS_MAX};
+use crate::{Failed, Reason};
+
+/// Resolves names.
+#[async_trait]
+pub trait Resolve: Send + Sync + 'static {
+    /// Every address of a name, in the order in which they should be tried.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from an answer; a name that does not exist may also be an empty answer.
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// Asks what the system asks: its hosts file and its name servers.
+///
+/// A lookup that was given up on goes on in its thread until the system ends it, so at most [`LOOKUPS_MAX`] run at one
+/// time; the next one waits.
+pub struct SystemResolver {
+    lookups: Arc<Semaphore>,
+}
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self { lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+    }
+}
+
+#[async_trait]
+impl Resolve for SystemResolver {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let permit = Arc::clone(&self.lookups).acquire_owned().await.map_err(io::Error::other)?;
+        let name = name.to_owned();
+        let looking = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect())
+        });
+        looking.await.map_err(io::Error::other)?
+    }
+}
+
+/// The addresses that the connection may go to: all that the target has, if every one of them may be asked.
+pub(super) async fn pin(
+    target: &Target,
+    egress: &Egress,
+    resolver: &dyn Resolve,
+) -> Result<Vec<SocketAddr>, Failed> {
+    let addresses = match target.place() {
+        Place::Address(address) => vec![address],
+        Place::Name(name) => resolver.resolve(&name).await.map_err(|error| {
+            tracing::debug!(%name, %error, "a name could not be resolved");
+            Failed::new(Reason::NameUnresolved, format!("failed to resolve {name}"))
+        })?,
+    };
+    if addresses.is_empty() {
+        return Err(Failed::new(Reason::NameUnresolved, "the name has no address"));
+    }
+    if addresses.len() > ADDRESSES_MAX {
+        let told = format!("the name has more than {ADDRESSES_MAX} addresses");
+        return Err(Failed::new(Reason::AddressRefused, told));
+    }
+    for address in &addresses {
+        check_address(*address, egress)?;
+    }
+    Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port())).collect())
+}
+
+/// What the transport sees of names: always the addresses that were checked for this request, whatever it asks for.
+pub(super) struct Pinned(pub(super) Vec<SocketAddr>);
+
+impl reqwest::dns::Resolve for Pinned {
+    fn resolve(&self, _name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let addresses = self.0.clone().into_iter();
+        Box::pin(async move { Ok(Box::new(addresses) as reqwest::dns::Addrs) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Answers each lookup with the next row.
+    struct Turning(Vec<Vec<&'static str>>, AtomicUsize);
+
+    #[async_trait]
+    impl Resolve for Turning {
+        async fn resolve(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
+            let row = &self.0[self.1.fetch_add(1, Ordering::SeqCst)];
+            Ok(row.iter().map(|text| text.parse().expect("an address")).collect())
+        }
+    }
+
+    async fn pinned(rows: Vec<Vec<&'static str>>) -> (Result<Vec<String>, Reason>, usize) {
+        let resolver = Turning(rows, AtomicUsize::new(0));
+        let egress = Egress::default();
+        let target = Target::read("https://rebind.example/", &egress).expect("it may be asked");
+        let pinned = pin(&target, &egress, &resolver).await;
+        let pinned = pinned.map(|found| found.iter().map(ToString::to_string).collect());
+        (pinned.map_err(|error| error.reason), resolver.1.into_inner())
+    }
+
+    #[tokio::test]
+    async fn a_name_is_asked_for_once_and_the_first_answer_holds() {
+        let (pinned, asked) = pinned(vec![vec!["1.1.1.1"], vec!["10.0.0.1"]]).await;
+        assert_eq!(pinned, Ok(vec!["1.1.1.1:443".to_owned()]));
+        assert_eq!(asked, 1);
+    }
+
+    #[tokio::test]
+    async fn one_bad_address_among_good_ones_spoils_the_name() {
+        let (pinned, _) = pinned(vec![vec!["1.1.1.1", "::ffff:127.0.0.1"]]).await;
+        assert_eq!(pinned, Err(Reason::AddressRefused));
+    }
+
+    #[tokio::test]
+    async fn no_address_and_too_many_are_refused() {
+        assert_eq!(pinned(vec![vec![]]).await.0, Err(Reason::NameUnresolved));
+        let many = vec!["1.1.1.1"; ADDRESSES_MAX + 1];
+        assert_eq!(pinned(vec![many]).await.0, Err(Reason::AddressRefused));
+    }
+}

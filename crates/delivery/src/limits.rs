@@ -1,0 +1,61 @@
+//! Named maxima of what goes out and of what comes back. Units are in the names.
+
+/// An address as it was written.
+pub const URL_BYTES_MAX: usize = 4_096;
+/// A host name after its conversion to ASCII.
+pub const HOST_BYTES_MAX: usize = 253;
+/// Addresses of one name. More is refused, as all would have to be checked and tried.
+pub const ADDRESSES_MAX: usize = 32;
+/// Lookups of names at one time. Beyond it a request waits, within its deadline.
+pub const LOOKUPS_MAX: usize = 64;
+/// Ports of a default policy: those of the web, and their usual stand-ins.
+pub const PORTS: [u16; 4] = [443, 80, 8080, 8443];
+
+/// A method's name.
+pub const METHOD_BYTES_MAX: usize = 16;
+/// Headers of a request that its sender named.
+pub const REQUEST_HEADERS_MAX: usize = 64;
+/// Headers of a request, names and values together.
+pub const REQUEST_HEADERS_BYTES_MAX: usize = 16 * 1024;
+/// The body of a request.
+pub const REQUEST_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Headers of an answer. The transport also reads no more than about 400 KiB of them.
+pub const ANSWER_HEADERS_MAX: usize = 100;
+/// The body of an answer. Reading stops there and the answer is refused.
+pub const ANSWER_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// How long it may take to connect, TLS included.
+pub const CONNECT_MS_MAX: u64 = 10_000;
+/// How long a request may take from the lookup of its name to the last byte of its answer.
+pub const DEADLINE_MS_MAX: u64 = 600_000;
+/// How long a request may take whose sender does not say.
+pub const DEADLINE_MS: u64 = 30_000;
+/// The longest wait that is believed of a receiver that names one.
+pub const RETRY_AFTER_MS_MAX: u64 = 24 * 3_600_000;
+
+/// Questions to one model endpoint at one time, unless its configuration says less.
+pub const MODEL_CALLS_MAX: usize = 64;
+/// Tokens that a model may answer with, unless its configuration says less.
+pub const MODEL_OUTPUT_TOKENS_MAX: u32 = 32_000;
+/// The text, data or conversation that one question holds, as JSON.
+pub const MODEL_DATA_BYTES_MAX: usize = 512 * 1024;
+/// A rubric, or the instructions of a question.
+pub const MODEL_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
+/// Fields, ports or workflows of one question.
+pub const MODEL_CHOICES_MAX: usize = 200;
+/// The name of a field, a port, a workflow or a model.
+pub const MODEL_NAME_BYTES_MAX: usize = 256;
+/// Nesting of a schema, and of what is held against it.
+pub const SCHEMA_DEPTH_MAX: usize = 32;
+
+/// Errands of one stream that a desk performs at one time, unless its configuration says less.
+pub const ERRANDS_MAX: usize = 256;
+/// A result as JSON. What grows beyond it by being written as JSON is refused as an answer that is too large.
+pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
+/// How long one look into the bus waits for something to come.
+pub const DESK_WAIT_MS: u64 = 5_000;
+/// How often a desk tells the bus that it still works on what it holds. Well below the bus's idle time.
+pub const DESK_KEEP_MS: u64 = 8_000;
+/// How long a desk waits after the bus could not be reached, unless the bus says otherwise.
+pub const DESK_RETRY_MS: u64 = 1_000;
+/// How long a desk that is told to stop waits for what it has begun. The rest is given back to the bus.
+pub const DESK_DRAIN_MS: u64 = 10_000;

@@ -1,0 +1,203 @@
+//! Questions to a language model, whose answers have exactly the shape that was asked for.
+//!
+//! A question has three parts that never mix: our own words, what the definition's author wants, and the data, which go
+//! in as one block of JSON that nothing inside can close. An answer is JSON of the question's schema or it is a failure;
+//! what it says is a proposal, and no question offers a port that approves.
+
+mod anthropic;
+mod jobs;
+mod openai;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+pub use jobs::Kind;
+
+use crate::guard::Egress;
+use crate::http::{Client, Request, Response};
+use crate::limits::{DEADLINE_MS_MAX, MODEL_CALLS_MAX, MODEL_OUTPUT_TOKENS_MAX};
+use crate::{Failed, Reason, Secret};
+use jobs::Job;
+
+/// How an endpoint wants to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// `POST {base}/v1/messages`, answered by the use of a tool.
+    Anthropic,
+    /// `POST {base}/v1/chat/completions`, answered in a JSON Schema. What many other servers speak.
+    OpenAi,
+}
+
+/// A model endpoint.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How it wants to be asked.
+    pub provider: Provider,
+    /// What stands before `/v1/`, such as `https://api.example.org`.
+    pub base_url: String,
+    /// The credential.
+    pub key: Secret,
+    /// From the names of models in definitions to the endpoint's; a name that is not among them gets `default_model`.
+    /// Without a map, names are sent as definitions have them.
+    pub models: Option<BTreeMap<String, String>>,
+    /// The endpoint's name of the model for questions that name none.
+    pub default_model: String,
+    /// Tokens that an answer may have, at most [`MODEL_OUTPUT_TOKENS_MAX`].
+    pub max_output_tokens: u32,
+    /// How long a question may take, waiting for its turn included.
+    pub deadline: Duration,
+    /// Questions at one time, at most [`MODEL_CALLS_MAX`]. Beyond it a question waits.
+    pub concurrent_calls: usize,
+    /// What the endpoint's own address must keep to; none given means the rules of the tenant who asks.
+    pub egress: Option<Egress>,
+}
+
+/// What a model is asked, before it takes the form of a provider.
+struct Question {
+    model: String,
+    max_output_tokens: u32,
+    /// Our own words and the author's.
+    system: String,
+    /// The data, as a block.
+    user: String,
+    /// What the answer must be.
+    schema: Value,
+    /// Whether every part of the schema has a single type, which strict answers ask for.
+    strict: bool,
+}
+
+/// A model endpoint that can be asked. Cheap to clone.
+#[derive(Clone)]
+pub struct Model {
+    client: Client,
+    config: Arc<Config>,
+    turns: Arc<Semaphore>,
+}
+
+impl Model {
+    /// Asks this endpoint with this client.
+    #[must_use]
+    pub fn new(client: Client, config: Config) -> Self {
+        let turns = Arc::new(Semaphore::new(calls(&config)));
+        Self { client, config: Arc::new(config), turns }
+    }
+
+    /// How many questions it asks at one time.
+    #[must_use]
+    pub fn concurrent_calls(&self) -> usize {
+        calls(&self.config)
+    }
+
+    /// Has a job done for a tenant. `input` has the form that the kind's variant says; the result is of the kind's form
+    /// and meets `result_schema`. Asking twice may give two different answers.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] when the job cannot be read, the endpoint cannot be asked or does not answer, or when its answer is
+    /// anything but what was asked for.
+    pub async fn perform(
+        &self,
+        tenant: u32,
+        kind: Kind,
+        input: &Value,
+        result_schema: &Value,
+        deadline: Duration,
+    ) -> Result<Value, Failed> {
+        let job = Job::read(kind, input)?;
+        let deadline = deadline.min(self.config.deadline).min(Duration::from_millis(DEADLINE_MS_MAX));
+        let begun = Instant::now();
+        let late = || Failed::new(Reason::Timeout, "the question did not get its turn within its deadline");
+        let turn = timeout(deadline, self.turns.acquire()).await.map_err(|_| late())?;
+        let _turn = turn.map_err(|_| late())?;
+        let answer = self.ask(tenant, &job, deadline.saturating_sub(begun.elapsed())).await?;
+        let result = job.result(answer)?;
+        if schema::holds(result_schema, &result) {
+            Ok(result)
+        } else {
+            Err(Failed::new(Reason::ModelAnswerInvalid, "the answer does not meet the schema of the result"))
+        }
+    }
+
+    async fn ask(&self, tenant: u32, job: &Job, deadline: Duration) -> Result<Value, Failed> {
+        let question = self.question(job)?;
+        let request = self.request(&question, deadline);
+        let response = match &self.config.egress {
+            Some(egress) => self.client.send_under(egress, &request).await?,
+            None => self.client.send(tenant, &request).await?,
+        };
+        check_status(&response)?;
+        let answer = match self.config.provider {
+            Provider::Anthropic => anthropic::answer(response.body)?,
+            Provider::OpenAi => openai::answer(&response.body)?,
+        };
+        if schema::holds(&question.schema, &answer) { Ok(answer) } else { Err(not_as_asked()) }
+    }
+
+    fn question(&self, job: &Job) -> Result<Question, Failed> {
+        let schema = job.schema();
+        Ok(Question {
+            model: self.model_for(job.model()),
+            max_output_tokens: self.config.max_output_tokens.clamp(1, MODEL_OUTPUT_TOKENS_MAX),
+            system: job.system(),
+            user: job.block()?,
+            strict: schema::is_strict(&schema),
+            schema,
+        })
+    }
+
+    fn model_for(&self, named: Option<&str>) -> String {
+        let found = match (named, &self.config.models) {
+            (None, _) => None,
+            (Some(name), None) => Some(name),
+            (Some(name), Some(models)) => models.get(name).map(String::as_str),
+        };
+        found.unwrap_or(&self.config.default_model).to_owned()
+    }
+
+    fn request(&self, question: &Question, deadline: Duration) -> Request {
+        let key = self.config.key.reveal();
+        let (path, headers, body) = match self.config.provider {
+            Provider::Anthropic => ("/v1/messages", anthropic::headers(key), anthropic::body(question)),
+            Provider::OpenAi => ("/v1/chat/completions", openai::headers(key), openai::body(question)),
+        };
+        let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
+        Request { method: "POST".to_owned(), url, headers, body: Some(body), deadline }
+    }
+}
+
+fn calls(config: &Config) -> usize {
+    config.concurrent_calls.clamp(1, MODEL_CALLS_MAX)
+}
+
+/// What a status other than 200 means. The endpoint's own words stay out: they may repeat what was sent.
+fn check_status(response: &Response) -> Result<(), Failed> {
+    let status = response.status;
+    let reason = match status {
+        200 => return Ok(()),
+        401 | 403 => Reason::ModelUnauthorized,
+        429 => Reason::ModelLimited,
+        408 | 500..=599 => Reason::ModelUnavailable,
+        _ => Reason::ModelRejected,
+    };
+    let called = error_type(&response.body).map(|word| format!(" ({word})")).unwrap_or_default();
+    let message = format!("the model's endpoint answered with status {status}{called}");
+    Err(Failed { reason, message, retry_after: response.retry_after })
+}
+
+/// The endpoint's word for an error, if it is a plain word.
+fn error_type(body: &Value) -> Option<&str> {
+    let word = body.get("error")?.get("type")?.as_str()?;
+    let plain = word.len() <= 64 && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    plain.then_some(word)
+}
+
+fn not_as_asked() -> Failed {
+    Failed::new(Reason::ModelAnswerInvalid, "the model's answer is not of the shape that was asked for")
+}

@@ -1,0 +1,52 @@
+//! Messages, answered by the use of a tool that the model is made to use.
+
+use serde_json::{Value, json};
+
+use super::{Question, not_as_asked};
+use crate::{Failed, Reason};
+
+const VERSION: &str = "2023-06-01";
+const TOOL: &str = "answer";
+
+pub(super) fn headers(key: &str) -> Vec<(String, String)> {
+    let headers = [("x-api-key", key), ("anthropic-version", VERSION)];
+    headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+pub(super) fn body(question: &Question) -> Value {
+    json!({
+        "model": question.model,
+        "max_tokens": question.max_output_tokens,
+        "system": question.system,
+        "messages": [{ "role": "user", "content": question.user }],
+        "tools": [{
+            "name": TOOL,
+            "description": "Gives the answer. It is used exactly once.",
+            "input_schema": question.schema,
+        }],
+        "tool_choice": { "type": "tool", "name": TOOL, "disable_parallel_tool_use": true },
+    })
+}
+
+/// What the one use of the tool holds.
+pub(super) fn answer(mut message: Value) -> Result<Value, Failed> {
+    match message.get("stop_reason").and_then(Value::as_str) {
+        Some("max_tokens") => {
+            return Err(Failed::new(Reason::ModelAnswerCut, "the model's answer was cut off"));
+        }
+        Some("refusal") => return Err(Failed::new(Reason::ModelRefused, "the model declined to answer")),
+        Some(_) => {}
+        None => return Err(not_as_asked()),
+    }
+    let Some(Value::Array(content)) = message.get_mut("content").map(Value::take) else {
+        return Err(not_as_asked());
+    };
+    let is = |part: &Value, key: &str, word: &str| part.get(key).and_then(Value::as_str) == Some(word);
+    let mut uses = content.into_iter().filter(|part| is(part, "type", "tool_use"));
+    match (uses.next(), uses.next()) {
+        (Some(mut part), None) if is(&part, "name", TOOL) => {
+            part.get_mut("input").map(Value::take).ok_or_else(not_as_asked)
+        }
+        _ => Err(not_as_asked()),
+    }
+}

@@ -1,0 +1,43 @@
+//! Chat completions, answered in a JSON Schema.
+
+use serde_json::{Value, json};
+
+use super::{Question, not_as_asked};
+use crate::{Failed, Reason};
+
+pub(super) fn headers(key: &str) -> Vec<(String, String)> {
+    vec![("authorization".to_owned(), format!("Bearer {key}"))]
+}
+
+pub(super) fn body(question: &Question) -> Value {
+    json!({
+        "model": question.model,
+        "max_completion_tokens": question.max_output_tokens,
+        "messages": [
+            { "role": "system", "content": question.system },
+            { "role": "user", "content": question.user },
+        ],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": { "name": "answer", "strict": question.strict, "schema": question.schema },
+        },
+    })
+}
+
+/// The JSON that the first choice is.
+pub(super) fn answer(completion: &Value) -> Result<Value, Failed> {
+    let refused = || Failed::new(Reason::ModelRefused, "the model declined to answer");
+    let choice = completion.get("choices").and_then(|choices| choices.get(0)).ok_or_else(not_as_asked)?;
+    match choice.get("finish_reason").and_then(Value::as_str) {
+        Some("length") => return Err(Failed::new(Reason::ModelAnswerCut, "the model's answer was cut off")),
+        Some("content_filter") => return Err(refused()),
+        Some(_) => {}
+        None => return Err(not_as_asked()),
+    }
+    let message = choice.get("message").ok_or_else(not_as_asked)?;
+    if message.get("refusal").and_then(Value::as_str).is_some_and(|words| !words.is_empty()) {
+        return Err(refused());
+    }
+    let content = message.get("content").and_then(Value::as_str).ok_or_else(not_as_asked)?;
+    serde_json::from_str(content).map_err(|_| not_as_asked())
+}

@@ -1,0 +1,112 @@
+//! Why something that should have gone out did not come to a good end.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why something has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failed {
+    /// Its stable word.
+    pub reason: Reason,
+    /// What happened, in words for the author of the request. It never holds an address that a name leads to, what was
+    /// sent, or a credential.
+    pub message: String,
+    /// How long to wait before another try, where the other side said so.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failed {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), retry_after: None }
+    }
+}
+
+/// Stable words for what went wrong; a definition may branch on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The address cannot be read, is too long, or holds what it may not, such as a user's name.
+    UrlInvalid,
+    /// Neither http nor https, or http where only https is allowed.
+    SchemeRefused,
+    /// A port that is not on the list.
+    PortRefused,
+    /// A host that the tenant's list does not hold.
+    HostRefused,
+    /// An address that is not on the public network, or that a name leads to one.
+    AddressRefused,
+    /// A method, a header or a body that may not be sent.
+    RequestInvalid,
+    /// What would be sent is larger than it may be.
+    RequestTooLarge,
+    /// The name could not be resolved.
+    NameUnresolved,
+    /// No connection came about.
+    ConnectFailed,
+    /// The other side did not prove who it is, or speaks no TLS that is accepted here.
+    TlsFailed,
+    /// The deadline passed.
+    Timeout,
+    /// The connection ended, or what came is not HTTP, before the answer was whole.
+    AnswerBroken,
+    /// The answer is larger than it may be.
+    AnswerTooLarge,
+    /// The answer is compressed although that was not asked for.
+    EncodingRefused,
+    /// The errand asks for something that is not known here, or its parts do not fit.
+    ErrandInvalid,
+    /// Nothing is set up for this kind of errand.
+    NotConfigured,
+    /// The model's endpoint does not accept the credential.
+    ModelUnauthorized,
+    /// The model's endpoint asks to wait.
+    ModelLimited,
+    /// The model's endpoint has trouble of its own.
+    ModelUnavailable,
+    /// The model's endpoint does not accept the question.
+    ModelRejected,
+    /// The model declined to answer.
+    ModelRefused,
+    /// The model's answer is not what was asked for.
+    ModelAnswerInvalid,
+    /// The model's answer was cut off.
+    ModelAnswerCut,
+}
+
+impl Reason {
+    /// The word that is stored and shown; it never changes.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::UrlInvalid => "url_invalid",
+            Self::SchemeRefused => "scheme_refused",
+            Self::PortRefused => "port_refused",
+            Self::HostRefused => "host_refused",
+            Self::AddressRefused => "address_refused",
+            Self::RequestInvalid => "request_invalid",
+            Self::RequestTooLarge => "request_too_large",
+            Self::NameUnresolved => "name_unresolved",
+            Self::ConnectFailed => "connect_failed",
+            Self::TlsFailed => "tls_failed",
+            Self::Timeout => "timeout",
+            Self::AnswerBroken => "answer_broken",
+            Self::AnswerTooLarge => "answer_too_large",
+            Self::EncodingRefused => "encoding_refused",
+            Self::ErrandInvalid => "errand_invalid",
+            Self::NotConfigured => "not_configured",
+            Self::ModelUnauthorized => "model_unauthorized",
+            Self::ModelLimited => "model_limited",
+            Self::ModelUnavailable => "model_unavailable",
+            Self::ModelRejected => "model_rejected",
+            Self::ModelRefused => "model_refused",
+            Self::ModelAnswerInvalid => "model_answer_invalid",
+            Self::ModelAnswerCut => "model_answer_cut",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.code())
+    }
+}

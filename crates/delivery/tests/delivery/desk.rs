@@ -1,0 +1,453 @@
+//! The desk between a bus in memory and servers on this machine.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use switchward_bus::{Bus, BusError, Delivery, Envelope, Memory, Receipt, Settings, Stream};
+use switchward_delivery::Secret;
+use switchward_delivery::desk::{AnswerError, Answers, Config, Desk, Errand, ErrandError, Outcome};
+use switchward_delivery::limits::RESULT_BYTES_MAX;
+use switchward_delivery::model::{self, Model, Provider};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::server::{Act, Server, answer, client, json as answered};
+
+const GOLDEN: &str = include_str!("../golden/errand.v1.json");
+
+fn golden() -> Errand {
+    Errand {
+        name: "ses_1:3".to_owned(),
+        tenant: 7,
+        session: "ses_1".to_owned(),
+        item: 3,
+        token: "t0k3n".to_owned(),
+        kind: "http".to_owned(),
+        input: json!({ "method": "GET", "url": "https://example.org/" }),
+        result_schema: json!({}),
+        deadline_ms: 1_767_225_600_000,
+        idempotency_key: "ses_1:3:http".to_owned(),
+    }
+}
+
+#[test]
+fn an_errand_is_written_and_read_as_ever() {
+    assert_eq!(serde_json::to_string(&golden()).expect("it can be written"), GOLDEN.trim_end());
+    let envelope =
+        |tenant, body: &str| Envelope { tenant, id: "a".to_owned(), body: body.as_bytes().to_vec() };
+    assert_eq!(Errand::read(&envelope(7, GOLDEN)), Ok(golden()));
+    let newer = GOLDEN.replacen('{', "{\"more\":1,", 1);
+    assert_eq!(Errand::read(&envelope(7, &newer)), Ok(golden()));
+    assert_eq!(Errand::read(&envelope(8, GOLDEN)), Err(ErrandError::OtherTenant));
+    let broken = Errand::read(&envelope(7, "{\"name\":")).expect_err("it is cut");
+    assert!(matches!(broken, ErrandError::Unreadable(_)), "{broken}");
+    assert!(!format!("{:?}", golden()).contains("t0k3n"));
+}
+
+const IDLE: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(10);
+
+/// Keeps what it is told, after it has refused as often as it was told to.
+struct Told {
+    sender: mpsc::UnboundedSender<(Errand, Outcome)>,
+    refusals: Mutex<VecDeque<AnswerError>>,
+}
+
+#[async_trait]
+impl Answers for Told {
+    async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
+        self.sender.send((errand.clone(), outcome)).expect("the test listens");
+        self.refusals.lock().expect("nobody panicked").pop_front().map_or(Ok(()), Err)
+    }
+}
+
+/// A bus, what desks at it tell, and their way to a server.
+struct Office {
+    bus: Arc<dyn Bus>,
+    told: Arc<Told>,
+    outcomes: mpsc::UnboundedReceiver<(Errand, Outcome)>,
+    ports: Vec<u16>,
+}
+
+/// A desk at work. It dies when this is dropped without [`stop`](Self::stop).
+struct Working {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Working {
+    /// Tells it to stop, and waits until it has.
+    async fn stop(mut self) {
+        self.stop.send_replace(true);
+        self.ended().await;
+    }
+
+    async fn ended(&mut self) {
+        timeout(SOON, &mut self.task).await.expect("it ends soon").expect("it does not panic");
+    }
+}
+
+impl Office {
+    fn new(bus: Arc<dyn Bus>, server: &Server, refusals: &[AnswerError]) -> Self {
+        let (sender, outcomes) = mpsc::unbounded_channel();
+        let told = Arc::new(Told { sender, refusals: Mutex::new(refusals.iter().copied().collect()) });
+        Self { bus, told, outcomes, ports: vec![server.port] }
+    }
+
+    fn with_idle(idle: Duration, server: &Server) -> Self {
+        Self::new(Arc::new(Memory::new(Settings { idle, ..Settings::default() })), server, &[])
+    }
+
+    fn desk(&self, name: &str) -> Working {
+        self.desk_with(None, Config { keep: IDLE / 6, ..Config::new(name.to_owned()) })
+    }
+
+    fn desk_with(&self, model: Option<Model>, config: Config) -> Working {
+        let desk = Desk::new(self.bus.clone(), self.told.clone(), client(&self.ports), model, config);
+        let (stop, stopped) = watch::channel(false);
+        Working { stop, task: tokio::spawn(desk.run(stopped)) }
+    }
+
+    async fn publish(&self, stream: Stream, errand: &Errand) {
+        let body = serde_json::to_vec(errand).expect("it can be written");
+        self.publish_body(stream, errand.tenant, body).await;
+    }
+
+    async fn publish_body(&self, stream: Stream, tenant: u32, body: Vec<u8>) {
+        let envelope = Envelope { tenant, id: "a".to_owned(), body };
+        self.bus.publish(stream, envelope).await.expect("there is room");
+    }
+
+    async fn outcome(&mut self) -> (Errand, Outcome) {
+        timeout(SOON, self.outcomes.recv()).await.expect("it comes soon").expect("somebody may tell")
+    }
+
+    /// Whether the bus holds nothing of this stream, and gives nothing out for some idle times.
+    async fn is_done(&self, stream: Stream) -> bool {
+        let rest = self.bus.take(stream, "inspector", 1, IDLE * 3).await.expect("it is open");
+        rest.is_empty()
+    }
+}
+
+fn ask(url: &str) -> Errand {
+    Errand {
+        input: json!({ "method": "POST", "url": url, "headers": { "x-a": "b" }, "body": { "c": 1 } }),
+        deadline_ms: u64::MAX,
+        ..golden()
+    }
+}
+
+fn reason_of(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Done(_) => None,
+        Outcome::Failed { reason, .. } => Some(reason),
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_made_once_and_its_answer_is_handed_on_whatever_its_status() {
+    for status in [200, 404, 503] {
+        let server = Server::always(answered(status, &json!({ "d": 2 }))).await;
+        let mut office = Office::with_idle(IDLE, &server);
+        let errand = ask(&server.url("/x"));
+        office.publish(Stream::Http, &errand).await;
+        let desk = office.desk("one");
+        let done = Outcome::Done(json!({ "status": status, "body": { "d": 2 } }));
+        assert_eq!(office.outcome().await, (errand, done));
+        assert!(office.is_done(Stream::Http).await);
+        let seen = server.seen();
+        assert_eq!(seen.len(), 1);
+        assert_eq!(
+            (seen[0].header("idempotency-key"), seen[0].header("x-a")),
+            (Some("ses_1:3:http"), Some("b"))
+        );
+        assert_eq!(seen[0].json(), json!({ "c": 1 }));
+        desk.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_errand_without_a_result_says_why() {
+    let server = Server::always(Act::Reset).await;
+    let mut office = Office::with_idle(IDLE, &server);
+    let _desk = office.desk("one");
+    let url = server.url("/");
+    let rows = [
+        (ask(&url), "answer_broken"),
+        (ask("http://10.0.0.1:1/"), "port_refused"),
+        (Errand { deadline_ms: 1, ..ask(&url) }, "timeout"),
+        (Errand { kind: "mail".to_owned(), ..ask(&url) }, "errand_invalid"),
+        (Errand { kind: "judge".to_owned(), ..ask(&url) }, "not_configured"),
+        (Errand { input: json!({ "url": url }), ..ask(&url) }, "errand_invalid"),
+        (
+            Errand { input: json!({ "method": "GET", "url": url, "headers": { "host": "a" } }), ..ask(&url) },
+            "request_invalid",
+        ),
+    ];
+    for (errand, reason) in rows {
+        office.publish(Stream::Http, &errand).await;
+        let (told, outcome) = office.outcome().await;
+        assert_eq!((told, reason_of(&outcome)), (errand, Some(reason)));
+        if let Outcome::Failed { message, .. } = outcome {
+            assert_eq!(message.contains("before it was begun"), reason == "timeout", "{message}");
+        }
+    }
+    assert_eq!(server.seen().len(), 1, "only the first was sent");
+}
+
+#[tokio::test]
+async fn a_result_that_grows_too_large_is_refused() {
+    let frame = json!({ "status": 200, "body": "" }).to_string().len();
+    // A quotation mark is two bytes of JSON.
+    let fits = "\"".repeat((RESULT_BYTES_MAX - frame) / 2);
+    for (body, reason) in [(fits.clone(), None), (fits + "\"", Some("answer_too_large"))] {
+        let server = Server::always(answer("200 x\r\ncontent-type: text/plain", body.as_bytes())).await;
+        let mut office = Office::with_idle(IDLE, &server);
+        let _desk = office.desk("one");
+        office.publish(Stream::Http, &ask(&server.url("/"))).await;
+        assert_eq!(reason_of(&office.outcome().await.1), reason);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_the_definition_names_stands() {
+    let server = Server::always(answered(200, &json!(null))).await;
+    let mut office = Office::with_idle(IDLE, &server);
+    let _desk = office.desk("one");
+    let input =
+        json!({ "method": "GET", "url": server.url("/"), "headers": { "Idempotency-Key": "order 7" } });
+    office.publish(Stream::Http, &Errand { input, ..ask("") }).await;
+    office.outcome().await;
+    assert_eq!(server.seen()[0].head.matches("idempotency-key: order 7").count(), 1);
+    assert_eq!(server.seen()[0].head.matches("idempotency-key").count(), 1);
+}
+
+#[tokio::test]
+async fn a_question_goes_to_the_model() {
+    let said = |input: Value| json!({ "stop_reason": "tool_use", "content": [{ "type": "tool_use", "name": "answer", "input": input }] });
+    let server = Server::new(move |number| match number {
+        0 => answered(200, &said(json!({ "port": "rejected" }))),
+        1 => answered(429, &json!({})),
+        _ => Act::Hang,
+    })
+    .await;
+    let mut office = Office::with_idle(IDLE, &server);
+    let config = model::Config {
+        provider: Provider::Anthropic,
+        base_url: server.url(""),
+        key: Secret::new("k".to_owned()),
+        models: None,
+        default_model: "m".to_owned(),
+        max_output_tokens: 10,
+        deadline: SOON,
+        concurrent_calls: 1,
+        egress: None,
+    };
+    let model = Model::new(client(&[server.port]), config);
+    let _desk = office.desk_with(Some(model), Config::new("one".to_owned()));
+    let input = json!({ "text": "no", "ports": ["rejected", "discussion"] });
+    let errand = Errand { kind: "classify".to_owned(), input, ..ask("") };
+    for expected in [None, Some("model_limited")] {
+        office.publish(Stream::Model, &errand).await;
+        let (_, outcome) = office.outcome().await;
+        assert_eq!(reason_of(&outcome), expected, "{outcome:?}");
+        assert!(expected.is_some() || outcome == Outcome::Done(json!({ "port": "rejected" })));
+    }
+    for _ in 0..3 {
+        office.publish(Stream::Model, &errand).await;
+    }
+    until(|| server.seen().len() == 3).await;
+    let rest = office.bus.take(Stream::Model, "other", 8, Duration::ZERO).await.expect("it is open");
+    assert_eq!(rest.len(), 2, "what cannot be asked is not taken");
+}
+
+#[tokio::test]
+async fn what_a_dead_desk_held_is_done_by_another() {
+    let server =
+        Server::new(|number| if number == 0 { Act::Hang } else { answered(200, &json!("ok")) }).await;
+    let mut office = Office::with_idle(IDLE, &server);
+    let errand = ask(&server.url("/"));
+    office.publish(Stream::Http, &errand).await;
+    let dies = office.desk("dies");
+    until(|| server.seen().len() == 1).await;
+    let _lives = office.desk("lives");
+    // Signs of life keep it from going to the other.
+    assert!(timeout(IDLE * 3, office.outcomes.recv()).await.is_err());
+    drop(dies);
+    let done = Outcome::Done(json!({ "status": 200, "body": "ok" }));
+    assert_eq!(office.outcome().await, (errand, done));
+    assert!(office.is_done(Stream::Http).await);
+    let keys: Vec<_> =
+        server.seen().iter().map(|seen| seen.header("idempotency-key").map(str::to_owned)).collect();
+    assert_eq!(keys, vec![Some("ses_1:3:http".to_owned()); 2]);
+}
+
+/// Waits for something that other tasks bring about.
+async fn until(holds: impl Fn() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(2));
+    let waiting = async {
+        while !holds() {
+            ticks.tick().await;
+        }
+    };
+    timeout(SOON, waiting).await.expect("it comes soon");
+}
+
+#[tokio::test]
+async fn what_was_begun_is_bounded_and_the_rest_waits_on_the_bus() {
+    let slow = b"HTTP/1.1 200 x\r\n\r\n".to_vec();
+    let server = Server::always(Act::Drip(slow)).await;
+    let mut office = Office::with_idle(Duration::from_secs(60), &server);
+    for _ in 0..8 {
+        office.publish(Stream::Http, &ask(&server.url("/"))).await;
+    }
+    let _desk = office.desk_with(None, Config { http_errands: 2, ..Config::new("one".to_owned()) });
+    until(|| server.seen().len() == 2).await;
+    let rest = office.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("it is open");
+    assert_eq!(rest.len(), 6, "what cannot be begun is not taken");
+    let receipts: Vec<Receipt> = rest.into_iter().map(|delivery| delivery.receipt).collect();
+    office.bus.release(Stream::Http, "other", &receipts).await.expect("it is open");
+    for _ in 0..8 {
+        office.outcome().await;
+    }
+    assert_eq!((server.peak.load(Ordering::SeqCst), server.seen().len()), (2, 8));
+}
+
+#[tokio::test]
+async fn requests_that_hang_do_not_hold_up_questions() {
+    let server = Server::always(Act::Hang).await;
+    let mut office = Office::with_idle(IDLE, &server);
+    let _desk = office.desk_with(None, Config { http_errands: 1, ..Config::new("one".to_owned()) });
+    office.publish(Stream::Http, &ask(&server.url("/"))).await;
+    office.publish(Stream::Http, &ask(&server.url("/"))).await;
+    until(|| server.seen().len() == 1).await;
+    office.publish(Stream::Model, &Errand { kind: "judge".to_owned(), ..ask("") }).await;
+    assert_eq!(reason_of(&office.outcome().await.1), Some("not_configured"));
+}
+
+#[tokio::test]
+async fn an_outcome_that_nobody_wants_ends_and_one_that_must_wait_comes_again() {
+    let server = Server::always(answered(200, &json!(1))).await;
+    let bus = Arc::new(Memory::new(Settings { idle: IDLE, ..Settings::default() }));
+    let mut office = Office::new(bus, &server, &[AnswerError::Later, AnswerError::Gone]);
+    office.publish(Stream::Http, &ask(&server.url("/"))).await;
+    let _desk = office.desk("one");
+    office.outcome().await;
+    let begun = Instant::now();
+    office.outcome().await;
+    assert!(begun.elapsed() > IDLE / 2, "{:?}", begun.elapsed());
+    assert!(office.is_done(Stream::Http).await);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_dropped_and_the_desk_goes_on() {
+    let server = Server::always(answered(200, &json!(1))).await;
+    let mut office = Office::with_idle(IDLE, &server);
+    let whole = serde_json::to_vec(&ask(&server.url("/"))).expect("it can be written");
+    for body in [&b""[..], b"\xff", b"{}", b"null", &whole[..whole.len() - 1]] {
+        office.publish_body(Stream::Http, 7, body.to_vec()).await;
+    }
+    office.publish_body(Stream::Http, 8, whole.clone()).await;
+    office.publish_body(Stream::Http, 7, whole).await;
+    let _desk = office.desk("one");
+    office.outcome().await;
+    assert!(office.is_done(Stream::Http).await);
+    assert!(office.outcomes.try_recv().is_err());
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_desk_that_is_told_to_stop_finishes_or_gives_back() {
+    let slow = Act::Drip(b"HTTP/1.1 200 x\r\n\r\n".to_vec());
+    let server = Server::new(move |number| if number == 0 { slow.clone() } else { Act::Hang }).await;
+    let mut office = Office::with_idle(Duration::from_secs(600), &server);
+    let desk =
+        office.desk_with(None, Config { drain: Duration::from_millis(500), ..Config::new("one".to_owned()) });
+    for number in 1..=2 {
+        office.publish(Stream::Http, &ask(&server.url("/"))).await;
+        until(|| server.seen().len() == number).await;
+    }
+    desk.stop().await;
+    let done = Outcome::Done(json!({ "status": 200, "body": null }));
+    assert_eq!(office.outcomes.try_recv().map(|(_, outcome)| outcome), Ok(done));
+    assert!(office.outcomes.try_recv().is_err());
+    let rest = office.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("it is open");
+    assert_eq!(rest.iter().map(|delivery| delivery.count).collect::<Vec<_>>(), [2]);
+}
+
+#[tokio::test]
+async fn a_desk_ends_with_its_bus() {
+    let server = Server::always(Act::Hang).await;
+    let office = Office::with_idle(IDLE, &server);
+    let mut desk = office.desk("one");
+    tokio::task::yield_now().await;
+    office.bus.close().await;
+    desk.ended().await;
+}
+
+/// A bus that cannot be reached until it is mended.
+struct Broken {
+    inner: Memory,
+    mended: AtomicBool,
+}
+
+#[async_trait]
+impl Bus for Broken {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
+        self.inner.publish(stream, envelope).await
+    }
+
+    async fn take(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, BusError> {
+        if self.mended.load(Ordering::SeqCst) {
+            return self.inner.take(stream, consumer, max, wait).await;
+        }
+        Err(BusError::Unreachable { told: "no".to_owned(), retry_after: Duration::from_millis(50) })
+    }
+
+    async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.inner.ack(stream, receipts).await
+    }
+
+    async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.inner.keep(stream, consumer, receipts).await
+    }
+
+    async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.inner.release(stream, consumer, receipts).await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_desk_waits_for_a_bus_that_cannot_be_reached() {
+    let server = Server::always(answered(200, &json!(1))).await;
+    let bus = Arc::new(Broken { inner: Memory::default(), mended: AtomicBool::new(false) });
+    let mut office = Office::new(bus.clone(), &server, &[]);
+    let _desk = office.desk("one");
+    office.publish(Stream::Http, &ask(&server.url("/"))).await;
+    assert!(timeout(Duration::from_millis(100), office.outcomes.recv()).await.is_err());
+    bus.mended.store(true, Ordering::SeqCst);
+    office.outcome().await;
+    assert_eq!(server.seen().len(), 1);
+}
