@@ -7,7 +7,7 @@ use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
 use switchward_engine::{
     Body, Command, Key, Reply, RequestId, Role, Row, Scope, SessionView, View, ViewError, session_view,
 };
-use switchward_machine::{Digest, SessionId, Time};
+use switchward_machine::{Digest, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
 use tokio::sync::watch;
 use tonic::Request;
@@ -26,6 +26,8 @@ pub struct Door {
     pub(crate) advances: Arc<Advances>,
     pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
+    /// Work that the server does by itself: who asks for all kinds is not given these.
+    pub(crate) own: Arc<[WorkKind]>,
     /// True from the beginning of the server's end.
     pub(crate) draining: Arc<watch::Sender<bool>>,
 }
@@ -61,8 +63,15 @@ impl Door {
             advances: Arc::default(),
             revocations: Arc::default(),
             claims: Arc::default(),
+            own: Arc::new([]),
             draining,
         }
+    }
+
+    /// Leaves these kinds of work to the server itself, unless a worker names them.
+    #[must_use]
+    pub fn leaving(self, own: Vec<WorkKind>) -> Self {
+        Self { own: own.into(), ..self }
     }
 
     /// Ends the open streams, which would otherwise hold up a server that stops. Their callers resume elsewhere.

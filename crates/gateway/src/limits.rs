@@ -51,3 +51,5 @@ pub(crate) const POLL_ITEMS_MAX: usize = 100;
 pub(crate) const POLL_QUEUES_MAX: usize = 20;
 /// How long a poll waits, milliseconds.
 pub(crate) const POLL_WAIT_MS_MAX: u64 = 60_000;
+/// How long a stream of work may be asked to last, milliseconds.
+pub(crate) const STREAM_LIFETIME_MS_MAX: u64 = 24 * 3_600_000;

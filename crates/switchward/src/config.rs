@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::errands::DeliveryConfig;
+
 /// What a server is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +37,9 @@ pub(crate) struct Config {
     /// Tenants that exist from the first start.
     #[serde(default)]
     pub(crate) tenants: Vec<Tenant>,
+    /// What the server does by itself outside.
+    #[serde(default)]
+    pub(crate) delivery: DeliveryConfig,
 }
 
 /// TLS of the port.
@@ -79,7 +84,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 8] = [
+const FROM_ENVIRONMENT: [&str; 16] = [
     "data_dir",
     "listen",
     "insecure_listen",
@@ -88,6 +93,14 @@ const FROM_ENVIRONMENT: [&str; 8] = [
     "tls.cert_file",
     "tls.key_file",
     "log.level",
+    "delivery.enabled",
+    "delivery.allow_http",
+    "delivery.allow_loopback",
+    "delivery.model.provider",
+    "delivery.model.base_url",
+    "delivery.model.key_file",
+    "delivery.model.name",
+    "delivery.model.local",
 ];
 
 /// The environment's names that are none of a server's, but the other commands'.
@@ -124,6 +137,28 @@ pub(crate) fn read(file: Option<&PathBuf>, flags: &[(&str, serde_json::Value)]) 
     let config: Config = figment.extract().context("the configuration is not usable")?;
     check(&config)?;
     Ok(config)
+}
+
+/// What the environment says of delivery to a development server, where definitions may ask this machine itself.
+///
+/// # Errors
+/// A malformed key, named with where it was said.
+pub(crate) fn delivery_of_dev() -> anyhow::Result<DeliveryConfig> {
+    #[derive(Serialize, Deserialize)]
+    struct Dev {
+        delivery: DeliveryConfig,
+    }
+    let default = DeliveryConfig {
+        allow_http: true,
+        allow_loopback: true,
+        ports: (1..=u16::MAX).collect(),
+        ..DeliveryConfig::default()
+    };
+    let keys: Vec<&str> = FROM_ENVIRONMENT.into_iter().filter(|key| key.starts_with("delivery.")).collect();
+    let environment = Env::prefixed(PREFIX).map(|name| name.as_str().replace("__", ".").into());
+    let figment =
+        Figment::from(Serialized::defaults(Dev { delivery: default })).merge(environment.only(&keys));
+    Ok(figment.extract::<Dev>().context("the environment is not usable")?.delivery)
 }
 
 /// Those of the environment's names that begin like this program's and that nothing reads, each with the one that was

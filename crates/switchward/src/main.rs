@@ -4,6 +4,7 @@ mod args;
 mod client;
 mod commands;
 mod config;
+mod errands;
 mod exit;
 mod metrics;
 mod node;

@@ -17,6 +17,7 @@ use switchward_store::DataDir;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::errands::{self, DeliveryConfig};
 use crate::metrics;
 
 /// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
@@ -29,6 +30,7 @@ pub(crate) struct Node {
     door: Door,
     health: Health,
     app: Router,
+    delivery: Option<errands::Role>,
 }
 
 /// How many shards a new data folder gets: one a core, four at most; a shard costs batch size and nothing else.
@@ -45,6 +47,7 @@ impl Node {
         cache_bytes: usize,
         clock: Arc<dyn Clock>,
         manual: Option<ManualClock>,
+        delivery: &DeliveryConfig,
     ) -> anyhow::Result<Self> {
         let data = DataDir::open(data)?;
         let on_fatal = Box::new(|why: &str| {
@@ -57,10 +60,11 @@ impl Node {
             catch_up(&cluster, clock).await?;
         }
         let (all, health) = Services::new().await;
-        let door = Door::new(cluster.clone(), manual);
+        let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
         let app = one_port(routes, health.pages().merge(metrics::page(cluster.clone())));
-        Ok(Self { cluster, door, health, app })
+        let delivery = errands::Role::start(&cluster, delivery)?;
+        Ok(Self { cluster, door, health, app, delivery })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
@@ -78,6 +82,9 @@ impl Node {
             door.drain();
         };
         serve::serve(listener, tls, self.app, stop).await;
+        if let Some(delivery) = self.delivery {
+            delivery.end().await;
+        }
         self.cluster.shutdown().await.context("failed to write down the state")
     }
 

@@ -18,15 +18,13 @@ use crate::convert::{self, known, ms_of, timestamp};
 use crate::door::{Call, Door, named, odd, request_id};
 use crate::error::{Reason, Refusal};
 use crate::guard::deadline;
-use crate::limits::{POLL_ITEMS_MAX, POLL_QUEUES_MAX, POLL_WAIT_MS_MAX};
+use crate::limits::{POLL_ITEMS_MAX, POLL_QUEUES_MAX, POLL_WAIT_MS_MAX, STREAM_LIFETIME_MS_MAX};
 use crate::names;
 
 type Answered<T> = Result<Response<T>, Status>;
 
 /// How long a worker has an item where it does not say, milliseconds.
 const LEASE_MS: u64 = 60_000;
-/// How long a poll waits where it does not say, milliseconds.
-const WAIT_MS: u64 = 20_000;
 /// What a poll leaves of its caller's deadline, so that the answer arrives before it, milliseconds.
 const SPARE_MS: u64 = 250;
 
@@ -40,7 +38,7 @@ impl WorkerService for Door {
         let wanted = wanted(&call, &message.parent, message.wanted)?;
         let max = max_items(message.max_items)?;
         let wait = match message.wait {
-            None => WAIT_MS,
+            None => 0,
             Some(wait) => ms_of(wait).filter(|ms| *ms <= POLL_WAIT_MS_MAX).ok_or_else(|| {
                 Refusal::field("wait", format!("must be at most {} seconds", POLL_WAIT_MS_MAX / 1000))
             })?,
@@ -55,7 +53,15 @@ impl WorkerService for Door {
         let (call, message) = self.open(request, roles::WORK)?;
         let wanted = wanted(&call, &message.parent, message.wanted)?;
         let max = max_items(message.max_items)?;
-        Ok(Response::new(stream::start(self.clone(), call.caller, call.trace, wanted, max)))
+        let lifetime = match message.lifetime {
+            None => None,
+            Some(lifetime) => {
+                let ms = ms_of(lifetime).filter(|ms| *ms <= STREAM_LIFETIME_MS_MAX);
+                Some(ms.ok_or_else(|| Refusal::field("lifetime", "must be at most a day"))?)
+            }
+        };
+        let caller = call.caller;
+        Ok(Response::new(stream::start(self.clone(), caller, call.trace, wanted, max, lifetime)))
     }
 
     async fn extend_lease(
@@ -64,7 +70,7 @@ impl WorkerService for Door {
     ) -> Answered<v1::ExtendLeaseResponse> {
         let (call, message) = self.open(request, roles::WORK)?;
         let lease_ms = lease_ms("lease", message.lease)?;
-        let held = held(&call, &message.name, &message.lease_token)?;
+        let held = held(&call, &message.name, &message.lease_token).await?;
         let body = Body::ExtendLease(ExtendLease { thing: held.work, fence: held.fence, lease_ms });
         let reply = call.execute(Scope::Session(held.session), None, None, body).await;
         match reply.map_err(|refusal| named(refusal, "work", &message.name))? {
@@ -80,7 +86,7 @@ impl WorkerService for Door {
         request: Request<v1::CompleteWorkRequest>,
     ) -> Answered<v1::CompleteWorkResponse> {
         let (call, message) = self.open(request, roles::WORK)?;
-        let held = held(&call, &message.name, &message.lease_token)?;
+        let held = held(&call, &message.name, &message.lease_token).await?;
         let request = request_id(&held.request(&message.request_id), "CompleteWork", &message)?;
         let cost = cost(message.cost_usd.as_deref())?;
         let result = match &message.result {
@@ -102,7 +108,7 @@ impl WorkerService for Door {
 
     async fn fail_work(&self, request: Request<v1::FailWorkRequest>) -> Answered<v1::FailWorkResponse> {
         let (call, message) = self.open(request, roles::WORK)?;
-        let held = held(&call, &message.name, &message.lease_token)?;
+        let held = held(&call, &message.name, &message.lease_token).await?;
         let request = request_id(&held.request(&message.request_id), "FailWork", &message)?;
         let (cost, tokens) = (cost(message.cost_usd.as_deref())?, message.tokens);
         let (thing, fence) = (held.work, held.fence);
@@ -116,7 +122,7 @@ impl WorkerService for Door {
         request: Request<v1::ReleaseWorkRequest>,
     ) -> Answered<v1::ReleaseWorkResponse> {
         let (call, message) = self.open(request, roles::WORK)?;
-        let held = held(&call, &message.name, &message.lease_token)?;
+        let held = held(&call, &message.name, &message.lease_token).await?;
         let request = request_id(&held.request(&message.request_id), "ReleaseWork", &message)?;
         let body = Body::ReleaseWork(ReleaseWork { thing: held.work, fence: held.fence });
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
@@ -148,12 +154,16 @@ fn token(session: SessionId, work: OpenId, fence: u64) -> String {
     format!("{fence}.{mark}")
 }
 
-fn held(call: &Call<'_>, name: &str, given: &str) -> Result<Held, Refusal> {
+async fn held(call: &Call<'_>, name: &str, given: &str) -> Result<Held, Refusal> {
     let (session, work) = names::work(&call.caller, "name", name)?;
     let fence = given.split_once('.').and_then(|(fence, _)| fence.parse::<u64>().ok());
     match fence.filter(|fence| token(session, work, *fence) == given) {
         Some(fence) => Ok(Held { session, work, fence, token: given.to_owned() }),
-        None => Err(Refusal::field("lease_token", "is no token of this work")),
+        None => {
+            // Work of another tenant is told like work that never was, whatever the token.
+            call.session(session, name).await.map_err(|refusal| named(refusal, "work", name))?;
+            Err(Refusal::field("lease_token", "is no token of this work"))
+        }
     }
 }
 
@@ -208,7 +218,7 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
         });
     }
     if kinds.is_empty() {
-        kinds.extend(WorkKind::ALL);
+        kinds.extend(WorkKind::ALL.into_iter().filter(|kind| !call.door.own.contains(kind)));
     }
     kinds.sort();
     kinds.dedup();

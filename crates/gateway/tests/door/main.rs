@@ -30,3 +30,4 @@ mod roles;
 mod same;
 mod tenants;
 mod watching;
+mod working;

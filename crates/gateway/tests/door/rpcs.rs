@@ -21,6 +21,7 @@ pub(crate) enum Kind {
     Definition,
     Version,
     Key,
+    Work,
 }
 
 /// One call.
@@ -41,6 +42,14 @@ impl Rpc {
 
     pub(crate) fn changes(&self) -> bool {
         changes(&self.descriptor())
+    }
+
+    /// Whether repeats of it are told by a request id. Taking work and keeping it are not: a lease has a token.
+    pub(crate) fn is_once(&self) -> bool {
+        let has = self.descriptor().input().get_field_by_name("request_id").is_some();
+        let of_leases = ["PollWork", "StreamWork", "ExtendLease"].contains(&self.method);
+        assert_eq!(has, self.changes() && !of_leases, "{}", self.method);
+        has
     }
 
     pub(crate) fn streams(&self) -> bool {
@@ -93,10 +102,11 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
 
 /// The rows, which must be exactly the methods of the API.
 pub(crate) fn all() -> Vec<Rpc> {
-    let rows: Vec<Rpc> = [definitions(), sessions(), policy(), gates(), tenants(), keys(), clock()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let rows: Vec<Rpc> =
+        [definitions(), sessions(), policy(), gates(), tenants(), keys(), clock(), workers()]
+            .into_iter()
+            .flatten()
+            .collect();
     let mut missing: Vec<String> = descriptor_pool()
         .services()
         .flat_map(|service| service.methods().map(|method| method.name().to_owned()).collect::<Vec<_>>())
@@ -554,5 +564,72 @@ fn clock() -> Vec<Rpc> {
             },
         },
         read("GetClock", None, ready!(|_world| v1::GetClockRequest {})),
+    ]
+}
+
+fn wanted(queue: String) -> Option<v1::WorkWanted> {
+    Some(v1::WorkWanted { queues: vec![queue], ..v1::WorkWanted::default() })
+}
+
+fn workers() -> Vec<Rpc> {
+    let (name, parent) = (Some(("name", Kind::Work)), Some(("parent", Kind::Tenant)));
+    let nothing = |_: &mut DynamicMessage| {};
+    vec![
+        Rpc {
+            method: "PollWork",
+            name: parent,
+            ready: ready!(|world| v1::PollWorkRequest {
+                wanted: wanted(world.owing().await.1),
+                ..v1::PollWorkRequest::default()
+            }),
+            other: nothing,
+        },
+        Rpc {
+            method: "StreamWork",
+            name: parent,
+            ready: ready!(|world| v1::StreamWorkRequest {
+                wanted: wanted(world.owing().await.1),
+                lifetime: Some(prost_types::Duration { seconds: 0, nanos: 200_000_000 }),
+                ..v1::StreamWorkRequest::default()
+            }),
+            other: nothing,
+        },
+        Rpc {
+            method: "ExtendLease",
+            name,
+            ready: ready!(|world| {
+                let v1::WorkItem { name, lease_token, .. } = world.leased().await;
+                v1::ExtendLeaseRequest { name, lease_token, ..v1::ExtendLeaseRequest::default() }
+            }),
+            other: nothing,
+        },
+        Rpc {
+            method: "CompleteWork",
+            name,
+            ready: ready!(|world| {
+                let v1::WorkItem { name, lease_token, .. } = world.leased().await;
+                let result = Some(one_value("sum"));
+                v1::CompleteWorkRequest { name, lease_token, result, ..v1::CompleteWorkRequest::default() }
+            }),
+            other: |message| set(message, "tokens", Value::U64(7)),
+        },
+        Rpc {
+            method: "FailWork",
+            name,
+            ready: ready!(|world| {
+                let v1::WorkItem { name, lease_token, .. } = world.leased().await;
+                v1::FailWorkRequest { name, lease_token, ..v1::FailWorkRequest::default() }
+            }),
+            other: |message| put("message", "no paper")(message),
+        },
+        Rpc {
+            method: "ReleaseWork",
+            name,
+            ready: ready!(|world| {
+                let v1::WorkItem { name, lease_token, .. } = world.leased().await;
+                v1::ReleaseWorkRequest { name, lease_token, ..v1::ReleaseWorkRequest::default() }
+            }),
+            other: short_name,
+        },
     ]
 }

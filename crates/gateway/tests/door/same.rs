@@ -32,7 +32,8 @@ fn repeatable(world: &World, mut message: DynamicMessage) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_done_and_read_is_the_same_by_every_way() {
     let world = World::start().await;
-    for rpc in all().into_iter().filter(|rpc| !rpc.streams()) {
+    // Work is taken by whoever asks first.
+    for rpc in all().into_iter().filter(|rpc| !rpc.streams() && rpc.method != "PollWork") {
         let secret = world.acme.key(rpc.role());
         // Each way is the first once: it does the work, and the others find what it did.
         for first in Way::ALL {
@@ -116,7 +117,7 @@ async fn what_is_refused_is_refused_the_same_by_every_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_is_the_same_by_every_way_that_has_streams() {
     let world = World::start().await;
-    for rpc in all().into_iter().filter(Rpc::streams) {
+    for rpc in all().into_iter().filter(|rpc| rpc.streams() && rpc.method != "StreamWork") {
         let request = rpc.request(&world).await.encode_to_vec();
         let secret = world.acme.key("agent");
         let (wanted, end) = world.node.line.watch(Way::Grpc, rpc.method, secret, &request).await;

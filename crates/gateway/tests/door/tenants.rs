@@ -58,6 +58,12 @@ fn names(world: &World, kind: Kind) -> Vec<(String, String)> {
             ));
             all
         }
+        Kind::Work => {
+            let session = short(&globex.session.name).trim_start_matches("ses_");
+            let mut all = full("work", &format!("wrk_{session}_1"), &format!("wrk_{NEVER}_1"));
+            all.extend(full("work", &format!("wrk_{session}_1"), "nonsense"));
+            all
+        }
         Kind::Key => full("keys", short(&globex.agent_key), "0123456789abcdef"),
     }
 }

@@ -66,12 +66,23 @@ pub(crate) const TALK: &str = r#"{
   ]
 }"#;
 
+/// A workflow whose first state is a worker's.
+pub(crate) const CHORE: &str = r#"{
+  "name": "chore",
+  "states": [
+    { "name": "do", "type": "action", "instructions": "Do {gathered.what}." },
+    { "name": "done", "type": "conversation" }
+  ],
+  "transitions": [{ "from": "do", "to": "done", "guards": [{ "type": "always" }] }]
+}"#;
+
 /// The roles of keys, as their words and as the API says them.
-pub(crate) const ROLES: [(&str, v1::KeyRole); 5] = [
+pub(crate) const ROLES: [(&str, v1::KeyRole); 6] = [
     ("agent", v1::KeyRole::Agent),
     ("author", v1::KeyRole::Author),
     ("approver", v1::KeyRole::Approver),
     ("operator", v1::KeyRole::Operator),
+    ("worker", v1::KeyRole::Worker),
     ("admin", v1::KeyRole::Admin),
 ];
 
@@ -158,6 +169,24 @@ impl World {
         };
         let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &request).await;
         reply.session.expect("a session")
+    }
+
+    /// A new session of acme that waits for a worker, and the name of its definition, which no other session has.
+    pub(crate) async fn owing(&self) -> (v1::Session, String) {
+        let name = self.fresh("chore");
+        self.deploy(&CHORE.replace("\"chore\"", &format!("{name:?}"))).await;
+        let request = v1::StartSessionRequest { definition: name.clone(), ..Default::default() };
+        let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &request).await;
+        (reply.session.expect("a session"), name)
+    }
+
+    /// Work of acme that a worker has.
+    pub(crate) async fn leased(&self) -> v1::WorkItem {
+        let (_, queue) = self.owing().await;
+        let wanted = Some(v1::WorkWanted { queues: vec![queue], ..Default::default() });
+        let request = v1::PollWorkRequest { wanted, ..Default::default() };
+        let reply: v1::PollWorkResponse = self.ask("worker", "PollWork", &request).await;
+        reply.items.into_iter().next().expect("work")
     }
 
     /// A session as it is now.

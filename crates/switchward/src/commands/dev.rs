@@ -15,6 +15,7 @@ use switchward_store::write_secret;
 use tokio::net::TcpListener;
 
 use crate::args::{ClockKind, DevArgs, Output};
+use crate::config;
 use crate::exit::Exit;
 use crate::node::{CACHE_BYTES_DEFAULT, Node, shards_default, stopped};
 use crate::profile::Profile;
@@ -78,7 +79,8 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         None => Arc::new(SystemClock),
     };
     let shards = args.shards.unwrap_or_else(shards_default);
-    let node = Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual).await;
+    let node =
+        Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual, &config::delivery_of_dev()?).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
     let keys = keys(&folder)?;
     for (secret, role, subject) in

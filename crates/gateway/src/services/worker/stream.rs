@@ -25,11 +25,25 @@ pub(super) type Stream = BoxStream<'static, Result<v1::StreamWorkResponse, Statu
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Starts to send work, so many items at one time.
-pub(super) fn start(door: Door, caller: Caller, trace: Option<String>, wanted: Wanted, max: usize) -> Stream {
+pub(super) fn start(
+    door: Door,
+    caller: Caller,
+    trace: Option<String>,
+    wanted: Wanted,
+    max: usize,
+    lifetime_ms: Option<u64>,
+) -> Stream {
     // One message waits for a slow reader at most: what it cannot take is left to others.
     let (sender, receiver) = mpsc::channel(1);
     let sending = Sending { door, caller, trace, wanted, max, out: Vec::new(), sender };
-    tokio::spawn(sending.run());
+    let run = sending.run();
+    tokio::spawn(async move {
+        match lifetime_ms {
+            // What was leased and not yet read stays the worker's until its lease lapses.
+            Some(ms) => drop(tokio::time::timeout(Duration::from_millis(ms), run).await),
+            None => run.await,
+        }
+    });
     ReceiverStream::new(receiver).boxed()
 }
 

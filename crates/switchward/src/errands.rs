@@ -1,0 +1,74 @@
+//! The delivery role: what a session needs from outside and the server can do by itself goes out over the bus, is done
+//! at a desk, and comes back as a command.
+
+mod answers;
+mod config;
+mod relay;
+
+use std::sync::Arc;
+
+use switchward_bus::{Bus, Memory, Settings};
+use switchward_delivery::desk::{Config as DeskConfig, Desk};
+use switchward_delivery::http::{Client, Config as HttpConfig};
+use switchward_delivery::model::Model;
+use switchward_machine::WorkKind;
+use switchward_shard::Cluster;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub(crate) use config::DeliveryConfig;
+
+/// The kinds of work that a model does.
+const OF_MODEL: [WorkKind; 2] = [WorkKind::Extract, WorkKind::Judge];
+
+/// The role at work.
+pub(crate) struct Role {
+    bus: Arc<dyn Bus>,
+    stop: watch::Sender<bool>,
+    desk: JoinHandle<()>,
+}
+
+/// The kinds of work that this server does by itself.
+pub(crate) fn kinds(delivery: &DeliveryConfig) -> Vec<WorkKind> {
+    if !delivery.enabled {
+        return Vec::new();
+    }
+    let model = delivery.model.is_some();
+    std::iter::once(WorkKind::Http).chain(OF_MODEL.into_iter().filter(|_| model)).collect()
+}
+
+impl Role {
+    /// Begins to carry errands out; nothing where the role is switched off.
+    ///
+    /// # Errors
+    /// The model's key cannot be read, a host is no host, or TLS cannot be set up.
+    pub(crate) fn start(cluster: &Cluster, delivery: &DeliveryConfig) -> anyhow::Result<Option<Self>> {
+        if !delivery.enabled {
+            return Ok(None);
+        }
+        let client = Client::new(HttpConfig::new(delivery.policies(cluster.clone())?))?;
+        let model = match &delivery.model {
+            Some(model) => Some(Model::new(client.clone(), model.read()?)),
+            None => None,
+        };
+        let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+        let answers = Arc::new(answers::ToShards(cluster.clone()));
+        let consumer = DeskConfig::new(format!("desk-{}", std::process::id()));
+        let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer);
+        let (stop, stopped) = watch::channel(false);
+        for shard in cluster.shards() {
+            tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds(delivery), stop.subscribe()));
+        }
+        let desk = tokio::spawn(desk.run(stopped));
+        Ok(Some(Self { bus, stop, desk }))
+    }
+
+    /// Takes nothing new, and waits until what was begun is done or given back.
+    pub(crate) async fn end(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.desk.await {
+            tracing::warn!(%error, "a desk did not end in order");
+        }
+        self.bus.close().await;
+    }
+}

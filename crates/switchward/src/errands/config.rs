@@ -1,0 +1,180 @@
+//! What the delivery role is told.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use switchward_delivery::Secret;
+use switchward_delivery::guard::{Egress, HostRule, Policies};
+use switchward_delivery::limits::{MODEL_CALLS_MAX, PORTS};
+use switchward_delivery::model::{Config as Endpoint, Provider};
+use switchward_engine::{Key, Kind, Row, View as _};
+use switchward_machine::TenantId;
+use switchward_shard::Cluster;
+
+/// Tokens that a model's answer may have where nothing is said.
+const OUTPUT_TOKENS: u32 = 4_096;
+/// How long a question may take where nothing is said, seconds.
+const QUESTION_SECONDS: u64 = 60;
+/// Questions at one time where nothing is said.
+const QUESTIONS: usize = 8;
+
+/// What the server does by itself outside, and what it may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct DeliveryConfig {
+    /// Whether this server does it; otherwise the work waits for workers.
+    pub(crate) enabled: bool,
+    /// Whether definitions may ask over http without TLS.
+    pub(crate) allow_http: bool,
+    /// Whether definitions may ask this machine itself.
+    pub(crate) allow_loopback: bool,
+    /// The ports that may be asked; any of this machine's own where loopback is allowed.
+    pub(crate) ports: Vec<u16>,
+    /// The only hosts that may be asked, like `api.example.com` or `*.example.com`; absent: any public one.
+    pub(crate) allowed_hosts: Option<Vec<String>>,
+    /// The same for single tenants, by name, in the place of the above.
+    pub(crate) tenants: BTreeMap<String, Vec<String>>,
+    /// The model that reads and judges; absent: workers do.
+    pub(crate) model: Option<ModelConfig>,
+}
+
+impl Default for DeliveryConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            allow_http: false,
+            allow_loopback: false,
+            ports: PORTS.to_vec(),
+            allowed_hosts: None,
+            tenants: BTreeMap::new(),
+            model: None,
+        }
+    }
+}
+
+/// A model endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModelConfig {
+    /// How it wants to be asked: `anthropic` or `openai`.
+    pub(crate) provider: ModelProvider,
+    /// What stands before `/v1/`.
+    pub(crate) base_url: String,
+    /// A file that holds its key; absent: it wants none.
+    #[serde(default)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// The endpoint's model for what definitions name otherwise, or not at all.
+    pub(crate) name: String,
+    /// From the names of models in definitions to the endpoint's.
+    #[serde(default)]
+    pub(crate) models: BTreeMap<String, String>,
+    /// Whether it may be asked on this machine, and over http without TLS.
+    #[serde(default)]
+    pub(crate) local: bool,
+}
+
+/// How a model endpoint wants to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ModelProvider {
+    /// Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's chat completions, which many servers speak.
+    OpenAi,
+}
+
+impl ModelConfig {
+    /// The endpoint, with its key.
+    ///
+    /// # Errors
+    /// The key cannot be read.
+    pub(super) fn read(&self) -> anyhow::Result<Endpoint> {
+        let key = match &self.key_file {
+            Some(file) => std::fs::read_to_string(file)
+                .with_context(|| format!("delivery.model.key_file: failed to read {}", file.display()))?,
+            None => String::new(),
+        };
+        let egress = Egress {
+            allow_loopback: self.local,
+            allow_http: self.local,
+            ports: port_of(&self.base_url).into_iter().chain(PORTS).collect(),
+            allowed_hosts: None,
+        };
+        Ok(Endpoint {
+            provider: match self.provider {
+                ModelProvider::Anthropic => Provider::Anthropic,
+                ModelProvider::OpenAi => Provider::OpenAi,
+            },
+            base_url: self.base_url.clone(),
+            key: Secret::new(key.trim().to_owned()),
+            models: Some(self.models.clone()),
+            default_model: self.name.clone(),
+            max_output_tokens: OUTPUT_TOKENS,
+            deadline: Duration::from_secs(QUESTION_SECONDS),
+            concurrent_calls: QUESTIONS.min(MODEL_CALLS_MAX),
+            egress: Some(egress),
+        })
+    }
+}
+
+/// The port that an address names; whether it may be asked otherwise is looked at when it is.
+fn port_of(url: &str) -> Option<u16> {
+    let (_, rest) = url.split_once("://")?;
+    let place = rest.split('/').next()?;
+    place.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
+}
+
+impl DeliveryConfig {
+    /// What each tenant may reach.
+    ///
+    /// # Errors
+    /// A host that is none.
+    pub(super) fn policies(&self, cluster: Cluster) -> anyhow::Result<Arc<dyn Policies>> {
+        let rules = |hosts: &[String]| {
+            let rule = |host: &String| {
+                HostRule::read(host)
+                    .with_context(|| format!("delivery: {host:?} is no host, nor like *.example.com"))
+            };
+            hosts.iter().map(rule).collect::<anyhow::Result<Vec<_>>>()
+        };
+        let egress = |hosts: Option<&[String]>| {
+            Ok::<_, anyhow::Error>(Arc::new(Egress {
+                allow_loopback: self.allow_loopback,
+                allow_http: self.allow_http,
+                ports: self.ports.clone(),
+                allowed_hosts: hosts.map(rules).transpose()?,
+            }))
+        };
+        let of_all = egress(self.allowed_hosts.as_deref())?;
+        let mut of_tenant = BTreeMap::new();
+        for (name, hosts) in &self.tenants {
+            of_tenant.insert(name.clone(), egress(Some(hosts))?);
+        }
+        Ok(Arc::new(move |tenant: u32| {
+            let own = (!of_tenant.is_empty()).then(|| name_of(&cluster, TenantId(tenant))).flatten();
+            own.and_then(|name| of_tenant.get(&name)).map_or_else(|| Arc::clone(&of_all), Arc::clone)
+        }))
+    }
+}
+
+/// The name of a tenant.
+fn name_of(cluster: &Cluster, tenant: TenantId) -> Option<String> {
+    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+    let mut name = None;
+    let read = cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| match &**row {
+        Row::Tenant(row) if row.id == tenant => {
+            name = Some(row.name.clone());
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    if let Err(error) = read {
+        tracing::error!(%error, "failed to read the tenants");
+    }
+    name
+}

@@ -1,0 +1,170 @@
+//! A leader's duty: work that the server does by itself is leased and put on the bus. The record is the work in the
+//! session; what the bus loses is leased and put there again when its lease has lapsed.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchward_bus::{Bus, BusError, Envelope, Stream};
+use switchward_delivery::desk::Errand;
+use switchward_engine::{
+    Actor, Body, Command, IndexKey, LeaseWork, ReleaseWork, Reply, Scope, Settings, View as _, WorkView,
+    work_view,
+};
+use switchward_machine::{OpenId, SessionId, TenantId, Time, WorkKind};
+use switchward_shard::{Failure, Shard};
+use tokio::sync::watch;
+
+/// How long an errand may take from its lease on, milliseconds; then it goes out again.
+const LEASE_MS: u64 = 90_000;
+/// Errands of one shard that are out at one time.
+const OUT_MAX: usize = 256;
+/// How long is waited where nothing is told, and after a bus that was full.
+const TICK: Duration = Duration::from_secs(1);
+/// What the history calls whoever leases them.
+const WORKER: &str = "delivery";
+
+/// Work that is out, by its place, with its lease.
+type Out = BTreeMap<(TenantId, SessionId, OpenId), u64>;
+
+/// Relays the errands of one shard until it is told to stop.
+pub(super) async fn work(
+    shard: Shard,
+    bus: Arc<dyn Bus>,
+    kinds: Vec<WorkKind>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut news = shard.watch_work();
+    let mut out = Out::new();
+    loop {
+        match round(&shard, bus.as_ref(), &kinds, &mut out).await {
+            Ok(()) | Err(Failure::Electing | Failure::Overloaded | Failure::Rejected(_)) => {}
+            Err(Failure::Draining | Failure::Stopped) => return,
+        }
+        // Whichever comes first: a change that comes while nobody waits is kept.
+        tokio::select! {
+            told = news.changed() => if !told { return },
+            () = tokio::time::sleep(TICK) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+/// Puts on the bus what is ready, as far as there is room.
+async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) -> Result<(), Failure> {
+    forget_done(shard, out).await?;
+    for kind in kinds {
+        for (tenant, session, work) in ready(shard, *kind, OUT_MAX.saturating_sub(out.len())).await? {
+            let (fence, until) = match submit(shard, tenant, session, lease(work)).await {
+                Ok(Reply::Leased { fence, until, .. }) => (fence, until),
+                // A worker was faster, or the work is void.
+                Ok(_) | Err(Failure::Rejected(_)) => continue,
+                Err(failure) => return Err(failure),
+            };
+            let view = shard.read().await?.steady(|rows| work_view(rows, tenant, session, work));
+            let Ok(Some(view)) = view else { continue };
+            let (stream, envelope) = envelope(tenant, session, &view, fence, until);
+            match bus.publish(stream, envelope).await {
+                Ok(()) => drop(out.insert((tenant, session, work), fence)),
+                Err(error) => {
+                    let release = Body::ReleaseWork(ReleaseWork { thing: work, fence });
+                    submit(shard, tenant, session, release).await.map(drop)?;
+                    told(&error);
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn told(error: &BusError) {
+    tracing::warn!(%error, "an errand was not taken by the bus; it waits");
+}
+
+fn lease(thing: OpenId) -> Body {
+    Body::LeaseWork(LeaseWork { thing, worker: WORKER.into(), lease_ms: LEASE_MS })
+}
+
+/// The first work of this kind that nobody has.
+async fn ready(
+    shard: &Shard,
+    kind: WorkKind,
+    max: usize,
+) -> Result<Vec<(TenantId, SessionId, OpenId)>, Failure> {
+    let mut found = Vec::new();
+    if max == 0 {
+        return Ok(found);
+    }
+    let view = shard.read().await?;
+    let read = view.scan(&IndexKey::errands(kind), None, &mut |entry, _| {
+        found.extend(IndexKey::errand_of(entry));
+        if found.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    match read {
+        Ok(()) => Ok(found),
+        Err(error) => {
+            tracing::error!(%error, "failed to read the work that is ready");
+            Err(Failure::Stopped)
+        }
+    }
+}
+
+/// Forgets what is done, given back or lost.
+async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
+    let view = shard.read().await?;
+    out.retain(|(tenant, session, work), fence| {
+        let found = view.steady(|rows| work_view(rows, *tenant, *session, *work)).ok().flatten();
+        found.is_some_and(|found| found.owed.fence == *fence && found.owed.lease.is_some())
+    });
+    Ok(())
+}
+
+async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body) -> Result<Reply, Failure> {
+    let command = Command {
+        tenant,
+        scope: Scope::Session(session),
+        request: None,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: None,
+        body,
+    };
+    shard.submit(command).await
+}
+
+fn envelope(
+    tenant: TenantId,
+    session: SessionId,
+    view: &WorkView,
+    fence: u64,
+    until: Time,
+) -> (Stream, Envelope) {
+    let mut input = view.owed.input.0.clone();
+    let stream = match view.kind {
+        WorkKind::Http => Stream::Http,
+        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge => Stream::Model,
+    };
+    if let (WorkKind::Judge, Some(input)) = (view.kind, input.as_object_mut()) {
+        // A judge judges what is so now.
+        input.insert("data".into(), serde_json::Value::Object(view.data.clone()));
+        input.extend(view.said.clone().map(|said| ("said".to_owned(), said.into())));
+    }
+    let key = format!("{session}-{}", view.id.0);
+    let errand = Errand {
+        name: format!("{key}.{fence}"),
+        tenant: tenant.0,
+        session: session.to_string(),
+        item: view.id.0,
+        token: fence.to_string(),
+        kind: view.kind.word().to_owned(),
+        input,
+        result_schema: view.schema.clone(),
+        deadline_ms: until.0,
+        idempotency_key: key,
+    };
+    let body = serde_json::to_vec(&errand).expect("an errand is plain JSON");
+    (stream, Envelope { tenant: tenant.0, id: errand.name, body })
+}
