@@ -12,8 +12,8 @@ use switchward_engine::{
     Actor, Body, Command, IndexKey, LeaseWork, ReleaseWork, Reply, Scope, Settings, View as _, WorkView,
     work_view,
 };
-use switchward_machine::{OpenId, SessionId, TenantId, Time, WorkKind};
-use switchward_shard::{Failure, Shard};
+use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
+use switchward_shard::{Clock as _, Failure, Shard, SystemClock};
 use tokio::sync::watch;
 
 /// How long an errand may take from its lease on, milliseconds; then it goes out again.
@@ -56,15 +56,15 @@ async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) 
     forget_done(shard, out).await?;
     for kind in kinds {
         for (tenant, session, work) in ready(shard, *kind, OUT_MAX.saturating_sub(out.len())).await? {
-            let (fence, until) = match submit(shard, tenant, session, lease(work)).await {
-                Ok(Reply::Leased { fence, until, .. }) => (fence, until),
+            let fence = match submit(shard, tenant, session, lease(work)).await {
+                Ok(Reply::Leased { fence, .. }) => fence,
                 // A worker was faster, or the work is void.
                 Ok(_) | Err(Failure::Rejected(_)) => continue,
                 Err(failure) => return Err(failure),
             };
             let view = shard.read().await?.steady(|rows| work_view(rows, tenant, session, work));
             let Ok(Some(view)) = view else { continue };
-            let (stream, envelope) = envelope(tenant, session, &view, fence, until);
+            let (stream, envelope) = envelope(tenant, session, &view, fence);
             match bus.publish(stream, envelope).await {
                 Ok(()) => drop(out.insert((tenant, session, work), fence)),
                 Err(error) => {
@@ -135,13 +135,7 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
     shard.submit(command).await
 }
 
-fn envelope(
-    tenant: TenantId,
-    session: SessionId,
-    view: &WorkView,
-    fence: u64,
-    until: Time,
-) -> (Stream, Envelope) {
+fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -> (Stream, Envelope) {
     let mut input = view.owed.input.0.clone();
     let stream = match view.kind {
         WorkKind::Http => Stream::Http,
@@ -162,7 +156,8 @@ fn envelope(
         kind: view.kind.word().to_owned(),
         input,
         result_schema: view.schema.clone(),
-        deadline_ms: until.0,
+        // By the machine's clock and not the server's, which may stand still.
+        deadline_ms: SystemClock.now().after_ms(LEASE_MS).0,
         idempotency_key: key,
     };
     let body = serde_json::to_vec(&errand).expect("an errand is plain JSON");
