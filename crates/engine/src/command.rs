@@ -9,7 +9,7 @@ use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, Te
 pub use catalogue::{
     ActivateVersion, CreateKey, CreateTenant, Deploy, InstallMachine, RevokeKey, UpdateTenant,
 };
-pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, SwitchRun};
+pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 
 use crate::Args;
 use crate::key::ledger_home;
@@ -196,6 +196,8 @@ pub enum Body {
     RetryNode,
     /// An event comes from outside.
     RecordEvent(RecordEvent),
+    /// A reply comes by mail.
+    RecordReply(RecordReply),
     /// The conversation turns to another workflow.
     SwitchRun(SwitchRun),
     /// May the agent call this?

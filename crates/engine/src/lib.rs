@@ -18,6 +18,7 @@ mod event;
 mod events;
 mod evolve;
 mod faults;
+mod gates;
 mod guards;
 mod index;
 mod key;
@@ -40,8 +41,8 @@ pub use args::{Args, BadArgs};
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, Confirm, CreateKey,
     CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, InstallMachine, Pause,
-    PostMessage, Queued, RaiseCap, RecordData, RecordEvent, ReportCall, ReportUsage, RequestId, Reserve,
-    Resume, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
+    PostMessage, Queued, RaiseCap, RecordData, RecordEvent, RecordReply, ReportCall, ReportUsage, RequestId,
+    Reserve, Resume, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
@@ -53,9 +54,9 @@ pub use public::{PublicEvent, public_events};
 pub use rejection::{Reason, Rejection};
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use state::{
-    ApiKey, AskedCall, Attached, Call, Closed, Data, Definition, Due as Deferral, Early, Effect, EffectBody,
-    Gate, Grant, Held, History, Json, LedgerRow, Loop, Meters, Open, Request, Reservation, Resolution, Row,
-    RowError, Run, Session, SourceFile, Spent, Tenant, Thing, ThingBody, Version, Why,
+    ApiKey, Asked, AskedCall, Attached, Call, Closed, Data, Definition, Due as Deferral, Early, Effect,
+    EffectBody, Gate, Grant, Held, History, Json, LedgerRow, Loop, Meters, Open, Request, Reservation,
+    Resolution, Row, RowError, Run, Session, SourceFile, Spent, Tenant, Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{GateView, SessionView, gate_view, run_views, session_view};

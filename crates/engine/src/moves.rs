@@ -2,15 +2,16 @@
 //! needed.
 
 use switchward_machine::{
-    ActIx, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
+    ActIx, Boundary, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
 };
 
 use crate::acts::{self, Ran, operate};
 use crate::events;
 use crate::faults::{self, Fault};
+use crate::gates;
 use crate::guards::Looked;
 use crate::limits::{ENTRIES_MAX, TRAIL_MAX};
-use crate::state::EffectBody;
+use crate::state::{Due, EffectBody};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, ViewError};
 
@@ -28,6 +29,8 @@ pub(crate) enum Next {
     Event,
     /// The body begins again.
     Again,
+    /// An exit is tried: where it is held, a person is asked before it is taken.
+    Try(ExitIx),
     /// An exit is taken.
     Take(ExitIx),
     /// Something has gone wrong.
@@ -52,6 +55,7 @@ pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(
                 turn.emit(Flow::Restarted { run, asked: false })?;
                 Next::Begin(ActIx(0))
             }
+            Next::Try(exit) => held(turn, run, exit)?,
             Next::Take(exit) => leave(turn, run, exit)?,
             Next::Fault(fault) => faults::road(turn, run, fault)?,
             Next::End(ending, comment) => match over(turn, run, ending, comment)? {
@@ -69,6 +73,17 @@ pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(
 /// Takes an exit of the node that the run stands in.
 pub(crate) fn take(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
     drive(turn, run, Next::Take(exit))
+}
+
+/// What was due happens.
+pub(crate) fn go_on(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
+    let next = match due {
+        Due::Take(exit) => Next::Take(exit),
+        Due::End(ending) => Next::End(ending, String::new()),
+        Due::Ended(port) => Next::Ended(port),
+        Due::Again => Next::Again,
+    };
+    drive(turn, run, next)
 }
 
 /// Ends a run, and with the last root run its session.
@@ -111,7 +126,7 @@ fn choose(
     let looked = Looked::at(turn, run)?;
     for (ix, exit) in node.exits.iter().enumerate().filter(|(_, exit)| among(exit)) {
         match looked.holds(&exit.guard) {
-            Ok(true) => return Ok(Some(Next::Take(position(ix)?))),
+            Ok(true) => return Ok(Some(Next::Try(position(ix)?))),
             Ok(false) => {}
             Err(fault) => return Ok(Some(Next::Fault(fault))),
         }
@@ -154,7 +169,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
     drop(at);
     if port != Port::Done {
         return Ok(match exit_on(node, &port) {
-            Some(exit) => Next::Take(exit),
+            Some(exit) => Next::Try(exit),
             None => Next::End(
                 Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) },
                 format!("nothing stands at the port {} of {}", port.word(), node.name),
@@ -167,7 +182,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
     match &node.on_no_exit {
         NoExit::Stay if rests => Ok(Next::Rest),
         NoExit::Stay => {
-            turn.emit(Flow::Rested { run })?;
+            turn.emit(Flow::Rested { run, refused: None })?;
             Ok(Next::Rest)
         }
         NoExit::End(ending) => Ok(Next::End(ending.clone(), String::new())),
@@ -190,6 +205,17 @@ fn position(at: usize) -> Result<ExitIx, ViewError> {
 
 fn standing(machine: &switchward_machine::Machine, node: NodeIx) -> Result<&Node, ViewError> {
     machine.node(node).ok_or_else(|| ViewError(format!("machine has no node {node:?}")))
+}
+
+/// An exit that a person may hold back.
+fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    drop(at);
+    let hold = node.exits.get(usize::from(exit.0)).and_then(|found| found.hold);
+    let Some(hold) = hold else { return Ok(Next::Take(exit)) };
+    gates::attempt(turn, run, exit, hold, matches!(node.boundary, Boundary::Ignore(_)))
 }
 
 fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {

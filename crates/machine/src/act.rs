@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::{ActIx, Op};
+use crate::{ActIx, GateIx, Op};
 
 /// One part of a node's body. A port that `then` does not list settles the node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -30,6 +30,17 @@ pub enum ActKind {
     /// A time or a message from outside is waited for.
     #[n(3)]
     Wait(#[n(0)] Wait),
+    /// A person decides.
+    #[n(10)]
+    Decide(#[n(0)] Decide),
+}
+
+/// What a person decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Decide {
+    /// The gate that opens.
+    #[n(0)]
+    pub gate: GateIx,
 }
 
 /// What the agent owes.
@@ -84,6 +95,28 @@ pub struct Wait {
     /// How it ends when what is waited for has come.
     #[cbor(n(3), default)]
     pub done: Port,
+    /// How what has come is sorted into ports of its own; nothing where all of it ends the wait alike.
+    #[cbor(n(4), default)]
+    pub sort: Option<Sort>,
+}
+
+impl Wait {
+    /// A wait that is not sorted.
+    #[must_use]
+    pub fn plain(on: WaitOn, for_ms: u64, late: Port, done: Port) -> Self {
+        Self { on, for_ms, late, done, sort: None }
+    }
+}
+
+/// How a reply is sorted: by the only port of which a phrase stands in it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Sort {
+    /// The ports and their phrases, in the author's order.
+    #[n(0)]
+    pub ports: Vec<(Port, Vec<String>)>,
+    /// Whether the author gave phrases at all: then no model is asked what a reply means.
+    #[n(1)]
+    pub hinted: bool,
 }
 
 /// What ends a wait.
@@ -95,6 +128,9 @@ pub enum WaitOn {
     /// An event from outside.
     #[n(1)]
     Event,
+    /// A reply by mail from somebody to whom the run has sent one.
+    #[n(2)]
+    Reply,
 }
 
 impl WaitOn {
@@ -104,6 +140,7 @@ impl WaitOn {
         match self {
             Self::Time => "time",
             Self::Event => "event",
+            Self::Reply => "reply",
         }
     }
 }

@@ -23,10 +23,10 @@ mod policy;
 mod time;
 mod words;
 
-pub use act::{Act, ActKind, Ask, Port, Wait, WaitOn, Work, WorkKind};
+pub use act::{Act, ActKind, Ask, Decide, Port, Sort, Wait, WaitOn, Work, WorkKind};
 pub use analysis::{Analysis, analyse};
 pub use exit::{Ending, Exit, Outcome, Target, Trigger};
-pub use gate::{Decision, GateKind, GateSpec, Resolve};
+pub use gate::{Decision, GateKind, GateSpec, Inquiry, Resolve, Rounds};
 pub use guard::Guard;
 pub use ids::{
     ActIx, Bucket, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId, TenantId,

@@ -183,6 +183,7 @@ fn essential(body: &Body) -> bool {
     match body {
         Body::ReportCall(_)
         | Body::RecordEvent(_)
+        | Body::RecordReply(_)
         | Body::ReportUsage(_)
         | Body::DecideGate(_)
         | Body::DiscussGate(_)
@@ -224,6 +225,7 @@ fn cost(body: &Body) -> usize {
         Body::EndTurn(end) => end.text.len(),
         Body::RecordData(record) => record.values.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::RecordEvent(event) => event.data.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
+        Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),
         Body::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
         Body::ReportCall(_)

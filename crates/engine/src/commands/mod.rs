@@ -15,6 +15,7 @@ mod post_message;
 mod raise_cap;
 mod record_data;
 mod record_event;
+mod record_reply;
 mod report;
 mod retry_node;
 mod signal_completion;
@@ -55,6 +56,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::SignalCompletion => signal_completion::run(turn),
         Body::RetryNode => retry_node::run(turn),
         Body::RecordEvent(event) => record_event::run(turn, event),
+        Body::RecordReply(reply) => record_reply::run(turn, reply),
         Body::SwitchRun(switch) => switch_run::run(turn, switch),
         Body::Authorize(call) => authorize::run(turn, call),
         Body::ReportCall(report) => report::call(turn, report),

@@ -1,10 +1,10 @@
 //! What moves inside a node, the data of a run, and the row of runs.
 
-use switchward_machine::{ActIx, OpenId, RunId, Status};
+use switchward_machine::{ActIx, OpenId, RunId, Status, Time};
 
-use super::Site;
+use super::{Site, gates};
 use crate::limits::EVENTS_NOTED_MAX;
-use crate::state::{Data, Early, Thing};
+use crate::state::{Data, Early, Json, Thing};
 use crate::working::Working;
 use crate::{Flow, Key, Row, ViewError};
 
@@ -24,11 +24,16 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             }
             rows.data_at_mut(&at)?.values.insert(key.clone(), value.0.clone());
         }
-        Flow::Rested { run } => rows.run_at_mut(&run_key(*run))?.rests = true,
+        Flow::Rested { run, refused } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.rests = true;
+            at.refused.clone_from(refused);
+        }
         Flow::Restarted { run, asked } => {
             let at = rows.run_at_mut(&run_key(*run))?;
             at.act = ActIx(0);
             at.rests = false;
+            at.refused = None;
             at.loops.clear();
             if *asked { at.asked += 1 } else { at.attempt += 1 }
         }
@@ -52,12 +57,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             rows.run_at_mut(&run_key(*run))?.drained = 0;
             match early {
                 None => see(rows, &run_key(*run), key)?,
-                Some((data, until)) => {
-                    let early = Early { key: key.clone(), data: data.clone(), until: *until };
-                    let session = rows.session_at_mut(&site.session_key()?)?;
-                    session.early.retain(|kept| site.at < kept.until);
-                    session.early.push(early);
-                }
+                Some((data, until)) => keep(rows, site, key, data, *until)?,
             }
         }
         Flow::EarlyTaken { run, keys } => {
@@ -69,8 +69,27 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
                 }
             }
         }
+        Flow::GateEscalated { .. }
+        | Flow::GateLapsed { .. }
+        | Flow::ReplyRecorded { .. }
+        | Flow::ReplyAnswered { .. } => gates::asked(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
+    Ok(())
+}
+
+/// Keeps an event that nothing listens to yet.
+fn keep(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    key: &str,
+    data: &Json,
+    until: Time,
+) -> Result<(), ViewError> {
+    let early = Early { key: key.to_owned(), data: data.clone(), until };
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.early.retain(|kept| site.at < kept.until);
+    session.early.push(early);
     Ok(())
 }
 

@@ -25,6 +25,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.drained += 1;
             at.since = site.at;
             (at.attempt, at.asked, at.rests) = (1, 0, false);
+            at.refused = None;
             at.called.clear();
             at.seen.clear();
             at.loops.clear();
@@ -95,6 +96,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         contact: None,
         early: Vec::new(),
         workflows: Vec::new(),
+        answered: Vec::new(),
     };
     if let Event::SessionStarted {
         definition,
@@ -161,6 +163,8 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
         loops: Vec::new(),
         things: Vec::new(),
         seen: Vec::new(),
+        refused: None,
+        mailed: Vec::new(),
     };
     rows.put(key, Row::Run(fresh));
     Ok(())
