@@ -82,7 +82,7 @@ async fn an_approval_shows_who_is_asked_what_and_they_alone_decide() {
     assert_eq!(gate.round_end_time.expect("a round").seconds - opened.seconds, four_hours);
     let request = v1::ListGatesRequest { filter: "kind=\"approval\"".into(), ..Default::default() };
     let listed: v1::ListGatesResponse = world.ask("agent", "ListGates", &request).await;
-    assert_eq!(listed.gates, [gate.clone()]);
+    assert_eq!(listed.gates, std::slice::from_ref(&gate));
 
     let outcome: Result<v1::DecideGateResponse, _> =
         world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Approve)).await;

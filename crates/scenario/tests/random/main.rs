@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
 
+mod approvals;
 #[path = "../../../engine/tests/replay/chance.rs"]
 mod chance;
 mod moves;

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Each of these must come at least so often.
 const OFTEN: u64 = 100;
-const WANTED: [&str; 40] = [
+const WANTED: [&str; 56] = [
     "state conversation",
     "state action",
     "state logic",
@@ -46,6 +46,22 @@ const WANTED: [&str; 40] = [
     "event wait.opened",
     "event work.opened",
     "event data.recorded",
+    "state approval",
+    "state reply",
+    "port approved",
+    "port rejected",
+    "port discussion",
+    "port timeout",
+    "port keen",
+    "port gone",
+    "exit held",
+    "event approval.requested",
+    "event approval.decided",
+    "event approval.discussed",
+    "event approval.escalated",
+    "event approval.timed_out",
+    "event reply.recorded",
+    "event reply.answered",
 ];
 
 /// See the module.
