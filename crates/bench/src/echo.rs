@@ -105,6 +105,10 @@ impl SessionService for Echo {
         unmeasured()
     }
 
+    async fn record_reply(&self, _: Request<v1::RecordReplyRequest>) -> Answered<v1::RecordReplyResponse> {
+        unmeasured()
+    }
+
     async fn switch_workflow(
         &self,
         _: Request<v1::SwitchWorkflowRequest>,

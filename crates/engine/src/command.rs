@@ -10,7 +10,7 @@ use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, Te
 pub use catalogue::{
     ActivateVersion, CreateKey, CreateTenant, Deploy, InstallMachine, RevokeKey, UpdateTenant,
 };
-pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, SwitchRun};
+pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::Args;
@@ -202,6 +202,8 @@ pub enum Body {
     RetryNode,
     /// An event comes from outside.
     RecordEvent(RecordEvent),
+    /// A reply comes by mail.
+    RecordReply(RecordReply),
     /// The conversation turns to another workflow.
     SwitchRun(SwitchRun),
     /// A worker takes work.

@@ -1,11 +1,15 @@
 //! The write path of a run's data: limits, then the key's type and reducer.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use switchward_expr::{DataType, Reducer, reduce};
-use switchward_machine::Machine;
+use switchward_machine::{Machine, RunId};
 
+use crate::Event;
+use crate::event::{Flow, Writer};
 use crate::limits::{DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX};
 use crate::scope::Scope;
+use crate::state::Json;
+use crate::turn::{Stop, Turn};
 
 /// A value that may not be written; nothing of it is. What exactly, for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,32 @@ pub(crate) fn merge(
     }
     scope.hold(key, merged, all);
     Ok(grown)
+}
+
+/// Writes something of the run's state below a key of the data that is kept for it, under the state's name. What does
+/// not fit any more is warned of and not written: by then it is a fact, and cannot be refused.
+pub(crate) fn keep_below(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    key: &str,
+    value: Value,
+    by: Writer,
+) -> Result<(), Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let state = machine.node(at.node).map(|node| node.name.clone()).unwrap_or_default();
+    drop(at);
+    let scope = Scope::of_run(turn, run)?;
+    let mut all = scope.key(key).and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    if scope.bytes().saturating_add(length(&value)).saturating_add(state.len()) > DATA_BYTES_MAX {
+        let text = format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes");
+        turn.emit(Event::Warned { text, of_definition: false })?;
+        return Ok(());
+    }
+    all.insert(state, value);
+    let value = Json(Value::Object(all));
+    turn.emit(Flow::Wrote { run, key: key.to_owned(), value, by })?;
+    Ok(())
 }
 
 /// Bytes of a value's JSON text.

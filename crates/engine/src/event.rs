@@ -14,7 +14,7 @@ pub use flow::{Flow, Writer};
 use crate::command::Settings;
 use crate::policy::LedgerRule;
 use crate::reply::MatchedRule;
-use crate::state::{ApiKey, Attached, Call, Due, Effect, Gate, Grant, Tenant, Version};
+use crate::state::{ApiKey, Attached, Call, Due, Effect, Gate, Grant, Tenant, Version, Via};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -169,6 +169,9 @@ pub enum Event {
         /// Why.
         #[n(3)]
         comment: String,
+        /// Which way it came.
+        #[cbor(n(4), default)]
+        via: Via,
     },
     /// What was open is so no more: its node was left.
     #[n(10)]

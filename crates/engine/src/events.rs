@@ -6,11 +6,11 @@ use switchward_machine::{ActKind, Node, RunId, WaitOn};
 use crate::data;
 use crate::event::{Flow, Writer};
 use crate::scope::Scope;
-use crate::state::{Early, Json};
+use crate::state::Early;
 use crate::turn::{Stop, Turn};
 
 /// Under which key the data say what ended a wait, by its state.
-const WAIT: &str = "wait";
+pub(crate) const WAIT: &str = "wait";
 
 /// Whether the run's node does something with an event of this key: it waits for one, or an exit asks for it.
 pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool, Stop> {
@@ -19,7 +19,7 @@ pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool
     let Some(node) = machine.node(at.node) else { return Ok(false) };
     let waits = node.acts.get(usize::from(at.act.0)).is_some_and(|act| match &act.kind {
         ActKind::Wait(wait) => wait.on == WaitOn::Event,
-        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) => false,
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_) => false,
     });
     Ok(waits || node.exits.iter().any(|exit| exit.guard.listens(key)))
 }
@@ -49,16 +49,7 @@ pub(crate) fn take_early(turn: &mut Turn<'_, '_>, run: RunId, node: &Node) -> Re
 
 /// Writes down what ended a wait: `wait.<state>`.
 pub(crate) fn remember(turn: &mut Turn<'_, '_>, run: RunId, key: &str, value: &Value) -> Result<(), Stop> {
-    let at = turn.run(run)?;
-    let machine = turn.machine(&at)?;
-    let state = machine.node(at.node).map(|node| node.name.clone()).unwrap_or_default();
-    drop(at);
-    let scope = Scope::of_run(turn, run)?;
-    let mut waits = scope.key(WAIT).and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-    waits.insert(state, json!({ "event_key": key, "data": value }));
-    let value = Json(Value::Object(waits));
-    turn.emit(Flow::Wrote { run, key: WAIT.to_owned(), value, by: Writer::Event })?;
-    Ok(())
+    data::keep_below(turn, run, WAIT, json!({ "event_key": key, "data": value }), Writer::Event)
 }
 
 /// What an event brings, merged into the data; refused where it does not fit, before anything is recorded.

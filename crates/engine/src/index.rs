@@ -52,7 +52,9 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         }
         Row::Open(open) => {
             let at = open.at.0.to_be_bytes();
-            vec![Key::index(key.tenant_of(), GATES, &[&at, key.rest()])]
+            let listed = Key::index(key.tenant_of(), GATES, &[&at, key.rest()]);
+            let over = open.gate.asked.as_ref().and_then(|asked| asked.due);
+            [listed].into_iter().chain(over.map(|at| due(DUE, at, key))).collect()
         }
         Row::Grant(grant) => vec![due(DUE, grant.expires, key)],
         Row::Call(call) if call.reserved.0 > 0 => vec![due(DUE, call.at.after_ms(CALL_KEPT_MS), key)],
@@ -252,7 +254,7 @@ impl Due {
     pub fn scope(&self) -> Scope {
         match self.key.session_of() {
             Some(id)
-                if [Kind::Session, Kind::Grant, Kind::Call, Kind::Thing]
+                if [Kind::Session, Kind::Grant, Kind::Call, Kind::Thing, Kind::Open]
                     .into_iter()
                     .any(|kind| self.key.is(kind)) =>
             {

@@ -18,6 +18,7 @@ mod event;
 mod events;
 mod evolve;
 mod faults;
+mod gates;
 mod guards;
 mod index;
 mod key;
@@ -40,9 +41,9 @@ pub use args::{Args, BadArgs};
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, CompleteWork, Confirm,
     CreateKey, CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, ExtendLease, FailWork,
-    InstallMachine, LeaseWork, Pause, PostMessage, Queued, RaiseCap, RecordData, RecordEvent, ReleaseWork,
-    ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings, Settle, Start,
-    Sweep, SwitchRun, UpdateTenant,
+    InstallMachine, LeaseWork, Pause, PostMessage, Queued, RaiseCap, RecordData, RecordEvent, RecordReply,
+    ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings,
+    Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
@@ -54,10 +55,10 @@ pub use public::{PublicEvent, public_events};
 pub use rejection::{Reason, Rejection};
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use state::{
-    About, ApiKey, AskedCall, Attached, Call, Choice, Closed, Data, Definition, Due as Deferral, Early,
-    Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters, Open, Owed,
-    Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile, Spent, Tenant, Thing,
-    ThingBody, Version, Why,
+    About, ApiKey, Asked, AskedCall, Attached, Call, Choice, Closed, Data, Definition, Due as Deferral,
+    Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters,
+    Open, Owed, Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile, Spent, Tenant,
+    Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{GateView, SessionView, WorkView, gate_view, run_views, session_view, work_view};

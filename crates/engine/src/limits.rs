@@ -100,3 +100,15 @@ pub const LEASE_MS_MIN: u64 = 1_000;
 pub const LEASES_LAPSED_MAX: u32 = 10;
 /// What a worker calls itself, bytes.
 pub const WORKER_BYTES_MAX: usize = 256;
+/// Closed gates that a session remembers for late replies; beyond it the oldest goes.
+pub const ANSWERED_MAX: usize = 100;
+/// Addresses that a run remembers as written to; beyond it the oldest goes.
+pub const MAILED_MAX: usize = 1_000;
+/// People who may decide one gate, escalations included; more are not asked.
+pub const ADDRESSEES_MAX: usize = 1_000;
+/// A mail that comes in, bytes of its text.
+pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
+/// What is kept of a mail's own text, bytes; the rest is cut off.
+pub const REPLY_BYTES_MAX: usize = 64 * 1024;
+/// The address of a mail's sender, bytes.
+pub const ADDRESS_BYTES_MAX: usize = 512;

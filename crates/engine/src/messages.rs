@@ -1,7 +1,7 @@
 //! Messages to the outside: who gets them, and what they say.
 
 use serde_json::Value;
-use switchward_machine::{Channel, Content, Message, Recipient, RunId};
+use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId};
 
 use crate::faults::Fault;
 use crate::limits::RECIPIENTS_MAX;
@@ -17,17 +17,43 @@ pub(crate) fn send(
     message: &Message,
 ) -> Result<Option<Fault>, Stop> {
     let contact = turn.session()?.contact.clone();
-    let rendered = match render(scope, message, contact.as_deref()) {
-        Ok(rendered) => rendered,
+    let letter = match compose(scope, message, contact.as_deref()) {
+        Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
-    for effect in rendered {
+    for effect in letter.effects(None) {
         turn.send(run, effect)?;
     }
     Ok(None)
 }
 
-fn render(scope: &Scope, message: &Message, contact: Option<&str>) -> Result<Vec<EffectBody>, Fault> {
+/// A message as it goes out.
+pub(crate) struct Letter {
+    channel: Channel,
+    /// To whom; one empty address in the conversation itself.
+    pub(crate) to: Vec<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) body: String,
+    content: Content,
+}
+
+impl Letter {
+    /// One effect for each recipient; about a gate, where it is about one.
+    pub(crate) fn effects(self, gate: Option<OpenId>) -> impl Iterator<Item = EffectBody> {
+        let Self { channel, to, subject, body, content } = self;
+        to.into_iter().map(move |to| EffectBody::Message {
+            channel,
+            to,
+            subject: subject.clone(),
+            body: body.clone(),
+            content,
+            gate,
+        })
+    }
+}
+
+/// Renders a message, and finds out who gets it.
+pub(crate) fn compose(scope: &Scope, message: &Message, contact: Option<&str>) -> Result<Letter, Fault> {
     let to = match message.channel {
         Channel::Chat => vec![String::new()],
         Channel::Email | Channel::Webhook => recipients(scope, &message.to, contact)?,
@@ -39,18 +65,15 @@ fn render(scope: &Scope, message: &Message, contact: Option<&str>) -> Result<Vec
         (Content::Markdown, Channel::Email) => (switchward_expr::to_html(&text), Content::Html),
         (content, _) => (text, content),
     };
-    let one = |to: String| EffectBody::Message {
-        channel: message.channel,
-        to,
-        subject: subject.clone(),
-        body: body.clone(),
-        content,
-    };
-    Ok(to.into_iter().map(one).collect())
+    Ok(Letter { channel: message.channel, to, subject, body, content })
 }
 
 /// Everybody whom a list names, each once, in its order.
-fn recipients(scope: &Scope, list: &[Recipient], contact: Option<&str>) -> Result<Vec<String>, Fault> {
+pub(crate) fn recipients(
+    scope: &Scope,
+    list: &[Recipient],
+    contact: Option<&str>,
+) -> Result<Vec<String>, Fault> {
     let mut found: Vec<String> = Vec::new();
     for recipient in list {
         let values = match recipient {

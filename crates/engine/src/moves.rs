@@ -2,15 +2,16 @@
 //! needed.
 
 use switchward_machine::{
-    ActIx, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
+    ActIx, Boundary, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
 };
 
 use crate::acts::{self, Ran, operate};
 use crate::events;
 use crate::faults::{self, Fault};
+use crate::gates;
 use crate::guards::{Looked, Verdict};
 use crate::limits::{ENTRIES_MAX, TRAIL_MAX};
-use crate::state::EffectBody;
+use crate::state::{Due, EffectBody};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, ViewError};
 
@@ -30,6 +31,8 @@ pub(crate) enum Next {
     Again,
     /// A judgement has come that the choice of an exit waits for.
     Judged,
+    /// An exit is tried: where it is held, a person is asked before it is taken.
+    Try(ExitIx),
     /// An exit is taken.
     Take(ExitIx),
     /// Something has gone wrong.
@@ -55,6 +58,7 @@ pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(
                 turn.emit(Flow::Restarted { run, asked: false })?;
                 Next::Begin(ActIx(0))
             }
+            Next::Try(exit) => held(turn, run, exit)?,
             Next::Take(exit) => leave(turn, run, exit)?,
             Next::Fault(fault) => faults::road(turn, run, fault)?,
             Next::End(ending, comment) => match over(turn, run, ending, comment)? {
@@ -72,6 +76,19 @@ pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(
 /// Takes an exit of the node that the run stands in.
 pub(crate) fn take(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
     drive(turn, run, Next::Take(exit))
+}
+
+/// What was due happens.
+pub(crate) fn go_on(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
+    let next = match due {
+        Due::Take(exit) => Next::Take(exit),
+        Due::End(ending) => Next::End(ending, String::new()),
+        Due::Ended(port) => Next::Ended(port),
+        Due::Again => Next::Again,
+        Due::Judged => Next::Judged,
+        Due::Fault { code, message } => Next::Fault(Fault::kept(&code, message)),
+    };
+    drive(turn, run, next)
 }
 
 /// Ends a run, and with the last root run its session.
@@ -125,7 +142,7 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
     for (at, exit) in node.exits.iter().enumerate().filter(|(_, exit)| listens(exit)) {
         let at = position(at)?;
         match looked.verdict(at, &exit.guard, known) {
-            Verdict::Pass => return Ok(Some(Next::Take(at))),
+            Verdict::Pass => return Ok(Some(Next::Try(at))),
             Verdict::Fail => {}
             Verdict::Error(fault) => return Ok(Some(Next::Fault(fault))),
             Verdict::Pending(asked) => {
@@ -175,7 +192,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
     drop(at);
     if port != Port::Done {
         return Ok(match exit_on(node, &port) {
-            Some(exit) => Next::Take(exit),
+            Some(exit) => Next::Try(exit),
             None => Next::End(
                 Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) },
                 format!("nothing stands at the port {} of {}", port.word(), node.name),
@@ -188,7 +205,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
     match &node.on_no_exit {
         NoExit::Stay if rests => Ok(Next::Rest),
         NoExit::Stay => {
-            turn.emit(Flow::Rested { run })?;
+            turn.emit(Flow::Rested { run, refused: None })?;
             Ok(Next::Rest)
         }
         NoExit::End(ending) => Ok(Next::End(ending.clone(), String::new())),
@@ -211,6 +228,17 @@ fn position(at: usize) -> Result<ExitIx, ViewError> {
 
 fn standing(machine: &switchward_machine::Machine, node: NodeIx) -> Result<&Node, ViewError> {
     machine.node(node).ok_or_else(|| ViewError(format!("machine has no node {node:?}")))
+}
+
+/// An exit that a person may hold back.
+fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    drop(at);
+    let hold = node.exits.get(usize::from(exit.0)).and_then(|found| found.hold);
+    let Some(hold) = hold else { return Ok(Next::Take(exit)) };
+    gates::attempt(turn, run, exit, hold, matches!(node.boundary, Boundary::Ignore(_)))
 }
 
 fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {

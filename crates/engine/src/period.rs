@@ -38,6 +38,13 @@ fn month(now: Time, next: bool) -> Time {
     Time(first().unwrap_or(if next { u64::MAX } else { 0 }))
 }
 
+/// A time as people and programs read it, in UTC; nothing beyond what the calendar knows.
+#[must_use]
+pub(crate) fn text(at: Time) -> String {
+    let at = i64::try_from(at.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map(|at| at.to_string()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +65,7 @@ mod tests {
             assert_eq!(start(period, at(end)), at(end));
         }
         assert_eq!(start(Period::Month, Time(u64::MAX)), Time(0));
+        assert_eq!(text(at("2028-02-29T00:00:00Z")), "2028-02-29T00:00:00Z");
+        assert_eq!(text(Time(u64::MAX)), "");
     }
 }

@@ -2,7 +2,7 @@
 
 use switchward_machine::{BudgetUnit, ExitIx, GateKind, Machine, Micros, NodeIx, OpenId, Outcome};
 
-use crate::state::ThingBody;
+use crate::state::{ThingBody, Via};
 use crate::{Event, Flow};
 
 /// An event for a reader.
@@ -102,6 +102,18 @@ fn flow(event: &Event, machine: &Machine) -> Option<PublicEvent> {
         Flow::EventRecorded { key, early, .. } => {
             PublicEvent::new("event.recorded").with("key", key).with("early", early.is_some())
         }
+        Flow::GateEscalated { gate, to, .. } => {
+            PublicEvent::new("approval.escalated").with("gate", number(gate)).with("to", to.join(" "))
+        }
+        Flow::GateLapsed { gate } => PublicEvent::new("approval.timed_out").with("gate", number(gate)),
+        Flow::ReplyRecorded { from, text, authenticated, about, .. } => PublicEvent::new("reply.recorded")
+            .with("from", from)
+            .with("text", text)
+            .with("authenticated", authenticated)
+            .with("about", about.as_ref().map(number).unwrap_or_default()),
+        Flow::ReplyAnswered { gate, to } => {
+            PublicEvent::new("reply.answered").with("gate", number(gate)).with("to", to)
+        }
         Flow::WorkLeased { thing, worker, until, again: false } => PublicEvent::new("work.leased")
             .with("work", thing.0)
             .with("worker", worker)
@@ -163,15 +175,18 @@ fn gates(event: &Event) -> Option<PublicEvent> {
                 .with("gate", number(gate))
                 .with("kind", body.kind.word());
             let told = told.with("requester", &body.requester);
+            let to = body.asked.as_ref().map(|asked| asked.to.join(" ")).unwrap_or_default();
+            let told = told.with("to", to);
             match &body.call {
                 Some(call) => told.with("capability", &call.capability).with("args_digest", call.digest),
                 None => told,
             }
         }
-        Event::GateClosed { gate, decision, by, comment } => PublicEvent::new("approval.decided")
+        Event::GateClosed { gate, decision, by, comment, via } => PublicEvent::new("approval.decided")
             .with("gate", number(gate))
             .with("decision", decision.word(GateKind::ToolAsk))
             .with("by", by)
+            .with("via", if *via == Via::Mail { via.word() } else { "" })
             .with("comment", comment),
         Event::GateDiscussed { gate, by, comment } => PublicEvent::new("approval.discussed")
             .with("gate", number(gate))

@@ -1,7 +1,7 @@
 //! The working object of one command.
 
 use std::sync::Arc;
-use switchward_machine::{Machine, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
+use switchward_machine::{Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
 
 use crate::command::Command;
 use crate::evolve::{Site, apply};
@@ -37,12 +37,14 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) events: Vec<Event>,
     /// The nodes that were entered in this turn, in their order.
     pub(crate) trail: Vec<NodeIx>,
+    /// Who asked for what is going on, where that is not who commands it: a decision asks for nothing.
+    pub(crate) asker: Option<String>,
 }
 
 impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn new(rows: &'a mut Working<'b>, command: &'a Command, now: Time) -> Self {
         let site = Site { tenant: command.tenant, scope: &command.scope, at: now };
-        Self { rows, command, site, events: Vec::new(), trail: Vec::new() }
+        Self { rows, command, site, events: Vec::new(), trail: Vec::new(), asker: None }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -51,6 +53,11 @@ impl<'a, 'b> Turn<'a, 'b> {
 
     pub(crate) fn tenant(&self) -> TenantId {
         self.site.tenant
+    }
+
+    /// Who asks for a gate that opens now, and so cannot decide it.
+    pub(crate) fn requester(&self) -> String {
+        self.asker.clone().unwrap_or_else(|| self.command.actor.subject.clone())
     }
 
     /// A fact: it is applied at once, so that what comes later in the turn reads what is true.
@@ -139,6 +146,15 @@ pub(crate) fn ended(session: &Session) -> Rejection {
 pub(crate) fn not_paused(session: &Session) -> Result<(), Rejection> {
     if session.status == Status::Suspended {
         return Err(Rejection::new(Reason::StateMismatch, "the session is paused; resume it first"));
+    }
+    Ok(())
+}
+
+/// The refusal of a caller's move while a person is asked whether the node may be left.
+pub(crate) fn not_held(run: &Run, node: &Node) -> Result<(), Rejection> {
+    if run.held.is_some() {
+        let message = format!("a person is asked first whether {:?} may be left", node.name);
+        return Err(Rejection::new(Reason::ApprovalPending, message).fact("state", &node.name));
     }
     Ok(())
 }

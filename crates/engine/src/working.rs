@@ -102,7 +102,7 @@ impl<'a> Working<'a> {
         session_at, session_at_mut: Session, Session;
         run_at, run_at_mut: Run, Run;
         open_at, open_at_mut: Open, Open;
-        closed_at: Closed, Closed;
+        closed_at, closed_at_mut: Closed, Closed;
         call_at: Call, Call;
         grant_at: Grant, Grant;
         ledger_at, ledger_at_mut: Ledger, LedgerRow;

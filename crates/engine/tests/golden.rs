@@ -9,11 +9,11 @@
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
-    About, Actor, ApiKey, AskedCall, Attached, Authorized, Call, Choice, Closed, Data, Decision,
+    About, Actor, ApiKey, Asked, AskedCall, Attached, Authorized, Call, Choice, Closed, Data, Decision,
     DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant,
     Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Remaining, Reply,
     Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant,
-    Thing, ThingBody, TurnRecord, Version, Why, Writer,
+    Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_machine::{
     ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
@@ -99,6 +99,7 @@ fn session() -> Session {
         contact: Some("sam@example.com".into()),
         early: vec![Early { key: "paid".into(), data: Json(serde_json::json!({"usd": 3})), until: Time(9) }],
         workflows: vec![attached()],
+        answered: vec![OpenId(4)],
     }
 }
 
@@ -128,6 +129,8 @@ fn run() -> Run {
         things: vec![OpenId(10)],
         seen: vec!["paid".into()],
         choice: Some(Choice { event: true, judged: vec![judged()] }),
+        refused: Some(Port::Named("received".into())),
+        mailed: vec!["sam@example.com".into()],
     }
 }
 
@@ -183,6 +186,7 @@ fn message() -> EffectBody {
         subject: Some("Refund".into()),
         body: "It is on its way.".into(),
         content: Content::Html,
+        gate: Some(OpenId(6)),
     }
 }
 
@@ -196,6 +200,19 @@ fn gate() -> Gate {
         call: Some(call),
         exit: None,
         notice: Some(9),
+        asked: Some(asked()),
+    }
+}
+
+fn asked() -> Asked {
+    Asked {
+        to: vec!["lead@example.com".into()],
+        subject: "Refund".into(),
+        body: "May we?".into(),
+        round: 1,
+        due: Some(Time(9)),
+        mails: vec![9],
+        answered: vec!["sam@example.com".into()],
     }
 }
 
@@ -317,7 +334,10 @@ fn replies() -> Vec<Reply> {
 
 #[test]
 fn rows_keep_their_form() {
-    let decided = |decision| Resolution::Decided { decision, by: "kim".into(), comment: "fine".into() };
+    let decided = |decision| {
+        let (by, comment) = ("kim".into(), "fine".into());
+        Resolution::Decided { decision, by, comment, via: Via::Mail }
+    };
     let closed = |resolution| Row::Closed(Closed { open: open(), resolution, at: Time(4) });
     let mut rows = vec![
         ("session", Row::Session(session())),
@@ -345,6 +365,8 @@ fn rows_keep_their_form() {
         ("data", data()),
         ("said", Row::Said("yes".into())),
     ];
+    rows.push(("closed-lapsed", closed(Resolution::Lapsed)));
+    rows.push(("closed-discussed", closed(decided(GateDecision::Discuss))));
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
     rows.extend(things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
@@ -407,6 +429,7 @@ fn calls() -> Vec<Event> {
             decision: GateDecision::Approve,
             by: text("kim"),
             comment: text("fine"),
+            via: Via::Mail,
         },
         Event::Voided {
             gates: vec![gate_id],
@@ -437,9 +460,16 @@ fn calls() -> Vec<Event> {
 
 /// What came later; appended, so that the lines before stay as they are.
 fn later() -> Vec<Event> {
-    let (by, comment) = ("kim".into(), "why now?".into());
-    let (run, thing, worker) = (RunId(1), OpenId(10), || "w-1".to_owned());
+    let (gate, run) = (OpenId(6), RunId(1));
+    let (by, comment, from) = ("kim".into(), "why now?".into(), "lead@example.com".to_owned());
+    let (text, about) = ("yes".into(), Some(gate));
+    let (thing, worker) = (OpenId(10), || "w-1".to_owned());
     let flows = [
+        Flow::GateEscalated { gate, to: vec![from.clone()], due: Time(9) },
+        Flow::GateLapsed { gate },
+        Flow::ReplyAnswered { gate, to: from.clone() },
+        Flow::ReplyRecorded { run, from, text, authenticated: true, about },
+        Flow::Wrote { run, key: "wait".into(), value: Json(serde_json::json!({})), by: Writer::Person },
         Flow::WorkLeased { thing, worker: worker(), until: Time(9), again: true },
         Flow::WorkReleased { thing, lapsed: true },
         Flow::WorkDone { thing, run, worker: worker(), wrong: Some("/amount is no number".into()) },
@@ -450,7 +480,7 @@ fn later() -> Vec<Event> {
     ];
     let fault = Deferral::Fault { code: "work_error".into(), message: "no".into() };
     let deferred = [Deferral::Judged, fault].map(|due| Event::Deferred { run, due });
-    let discussed = Event::GateDiscussed { gate: OpenId(6), by, comment };
+    let discussed = Event::GateDiscussed { gate, by, comment };
     [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred).collect()
 }
 
@@ -516,7 +546,7 @@ fn flow_events() -> Vec<Event> {
         Flow::TurnEnded { run },
         Flow::Signalled { run },
         Flow::Wrote { run, key: "amount".into(), value: Json(serde_json::json!(12)), by: Writer::Agent },
-        Flow::Rested { run },
+        Flow::Rested { run, refused: Some(Port::Named("received".into())) },
         Flow::Faulted { run, node: NodeIx(1), code: "operation".into(), message: "no list".into() },
         Flow::Restarted { run, asked: true },
         Flow::ThingOpened { thing: OpenId(10), run, body: things().remove(1) },
@@ -541,11 +571,15 @@ fn earlier(name: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_builds_without_data_wrote_can_be_read() {
-    for (name, bytes) in earlier("row.v1.before-data.txt") {
-        assert!(Row::decode(&bytes).is_ok(), "{name}");
+fn what_earlier_builds_wrote_can_be_read() {
+    for file in ["row.v1.before-data.txt", "row.v1.before-approvals.txt"] {
+        for (name, bytes) in earlier(file) {
+            assert!(Row::decode(&bytes).is_ok(), "{file}: {name}");
+        }
     }
-    for (name, bytes) in earlier("decision.v1.before-data.txt") {
-        assert!(Decision::decode(&bytes).is_ok(), "{name}");
+    for file in ["decision.v1.before-data.txt", "decision.v1.before-approvals.txt"] {
+        for (name, bytes) in earlier(file) {
+            assert!(Decision::decode(&bytes).is_ok(), "{file}: {name}");
+        }
     }
 }

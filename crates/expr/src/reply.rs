@@ -55,9 +55,10 @@ pub const COURTESIES: &[&str] = &["thanks", "thank you", "cheers", "please"];
 /// The first line that is not empty must be one of the phrases, whole: of `approve` or `reject`, which are a state's
 /// hints already split at commas, or of [`APPROVALS`] and [`REJECTIONS`], which always count. Case does not matter, nor
 /// how much white space stands between words, nor one `.` or `!` at the end; after it may stand one of [`COURTESIES`],
-/// behind a comma or a space. Later lines are comment. A line that is a phrase of both decides nothing.
+/// behind a comma or a space. Later lines are comment. A line that is a phrase of both decides nothing, nor does one
+/// that is a phrase of `discuss`.
 #[must_use]
-pub fn decision_line<A: AsRef<str>, R: AsRef<str>>(reply: &str, approve: &[A], reject: &[R]) -> Verdict {
+pub fn decision_line<S: AsRef<str>>(reply: &str, approve: &[S], reject: &[S], discuss: &[S]) -> Verdict {
     let Some(line) = reply.lines().map(plain).find(|line| !line.is_empty()) else {
         return Verdict::Undecided;
     };
@@ -65,10 +66,11 @@ pub fn decision_line<A: AsRef<str>, R: AsRef<str>>(reply: &str, approve: &[A], r
     let is = |phrase: &str| readings.contains(&plain(phrase).as_str());
     let approves = approve.iter().any(|it| is(it.as_ref())) || APPROVALS.iter().any(|it| is(it));
     let rejects = reject.iter().any(|it| is(it.as_ref())) || REJECTIONS.iter().any(|it| is(it));
-    match (approves, rejects) {
-        (true, false) => Verdict::Approve,
-        (false, true) => Verdict::Reject,
-        (true, true) | (false, false) => Verdict::Undecided,
+    let discusses = discuss.iter().any(|it| is(it.as_ref()));
+    match (approves, rejects, discusses) {
+        (true, false, false) => Verdict::Approve,
+        (false, true, false) => Verdict::Reject,
+        (true, true, _) | (false, false, _) | (_, _, true) => Verdict::Undecided,
     }
 }
 
@@ -165,7 +167,12 @@ mod tests {
     use super::*;
 
     fn verdict(reply: &str) -> Verdict {
-        decision_line(reply, &["ship it", "either", "no objections"], &["Not  Now", "either"])
+        decision_line(
+            reply,
+            &["ship it", "either", "no objections", "by and by"],
+            &["Not  Now", "either", "later"],
+            &["By and by", "later", "lgtm"],
+        )
     }
 
     #[test]
@@ -183,7 +190,7 @@ mod tests {
             "ok cheers",
             "Approve! Thanks.",
             "go ahead please",
-            "lgtm , thanks",
+            "agreed , thanks",
         ] {
             assert_eq!(verdict(reply), Verdict::Approve, "{reply}");
         }
@@ -212,6 +219,9 @@ mod tests {
             "yes, thanks, thanks",
             "maybe\nyes",
             "looks good; ship it",
+            "by and by",
+            "Later.",
+            "lgtm",
         ] {
             assert_eq!(verdict(reply), Verdict::Undecided, "{reply}");
         }
@@ -220,7 +230,7 @@ mod tests {
     #[test]
     fn an_empty_hint_decides_nothing() {
         for reply in [".", "!", ", thanks", "thanks", ""] {
-            assert_eq!(decision_line::<&str, &str>(reply, &["", " "], &[]), Verdict::Undecided, "{reply}");
+            assert_eq!(decision_line(reply, &["", " "], &[], &[]), Verdict::Undecided, "{reply}");
         }
     }
 
@@ -271,7 +281,7 @@ mod tests {
         #[test]
         fn a_word_more_decides_nothing(more in "[a-z]{1,8}") {
             prop_assume!(!["please", "cheers", "thanks"].contains(&more.as_str()));
-            let said = decision_line::<&str, &str>(&format!("approved {more}"), &[], &[]);
+            let said = decision_line::<&str>(&format!("approved {more}"), &[], &[], &[]);
             prop_assert_eq!(said, Verdict::Undecided);
         }
     }

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::Path;
 
-use crate::{ActIx, Op};
+use crate::{ActIx, GateIx, Op};
 
 /// One part of a node's body. A port that `then` does not list settles the node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -31,6 +31,17 @@ pub enum ActKind {
     /// A time or a message from outside is waited for.
     #[n(3)]
     Wait(#[n(0)] Wait),
+    /// A person decides.
+    #[n(10)]
+    Decide(#[n(0)] Decide),
+}
+
+/// What a person decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Decide {
+    /// The gate that opens.
+    #[n(0)]
+    pub gate: GateIx,
 }
 
 /// What the agent owes.
@@ -50,34 +61,29 @@ pub struct Work {
     /// Whether the end of the agent's turn ends it, too.
     #[n(1)]
     pub turn_ends: bool,
-    /// A JSON object, in whose texts `{gathered_data.x}` stands for a value: what the worker is handed. Empty where it
-    /// is handed nothing of the kind.
-    #[cbor(n(2), default)]
-    pub input: String,
+    /// A JSON object, in whose texts `{gathered_data.x}` stands for a value: what the worker is handed.
+    #[n(2)]
+    pub input: Option<String>,
     /// A text that the worker is handed beside it, as `text`.
-    #[cbor(n(3), default)]
-    pub reads: Reads,
-    /// What a result must be, and what becomes of it.
-    #[cbor(n(4), default)]
-    pub accept: Accept,
+    #[n(3)]
+    pub reads: Option<Reads>,
+    /// What a result must be, and what becomes of it; without it, nothing does.
+    #[n(4)]
+    pub accept: Option<Accept>,
 }
 
 impl Work {
     /// Work of this kind that is handed nothing and gives nothing back.
     #[must_use]
     pub fn plain(kind: WorkKind, turn_ends: bool) -> Self {
-        Self { kind, turn_ends, input: String::new(), reads: Reads::Nothing, accept: Accept::Nothing }
+        Self { kind, turn_ends, input: None, reads: None, accept: None }
     }
 }
 
 /// The text that a worker reads. Where there is none, no work is opened, and the act ends as if the result had been
 /// incomplete.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Reads {
-    /// None.
-    #[default]
-    #[n(0)]
-    Nothing,
     /// The user's last message.
     #[n(1)]
     Said,
@@ -87,12 +93,8 @@ pub enum Reads {
 }
 
 /// What a result must be, all of it or nothing, and what becomes of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Accept {
-    /// Whatever it is, nothing becomes of it.
-    #[default]
-    #[n(0)]
-    Nothing,
     /// An object, whose keys are recorded as data.
     #[n(1)]
     Data,
@@ -242,6 +244,28 @@ pub struct Wait {
     /// How it ends when what is waited for has come.
     #[cbor(n(3), default)]
     pub done: Port,
+    /// How what has come is sorted into ports of its own; nothing where all of it ends the wait alike.
+    #[cbor(n(4), default)]
+    pub sort: Option<Sort>,
+}
+
+impl Wait {
+    /// A wait that is not sorted.
+    #[must_use]
+    pub fn plain(on: WaitOn, for_ms: u64, late: Port, done: Port) -> Self {
+        Self { on, for_ms, late, done, sort: None }
+    }
+}
+
+/// How a reply is sorted: by the only port of which a phrase stands in it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Sort {
+    /// The ports and their phrases, in the author's order.
+    #[n(0)]
+    pub ports: Vec<(Port, Vec<String>)>,
+    /// Whether the author gave phrases at all: then no model is asked what a reply means.
+    #[n(1)]
+    pub hinted: bool,
 }
 
 /// What ends a wait.
@@ -253,6 +277,9 @@ pub enum WaitOn {
     /// An event from outside.
     #[n(1)]
     Event,
+    /// A reply by mail from somebody to whom the run has sent one.
+    #[n(2)]
+    Reply,
 }
 
 impl WaitOn {
@@ -262,6 +289,7 @@ impl WaitOn {
         match self {
             Self::Time => "time",
             Self::Event => "event",
+            Self::Reply => "reply",
         }
     }
 }

@@ -50,7 +50,7 @@ fn can_end(machine: &Machine, at: usize) -> bool {
     let node = &machine.nodes[at];
     let runs_through = node.acts.iter().all(|act| match act.kind {
         ActKind::Do(_) | ActKind::Wait(_) => true,
-        ActKind::Ask(_) | ActKind::Work(_) => false,
+        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Decide(_) => false,
     });
     let ends_alone = matches!(node.on_no_exit, NoExit::End(_)) && runs_through;
     ends_alone || node.exits.iter().any(|exit| matches!(exit.to, Target::End(_)))

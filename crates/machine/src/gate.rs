@@ -2,10 +2,9 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::Ending;
+use crate::{Ending, Message, Port, Recipient};
 
-/// A gate that a machine can open. Who may decide it is, until gates have addressees, any person's key of the
-/// tenant but the one that asked.
+/// A gate that a machine can open.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GateSpec {
     /// What it is about.
@@ -14,14 +13,66 @@ pub struct GateSpec {
     /// What each decision does.
     #[n(1)]
     pub outcomes: Vec<(Decision, Resolve)>,
+    /// Who is asked and how. Where nobody is, any person's key of the tenant may decide but the one that asked.
+    #[cbor(n(2), default)]
+    pub inquiry: Option<Inquiry>,
 }
 
 impl GateSpec {
+    /// A gate that addresses nobody in particular.
+    #[must_use]
+    pub fn open_to_all(kind: GateKind, outcomes: Vec<(Decision, Resolve)>) -> Self {
+        Self { kind, outcomes, inquiry: None }
+    }
+
     /// What this decision does here, if the gate knows it.
     #[must_use]
     pub fn resolve(&self, decision: Decision) -> Option<&Resolve> {
         self.outcomes.iter().find(|(known, _)| *known == decision).map(|(_, resolve)| resolve)
     }
+}
+
+/// People are asked by mail, and their replies decide.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Inquiry {
+    /// What each of them is sent.
+    #[n(0)]
+    pub message: Message,
+    /// Phrases of a reply that make a decision, beside the usual ones.
+    #[n(1)]
+    pub phrases: Vec<(Decision, Vec<String>)>,
+    /// Whether the author gave phrases at all: then no model is asked what a reply means.
+    #[n(2)]
+    pub hinted: bool,
+    /// What happens while nobody decides; nothing where it waits for ever.
+    #[n(3)]
+    pub rounds: Option<Rounds>,
+}
+
+impl Inquiry {
+    /// The phrases of a decision; none where the author gave none.
+    #[must_use]
+    pub fn phrases_of(&self, decision: Decision) -> &[String] {
+        let found = self.phrases.iter().find(|(known, _)| *known == decision);
+        found.map(|(_, phrases)| phrases.as_slice()).unwrap_or_default()
+    }
+}
+
+/// What happens while nobody decides.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Rounds {
+    /// How long each round takes, milliseconds.
+    #[n(0)]
+    pub every_ms: u64,
+    /// Who is asked, too, after each.
+    #[n(1)]
+    pub to: Vec<Recipient>,
+    /// How often they are asked; one round more, and the gate lapses.
+    #[n(2)]
+    pub max: u32,
+    /// What happens then. Never what an approval does.
+    #[n(3)]
+    pub lapse: Resolve,
 }
 
 /// What a gate is about.
@@ -33,15 +84,22 @@ pub enum GateKind {
     /// A tool call that the policy asks about.
     #[n(1)]
     ToolAsk,
+    /// A step that the people whom the definition names approve.
+    #[n(2)]
+    Approval,
 }
 
 impl GateKind {
+    /// Every kind, in order.
+    pub const ALL: [Self; 3] = [Self::Notify, Self::ToolAsk, Self::Approval];
+
     /// The kind's public name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Notify => "notify",
             Self::ToolAsk => "tool_ask",
+            Self::Approval => "approval",
         }
     }
 }
@@ -55,6 +113,9 @@ pub enum Decision {
     /// Do not.
     #[n(1)]
     Refuse,
+    /// Neither: it is to be talked about. Only some gates take it as a decision.
+    #[n(2)]
+    Discuss,
 }
 
 impl Decision {
@@ -63,8 +124,10 @@ impl Decision {
     pub fn word(self, kind: GateKind) -> &'static str {
         match (self, kind) {
             (Self::Approve, GateKind::Notify) => "resume",
-            (Self::Approve, GateKind::ToolAsk) => "approve",
+            (Self::Approve, GateKind::ToolAsk | GateKind::Approval) => "approve",
             (Self::Refuse, GateKind::Notify | GateKind::ToolAsk) => "refuse",
+            (Self::Refuse, GateKind::Approval) => "reject",
+            (Self::Discuss, GateKind::Notify | GateKind::ToolAsk | GateKind::Approval) => "discuss",
         }
     }
 }
@@ -84,4 +147,10 @@ pub enum Resolve {
     /// The call that was asked about is denied; nothing else happens.
     #[n(3)]
     Deny,
+    /// The act that opened the gate ends with this port.
+    #[n(4)]
+    Settle(#[n(0)] Port),
+    /// The held exit is not taken: the run stays, and asks again when it next wants to leave.
+    #[n(5)]
+    Stay,
 }

@@ -23,10 +23,12 @@ mod policy;
 mod time;
 mod words;
 
-pub use act::{Accept, Act, ActKind, Ask, FieldType, Port, Reads, Wait, WaitOn, Wanted, Work, WorkKind};
+pub use act::{
+    Accept, Act, ActKind, Ask, Decide, FieldType, Port, Reads, Sort, Wait, WaitOn, Wanted, Work, WorkKind,
+};
 pub use analysis::{Analysis, analyse};
 pub use exit::{Ending, Exit, Outcome, Target, Trigger};
-pub use gate::{Decision, GateKind, GateSpec, Resolve};
+pub use gate::{Decision, GateKind, GateSpec, Inquiry, Resolve, Rounds};
 pub use guard::Guard;
 pub use ids::{
     ActIx, Bucket, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId, TenantId,

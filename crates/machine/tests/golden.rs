@@ -9,11 +9,11 @@
 use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_machine::{
     Accept, Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Attempts, Boundary, Breach, Budget,
-    BudgetUnit, Case, Channel, Content, Convert, Decision, Dialect, Each, Ending, Exit, Field, FieldType,
-    GateIx, GateKind, GateSpec, Guard, Layer, Limit, Machine, Message, Meta, Micros, Next, NoExit, Node,
-    NodeIx, Num, Op, Opening, Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Reads,
-    Recipient, Resolve, Rule, StatusWords, Target, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind,
-    Write,
+    BudgetUnit, Case, Channel, Content, Convert, Decide, Decision, Dialect, Each, Ending, Exit, Field,
+    FieldType, GateIx, GateKind, GateSpec, Guard, Inquiry, Layer, Limit, Machine, Message, Meta, Micros,
+    Next, NoExit, Node, NodeIx, Num, Op, Opening, Otherwise, Outcome, Param, ParamIx, Pattern, Period,
+    Policy, Port, Reads, Recipient, Resolve, Rounds, Rule, Sort, StatusWords, Target, Text, Trigger, Wait,
+    WaitOn, Wanted, Work, WorkKind, Write,
 };
 
 fn pattern(text: &str) -> Pattern {
@@ -86,9 +86,14 @@ fn talk() -> Node {
                         for_ms: 60_000,
                         late: Port::Done,
                         done: Port::Named("received".into()),
+                        sort: Some(Sort {
+                            ports: vec![(Port::Named("keen".into()), vec!["yes".into()])],
+                            hinted: true,
+                        }),
                     }),
                     then: Vec::new(),
                 },
+                Act { kind: ActKind::Decide(Decide { gate: GateIx(2) }), then: Vec::new() },
             ],
         )
     }
@@ -105,20 +110,20 @@ fn extract() -> Work {
     Work {
         kind: WorkKind::Extract,
         turn_ends: false,
-        input: r#"{"instructions":"Dates as YYYY-MM-DD."}"#.into(),
-        reads: Reads::Data(Path::new("mail.body").unwrap()),
-        accept: Accept::Fields {
+        input: Some(r#"{"instructions":"Dates as YYYY-MM-DD."}"#.into()),
+        reads: Some(Reads::Data(Path::new("mail.body").unwrap())),
+        accept: Some(Accept::Fields {
             fields: vec![wanted],
             complete: port("complete"),
             incomplete: port("incomplete"),
-        },
+        }),
     }
 }
 
 fn http() -> Work {
-    let accept = Accept::Answer { into: Some("answer".into()) };
-    let input = r#"{"method":"GET","url":"https://api.example.com/{gathered_data.id}"}"#.into();
-    Work { input, accept, reads: Reads::Said, ..Work::plain(WorkKind::Http, false) }
+    let accept = Some(Accept::Answer { into: Some("answer".into()) });
+    let input = r#"{"method":"GET","url":"https://api.example.com/{gathered_data.id}"}"#.to_owned().into();
+    Work { input, accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Http, false) }
 }
 
 /// A node of operations, one of each.
@@ -154,9 +159,35 @@ fn gates() -> Vec<GateSpec> {
     let blocked = || Resolve::End(Ending::plain(Outcome::Blocked));
     let notify = vec![(Decision::Approve, Resolve::TakeHeld), (Decision::Refuse, blocked())];
     let ask = vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)];
+    let settle = |port: &str| Resolve::Settle(Port::Named(port.into()));
+    let text = |source: &str| Text { source: source.into(), dialect: Dialect::Jinja };
+    let message = Message {
+        channel: Channel::Email,
+        to: vec![Recipient::Contact],
+        subject: Some(text("Refund")),
+        body: text("May we?"),
+        content: Content::Text,
+    };
+    let inquiry = Inquiry {
+        message,
+        phrases: vec![(Decision::Approve, vec!["go ahead".into()])],
+        hinted: true,
+        rounds: Some(Rounds {
+            every_ms: 1_000,
+            to: vec![Recipient::Address("head@example.com".into())],
+            max: 2,
+            lapse: settle("timeout"),
+        }),
+    };
+    let outcomes = vec![
+        (Decision::Approve, settle("approved")),
+        (Decision::Refuse, Resolve::Stay),
+        (Decision::Discuss, settle("discussion")),
+    ];
     vec![
-        GateSpec { kind: GateKind::Notify, outcomes: notify },
-        GateSpec { kind: GateKind::ToolAsk, outcomes: ask },
+        GateSpec::open_to_all(GateKind::Notify, notify),
+        GateSpec::open_to_all(GateKind::ToolAsk, ask),
+        GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) },
     ]
 }
 
@@ -220,6 +251,18 @@ fn a_machine_keeps_its_form() {
     let known = std::fs::read_to_string(path).unwrap();
     assert_eq!(hex, known.trim(), "the form of machines has changed: sessions are pinned to digests of it");
     assert_eq!(Machine::decode(&bytes), Ok(machine()));
+}
+
+#[test]
+fn machines_of_earlier_builds_can_be_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/machine.v1.before-approvals.hex");
+    let hex = std::fs::read_to_string(path).unwrap();
+    let hex = hex.trim();
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    let machine = Machine::decode(&bytes).unwrap();
+    assert!(machine.gates.iter().all(|gate| gate.inquiry.is_none()));
+    assert_eq!(machine.encode(), bytes, "the digest of a machine that needs nothing new stays as it is");
 }
 
 #[test]

@@ -106,6 +106,15 @@ pub enum Verb {
         /// The state that it is for.
         state: Option<String>,
     },
+    /// A reply comes by mail.
+    Email {
+        /// Who wrote it.
+        from: String,
+        /// What, as it came.
+        text: String,
+        /// Whether the sender is proved.
+        authenticated: bool,
+    },
     /// May the agent call this?
     Authorize(Authorize),
     /// A tool was called.
@@ -175,6 +184,7 @@ impl Verb {
             Self::Retry => "retry",
             Self::Switch(_) => "switch",
             Self::Event { .. } => "event",
+            Self::Email { .. } => "email",
             Self::Authorize(_) => "authorize",
             Self::Tool { .. } => "tool",
             Self::Usage { .. } => "usage",

@@ -183,6 +183,7 @@ fn essential(body: &Body) -> bool {
     match body {
         Body::ReportCall(_)
         | Body::RecordEvent(_)
+        | Body::RecordReply(_)
         | Body::ReportUsage(_)
         | Body::ExtendLease(_)
         | Body::CompleteWork(_)
@@ -231,6 +232,7 @@ fn cost(body: &Body) -> usize {
         Body::RecordEvent(event) => event.data.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::CompleteWork(complete) => weigh(&complete.result),
         Body::FailWork(fail) => fail.message.len(),
+        Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),
         Body::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
         Body::ReportCall(_)

@@ -16,7 +16,9 @@ pub(crate) use client::{
     Deploy, Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
     RevokeKey, Start, Verdict, Watch, Who,
 };
-pub(crate) use conversation::{Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
+pub(crate) use conversation::{
+    MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
+};
 
 /// Processes that people and AI agents carry out together.
 ///

@@ -8,6 +8,7 @@ use switchward_machine::{ActIx, ActKind, Port, RunId};
 
 use crate::ViewError;
 use crate::faults::Fault;
+use crate::gates;
 use crate::moves::Next;
 use crate::turn::{Stop, Turn};
 
@@ -38,5 +39,9 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<N
         }),
         ActKind::Work(owed) => work::begin(turn, run, owed),
         ActKind::Wait(wait) => wait::begin(turn, run, wait),
+        ActKind::Decide(decide) => Ok(match gates::open(turn, run, decide.gate, None)? {
+            None => Next::Rest,
+            Some(fault) => Next::Fault(fault),
+        }),
     }
 }

@@ -21,15 +21,15 @@ const STATUS_FINE: u64 = 200;
 pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<Next, Stop> {
     let scope = Scope::of_run(turn, run)?;
     let text = match &work.reads {
-        Reads::Nothing => None,
-        Reads::Said => {
+        None => None,
+        Some(Reads::Said) => {
             let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
             said.map(|said| String::clone(&said))
         }
-        Reads::Data(path) => scope.get(path).filter(|value| !value.is_null()).cloned().map(plain),
+        Some(Reads::Data(path)) => scope.get(path).filter(|value| !value.is_null()).cloned().map(plain),
     };
-    if text.is_none() && work.reads != Reads::Nothing {
-        return Ok(Next::Ended(incomplete(&work.accept)));
+    if text.is_none() && work.reads.is_some() {
+        return Ok(Next::Ended(incomplete(work.accept.as_ref())));
     }
     let mut input = match handed(&scope, work) {
         Ok(input) => input,
@@ -47,19 +47,17 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
     Ok(Next::Rest)
 }
 
-fn incomplete(accept: &Accept) -> Port {
+fn incomplete(accept: Option<&Accept>) -> Port {
     match accept {
-        Accept::Fields { incomplete, .. } => incomplete.clone(),
-        Accept::Nothing | Accept::Data | Accept::Answer { .. } => Port::Done,
+        Some(Accept::Fields { incomplete, .. }) => incomplete.clone(),
+        Some(Accept::Data | Accept::Answer { .. }) | None => Port::Done,
     }
 }
 
 /// What the worker is handed, filled in.
 fn handed(scope: &Scope, work: &Work) -> Result<Map<String, Value>, Fault> {
-    if work.input.is_empty() {
-        return Ok(Map::new());
-    }
-    match scope.value(&work.input)? {
+    let Some(input) = &work.input else { return Ok(Map::new()) };
+    match scope.value(input)? {
         Value::Object(input) => Ok(input),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(Fault::template("what a worker is handed must be an object"))
@@ -105,24 +103,24 @@ pub(crate) struct Taken {
 pub(crate) fn accepted(
     turn: &Turn<'_, '_>,
     run: RunId,
-    accept: &Accept,
+    accept: Option<&Accept>,
     result: &Value,
 ) -> Result<Result<Taken, Fault>, Stop> {
     let (values, port) = match accept {
-        Accept::Nothing => (Map::new(), Port::Done),
-        Accept::Data => match result {
+        None => (Map::new(), Port::Done),
+        Some(Accept::Data) => match result {
             Value::Null => (Map::new(), Port::Done),
             Value::Object(values) => (values.clone(), Port::Done),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 return Ok(Err(no_object()));
             }
         },
-        Accept::Fields { fields, complete, incomplete } => match found(fields, result) {
+        Some(Accept::Fields { fields, complete, incomplete }) => match found(fields, result) {
             Err(fault) => return Ok(Err(fault)),
             Ok((values, true)) => (values, complete.clone()),
             Ok((values, false)) => (values, incomplete.clone()),
         },
-        Accept::Answer { into } => match answer(into.as_deref(), result) {
+        Some(Accept::Answer { into }) => match answer(into.as_deref(), result) {
             Err(fault) => return Ok(Err(fault)),
             Ok(values) => (values, Port::Done),
         },
@@ -209,11 +207,11 @@ fn answer(into: Option<&str>, result: &Value) -> Result<Map<String, Value>, Faul
 }
 
 /// The JSON Schema of a result.
-pub(crate) fn result_schema(accept: &Accept) -> Value {
+pub(crate) fn result_schema(accept: Option<&Accept>) -> Value {
     match accept {
-        Accept::Nothing => json!({}),
-        Accept::Data => json!({ "type": ["object", "null"] }),
-        Accept::Fields { fields, .. } => {
+        None => json!({}),
+        Some(Accept::Data) => json!({ "type": ["object", "null"] }),
+        Some(Accept::Fields { fields, .. }) => {
             let property = |field: &Wanted| {
                 let mut told = Map::new();
                 match field.holds {
@@ -234,7 +232,7 @@ pub(crate) fn result_schema(accept: &Accept) -> Value {
             let properties: Map<String, Value> = fields.iter().map(property).collect();
             json!({ "type": "object", "properties": properties, "additionalProperties": false })
         }
-        Accept::Answer { .. } => json!({
+        Some(Accept::Answer { .. }) => json!({
             "type": "object",
             "properties": { "status": { "type": "integer" }, "body": {} },
         }),

@@ -46,6 +46,17 @@ pub struct RecordEvent {
     pub state: Option<String>,
 }
 
+/// A reply comes by mail.
+#[derive(Debug, Clone)]
+pub struct RecordReply {
+    /// The bare address of who wrote it.
+    pub from: String,
+    /// The body as it came, with whatever it quotes.
+    pub text: String,
+    /// Whether the sender is proved; what others write is recorded and moves nothing.
+    pub authenticated: bool,
+}
+
 /// The conversation turns to another workflow.
 #[derive(Debug, Clone)]
 pub struct SwitchRun {

@@ -71,7 +71,7 @@ fn review(turn: &mut Turn<'_, '_>, spec: GateIx, exit: switchward_machine::ExitI
     let machine = turn.machine(&*turn.run(run)?)?;
     let kind = machine.gate(spec).map_or(switchward_machine::GateKind::Notify, |spec| spec.kind);
     let requester = turn.command.actor.subject.clone();
-    let body = Gate { spec, kind, requester, call: None, exit: Some(exit), notice: None };
+    let body = Gate { exit: Some(exit), ..Gate::open_to_all(spec, kind, requester) };
     turn.emit(Event::GateOpened { gate, run, body })?;
     Ok(gate)
 }

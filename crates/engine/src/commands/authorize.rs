@@ -195,7 +195,7 @@ fn open_gate(
         call_id: call.call_id.clone(),
     })?;
     let requester = turn.command.actor.subject.clone();
-    let body = Gate { spec, kind: GateKind::ToolAsk, requester, call: Some(asked), exit: None, notice: None };
+    let body = Gate { call: Some(asked), ..Gate::open_to_all(spec, GateKind::ToolAsk, requester) };
     turn.emit(Event::GateOpened { gate, run: session.root, body })?;
     let subject = format!("{}: approve {}?", machine.meta.name, call.capability);
     turn.send(session.root, EffectBody::Notice { gate, kind: GateKind::ToolAsk, subject })?;

@@ -1,22 +1,20 @@
 //! A person decides. Sources: semantics §6.2 and §7.
 
-use switchward_machine::{Digest, OpenId, Resolve, RunId, Status};
+use switchward_machine::{Digest, OpenId, Resolve, RunId};
 
 use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate};
+use crate::gates::{self, Ruling};
 use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX};
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
-use crate::state::{Closed, Due, EffectBody, Grant, Open, Resolution};
+use crate::state::{Closed, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, decide.gate)?;
     entitled(&turn.command.actor, &open, decide)?;
-    let session = turn.session()?;
-    let run = turn.run(open.run)?;
-    let machine = turn.machine(&run)?;
-    let spec = machine.gate(open.gate.spec).ok_or_else(|| crate::ViewError("the gate has no spec".into()))?;
+    let spec = gates::spec_of(turn, &open)?;
     let Some(resolve) = spec.resolve(decide.decision) else {
         let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word(spec.kind)).collect();
         return Err(Rejection::new(Reason::FieldInvalid, "the gate does not take this decision")
@@ -24,29 +22,13 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
             .into());
     };
     let grant = if *resolve == Resolve::Grant { Some(granting(turn, decide, &open)?) } else { None };
-    let paused = session.status == Status::Suspended;
-    let held = run.held;
-    drop((session, run));
-    turn.emit(Event::GateClosed {
-        gate: decide.gate,
-        decision: decide.decision,
-        by: turn.command.actor.subject.clone(),
-        comment: decide.comment.clone(),
-    })?;
-    match resolve {
-        Resolve::Deny => {}
-        Resolve::Grant => {
-            if let Some((process, rules, grant)) = grant {
-                make_grant(turn, open.run, process, rules, grant, decide)?;
-            }
-        }
-        Resolve::TakeHeld => {
-            let exit = held.filter(|held| held.gate == decide.gate).map(|held| held.exit);
-            let exit = exit.ok_or_else(|| crate::ViewError("the gate holds no exit".into()))?;
-            settle(turn, open.run, paused, Due::Take(exit))?;
-        }
-        Resolve::End(ending) => settle(turn, open.run, paused, Due::End(ending.clone()))?,
+    let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
+    let ruling = Ruling { decision: decide.decision, by, comment, via: Via::Rpc };
+    gates::close(turn, decide.gate, &open, &ruling)?;
+    if let Some((process, rules, grant)) = grant {
+        make_grant(turn, open.run, process, rules, grant, decide)?;
     }
+    gates::resolved(turn, &open, resolve)?;
     Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
 }
 
@@ -55,6 +37,7 @@ pub(super) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop>
     let session = turn.session()?;
     let id = turn.session_id()?;
     if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? {
+        addressed(&turn.command.actor, &closed.open)?;
         return Err(resolved(&closed).into());
     }
     let open = turn.rows.open(turn.tenant(), id, gate)?;
@@ -63,23 +46,29 @@ pub(super) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop>
     Ok(Open::clone(&open))
 }
 
-/// Acts now, or on resuming where the session is paused: a decision is never lost.
-fn settle(turn: &mut Turn<'_, '_>, run: RunId, paused: bool, due: Due) -> Result<(), Stop> {
-    if paused {
-        turn.emit(Event::Deferred { run, due })?;
-        return Ok(());
-    }
-    super::timers::go_on(turn, run, due)
-}
-
 /// Whether this person may decide it. Looked at before a ledger is asked too, so that who is refused holds no place
 /// there.
 pub(crate) fn entitled(actor: &Actor, open: &Open, decide: &DecideGate) -> Result<(), Rejection> {
+    may_decide(actor, open)?;
+    is_meant(open, decide.shown, &decide.comment)
+}
+
+/// Whether this person may decide it, whatever is decided.
+pub(super) fn may_decide(actor: &Actor, open: &Open) -> Result<(), Rejection> {
     has_a_say(actor)?;
     if actor.subject == open.gate.requester {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
     }
-    is_meant(open, decide.shown, &decide.comment)
+    addressed(actor, open)
+}
+
+/// Whether the gate is this person's, where it is somebody's.
+fn addressed(actor: &Actor, open: &Open) -> Result<(), Rejection> {
+    if open.gate.addresses(&actor.subject) {
+        return Ok(());
+    }
+    let message = format!("{} is not one of those who are asked", actor.subject);
+    Err(Rejection::new(Reason::NotAnApprover, message))
 }
 
 /// Whether this person may speak at gates.
@@ -106,13 +95,15 @@ fn resolved(closed: &Closed) -> Rejection {
     let refusal =
         |message: String| Rejection::new(Reason::AlreadyResolved, message).fact("at_ms", closed.at.0);
     match &closed.resolution {
-        Resolution::Decided { decision, by, comment } => {
+        Resolution::Decided { decision, by, comment, via } => {
             let word = decision.word(kind);
             refusal(format!("{by} decided before: {word}"))
                 .fact("decision", word)
                 .fact("by", by)
+                .fact("via", via.word())
                 .fact("comment", comment)
         }
+        Resolution::Lapsed => refusal("nobody decided in time".into()).fact("decision", "timeout"),
         Resolution::Voided => {
             refusal("the gate was closed when the session moved on".into()).fact("decision", "voided")
         }

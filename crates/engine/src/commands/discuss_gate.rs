@@ -1,19 +1,30 @@
-//! A person says something at a gate and decides nothing. Source: semantics §7, *Beside these* (9).
+//! A person says something at a gate. Source: semantics §7, *Beside these* (9): only some gates take that as a decision.
 
-use super::decide_gate::{has_a_say, is_meant, open_gate};
+use switchward_machine::Decision;
+
+use super::decide_gate::{has_a_say, is_meant, may_decide, open_gate};
 use crate::command::DiscussGate;
+use crate::gates::{self, Ruling};
+use crate::state::Via;
 use crate::turn::{Stop, Turn};
 use crate::{Event, Reply};
 
-/// It is recorded, and the gate stays open. Who asked may speak too: that decides nothing.
+/// At a gate that has no discussion it is recorded, and the gate stays open. Who asked may speak too: that decides
+/// nothing.
 pub(super) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, discuss.gate)?;
     has_a_say(&turn.command.actor)?;
     is_meant(&open, discuss.shown, &discuss.comment)?;
-    turn.emit(Event::GateDiscussed {
-        gate: discuss.gate,
-        by: turn.command.actor.subject.clone(),
-        comment: discuss.comment.clone(),
-    })?;
-    Ok(Reply::Gate { gate: discuss.gate, sequence: turn.session()?.sequence })
+    let (gate, by, comment) = (discuss.gate, turn.command.actor.subject.clone(), discuss.comment.clone());
+    let spec = gates::spec_of(turn, &open)?;
+    match spec.resolve(Decision::Discuss) {
+        None => turn.emit(Event::GateDiscussed { gate, by, comment })?,
+        Some(resolve) => {
+            may_decide(&turn.command.actor, &open)?;
+            let ruling = Ruling { decision: Decision::Discuss, by, comment, via: Via::Rpc };
+            gates::close(turn, gate, &open, &ruling)?;
+            gates::resolved(turn, &open, resolve)?;
+        }
+    }
+    Ok(Reply::Gate { gate, sequence: turn.session()?.sequence })
 }

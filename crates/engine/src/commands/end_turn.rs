@@ -6,7 +6,7 @@ use crate::command::EndTurn;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::moves::{self, Next};
 use crate::state::ThingBody;
-use crate::turn::{Stop, Turn, check_text, not_paused};
+use crate::turn::{Stop, Turn, check_text, not_held, not_paused};
 use crate::{Flow, Key, Reason, Rejection, Reply, ViewError};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop> {
@@ -17,16 +17,19 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
     let run = turn.run(root)?;
     let machine = turn.machine(&run)?;
     let node = machine.node(run.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    not_held(&run, node)?;
     let takes = match node.acts.get(usize::from(run.act.0)).map(|act| &act.kind) {
         Some(ActKind::Ask(ask)) => ask.turns,
         Some(ActKind::Work(work)) => work.turn_ends,
-        Some(ActKind::Do(_) | ActKind::Wait(_)) | None => false,
+        Some(ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_)) | None => false,
     };
     if !(takes || (node.records && (run.rests || run.choice.is_some()))) {
         let message = format!("{:?} takes no turn of the agent now", node.name);
         return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
     }
     let things = run.things.clone();
+    // A body that has ended with a port, and was not let go, tries to leave by it once more.
+    let port = run.refused.clone().unwrap_or(Port::Done);
     drop((session, run));
     if !end.text.is_empty() {
         turn.emit(Flow::MessagePosted { text: end.text.clone(), by_agent: true })?;
@@ -38,6 +41,6 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
             turn.emit(Flow::ThingClosed { thing, run: root })?;
         }
     }
-    moves::drive(turn, root, Next::Settle(Port::Done))?;
+    moves::drive(turn, root, Next::Settle(port))?;
     turn.moved()
 }

@@ -15,6 +15,7 @@ mod post_message;
 mod raise_cap;
 mod record_data;
 mod record_event;
+mod record_reply;
 mod report;
 mod retry_node;
 mod signal_completion;
@@ -57,6 +58,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::SignalCompletion => signal_completion::run(turn),
         Body::RetryNode => retry_node::run(turn),
         Body::RecordEvent(event) => record_event::run(turn, event),
+        Body::RecordReply(reply) => record_reply::run(turn, reply),
         Body::SwitchRun(switch) => switch_run::run(turn, switch),
         Body::LeaseWork(lease) => work::lease(turn, lease),
         Body::ExtendLease(extend) => work::extend(turn, extend),

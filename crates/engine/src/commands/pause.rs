@@ -2,8 +2,9 @@
 
 use switchward_machine::Status;
 
-use crate::command::{Pause, Resume};
+use crate::command::{Actor, Pause, Resume};
 use crate::limits::NOTE_BYTES_MAX;
+use crate::moves;
 use crate::turn::{Stop, Turn, check_text, not_paused};
 use crate::{Event, Reason, Rejection, Reply};
 
@@ -27,7 +28,9 @@ pub(super) fn resume(turn: &mut Turn<'_, '_>, resume: &Resume) -> Result<Reply, 
     drop(session);
     turn.emit(Event::Unpaused { comment: resume.comment.clone() })?;
     if let Some(due) = due {
-        super::timers::go_on(turn, root, due)?;
+        // Who resumes a session asks for nothing that it does then.
+        turn.asker = Some(Actor::server().subject);
+        moves::go_on(turn, root, due)?;
     }
     turn.moved()
 }

@@ -40,6 +40,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     }
     match ended_wait(turn, root, event)? {
         Some(port) => moves::drive(turn, root, Next::Ended(port))?,
+        // A person is asked about an exit already: no other is tried meanwhile.
+        None if turn.run(root)?.held.is_some() => {}
         None => moves::drive(turn, root, Next::Event)?,
     }
     turn.moved()

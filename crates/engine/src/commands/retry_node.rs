@@ -4,7 +4,7 @@
 use switchward_machine::ActIx;
 
 use crate::moves::{self, Next, void};
-use crate::turn::{Stop, Turn, not_paused};
+use crate::turn::{Stop, Turn, not_held, not_paused};
 use crate::{Flow, Reason, Rejection, Reply, ViewError};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
@@ -15,6 +15,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     let run = turn.run(root)?;
     let machine = turn.machine(&run)?;
     let node = machine.node(run.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    not_held(&run, node)?;
     let max = node.asked.max;
     if run.asked.saturating_add(1) >= max {
         let message = format!("{:?} may be tried {max} times in all, and it was", node.name);

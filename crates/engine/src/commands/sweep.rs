@@ -1,8 +1,10 @@
-//! What has lapsed is given up: old replies, unused approvals, calls that nobody reported, reservations.
+//! What has lapsed is given up: old replies, unused approvals, calls that nobody reported, reservations;
+//! and what has fallen due happens.
 
-use switchward_machine::Micros;
+use switchward_machine::{Micros, OpenId};
 
 use crate::command::Sweep;
+use crate::gates;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
 use crate::moves;
@@ -23,6 +25,10 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
     } else if key.is(Kind::Thing) {
         if let Some(number) = number(key) {
             super::timers::fire(turn, key, number)?;
+        }
+    } else if key.is(Kind::Open) {
+        if let Some(number) = number(key) {
+            gates::round_over(turn, key, OpenId(number))?;
         }
     } else if key.is(Kind::Ledger) {
         let due = turn.rows.ledger_at(key)?.and_then(|row| row.lapses());

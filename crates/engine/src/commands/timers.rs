@@ -1,12 +1,11 @@
 //! A time has come: a wait is over, or a node is tried again.
 
-use switchward_machine::{OpenId, RunId, Status};
+use switchward_machine::OpenId;
 
-use crate::faults::Fault;
-use crate::moves::{self, Next};
+use crate::gates;
 use crate::state::{Due, Thing, ThingBody};
 use crate::turn::{Stop, Turn};
-use crate::{Event, Flow, Key};
+use crate::{Flow, Key};
 
 /// Fires what is due behind a key; nothing happens where it is gone or not due yet.
 pub(super) fn fire(turn: &mut Turn<'_, '_>, key: &Key, number: u64) -> Result<(), Stop> {
@@ -21,22 +20,5 @@ pub(super) fn fire(turn: &mut Turn<'_, '_>, key: &Key, number: u64) -> Result<()
         ThingBody::Timer { .. } => Due::Again,
     };
     turn.emit(Flow::ThingClosed { thing: thing_id, run })?;
-    if turn.session()?.status == Status::Suspended {
-        turn.emit(Event::Deferred { run, due })?;
-        return Ok(());
-    }
-    go_on(turn, run, due)
-}
-
-/// What was due happens.
-pub(super) fn go_on(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
-    let next = match due {
-        Due::Take(exit) => Next::Take(exit),
-        Due::End(ending) => Next::End(ending, String::new()),
-        Due::Ended(port) => Next::Ended(port),
-        Due::Again => Next::Again,
-        Due::Judged => Next::Judged,
-        Due::Fault { code, message } => Next::Fault(Fault::kept(&code, message)),
-    };
-    moves::drive(turn, run, next)
+    gates::now_or_later(turn, run, due)
 }

@@ -2,21 +2,21 @@
 //! *Guards*, `llm_judge`, *Operations*, `http_request`; a worker that is lost is no attempt, a bad result is one.
 
 use serde_json::Value;
-use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, Status, WorkKind};
+use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, WorkKind};
 
 use super::report;
-use super::timers::go_on;
 use crate::acts::{accepted, result_schema};
 use crate::command::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, ReportUsage};
 use crate::data;
 use crate::event::Writer;
 use crate::faults::Fault;
+use crate::gates;
 use crate::limits::{
     LEASE_MS_MAX, LEASE_MS_MIN, LEASES_LAPSED_MAX, NOTE_BYTES_MAX, RESULT_BYTES_MAX, WORKER_BYTES_MAX,
 };
 use crate::state::{About, Due, Json, Judged, Owed, Thing, ThingBody};
 use crate::turn::{Stop, Turn, check_size, check_text};
-use crate::{Event, Flow, Key, Reason, Rejection, Reply, ViewError};
+use crate::{Flow, Key, Reason, Rejection, Reply, ViewError};
 
 /// Work that is open, with what its thing says.
 struct Found {
@@ -86,7 +86,7 @@ pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
     let ended = match found.owed.about {
         About::Act => {
             let accept = accept_of(turn, &found)?;
-            match accepted(turn, found.run, &accept, &complete.result)? {
+            match accepted(turn, found.run, accept.as_ref(), &complete.result)? {
                 Ok(taken) => Ended::Taken(taken.written, Due::Ended(taken.port)),
                 Err(fault) => Ended::Fault(fault),
             }
@@ -116,7 +116,7 @@ pub(super) fn lapse(turn: &mut Turn<'_, '_>, thing: OpenId, owed: &Owed, run: Ru
     let message = format!("{LEASES_LAPSED_MAX} workers had it, and none came back");
     turn.emit(Flow::WorkDone { thing, run, worker, wrong: Some(message.clone()) })?;
     let fault = Fault::lost(message);
-    happen(turn, run, Due::Fault { code: fault.code.to_owned(), message: fault.message })
+    gates::now_or_later(turn, run, Due::Fault { code: fault.code.to_owned(), message: fault.message })
 }
 
 /// What the end of work leads to.
@@ -150,16 +150,7 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop>
         }
         Ended::Fault(fault) => Due::Fault { code: fault.code.to_owned(), message: fault.message },
     };
-    happen(turn, run, due)
-}
-
-/// What follows happens now, or when the session goes on.
-fn happen(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
-    if turn.session()?.status == Status::Suspended {
-        turn.emit(Event::Deferred { run, due })?;
-        return Ok(());
-    }
-    go_on(turn, run, due)
+    gates::now_or_later(turn, run, due)
 }
 
 fn check_lease(lease_ms: u64) -> Result<(), Rejection> {
@@ -200,7 +191,7 @@ fn held(turn: &Turn<'_, '_>, thing: OpenId, fence: u64) -> Result<Found, Stop> {
     Ok(found)
 }
 
-fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Accept, Stop> {
+fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Option<Accept>, Stop> {
     let at = turn.run(found.run)?;
     let machine = turn.machine(&at)?;
     Ok(accept_at(&machine, &at)
@@ -208,17 +199,17 @@ fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Accept, Stop> {
 }
 
 /// What the work of the body's current part accepts.
-fn accept_at(machine: &Machine, at: &crate::state::Run) -> Option<Accept> {
+fn accept_at(machine: &Machine, at: &crate::state::Run) -> Option<Option<Accept>> {
     match &machine.node(at.node)?.acts.get(usize::from(at.act.0))?.kind {
         ActKind::Work(work) => Some(work.accept.clone()),
-        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) => None,
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) => None,
     }
 }
 
 /// The JSON Schema that a result of open work must meet.
 pub(crate) fn schema_of(machine: &Machine, at: &crate::state::Run, owed: &Owed) -> Value {
     match owed.about {
-        About::Act => accept_at(machine, at).map(|accept| result_schema(&accept)).unwrap_or_default(),
+        About::Act => accept_at(machine, at).map(|accept| result_schema(accept.as_ref())).unwrap_or_default(),
         About::Judge { .. } => serde_json::json!({
             "type": "object",
             "properties": { "verdict": { "type": "boolean" } },

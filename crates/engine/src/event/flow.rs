@@ -1,7 +1,7 @@
 //! Facts about what moves inside a run, its data, and the row of runs.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{NodeIx, OpenId, RunId, Time};
+use switchward_machine::{NodeIx, OpenId, Port, RunId, Time};
 
 use crate::state::{Json, Judged, Loop, ThingBody};
 
@@ -61,6 +61,9 @@ pub enum Flow {
         /// The run.
         #[n(0)]
         run: RunId,
+        /// The port at which it ended, where a person has not let it leave from there.
+        #[cbor(n(1), default)]
+        refused: Option<Port>,
     },
     /// Something has gone wrong in a node.
     #[n(6)]
@@ -216,6 +219,55 @@ pub enum Flow {
         #[n(0)]
         run: RunId,
     },
+    /// Nobody decided in this round, and others are asked, too.
+    #[n(20)]
+    GateEscalated {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who may decide from now on, beside those who might before.
+        #[n(1)]
+        to: Vec<String>,
+        /// When the next round is over.
+        #[n(2)]
+        due: Time,
+    },
+    /// Nobody decided in time.
+    #[n(21)]
+    GateLapsed {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+    },
+    /// A reply came by mail.
+    #[n(22)]
+    ReplyRecorded {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Who wrote it.
+        #[n(1)]
+        from: String,
+        /// The writer's own words.
+        #[n(2)]
+        text: String,
+        /// Whether the sender is proved.
+        #[n(3)]
+        authenticated: bool,
+        /// The gate or the wait that it is about; nothing where there is none for this sender.
+        #[n(4)]
+        about: Option<OpenId>,
+    },
+    /// Somebody who wrote about a gate is written back to, once.
+    #[n(23)]
+    ReplyAnswered {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who.
+        #[n(1)]
+        to: String,
+    },
 }
 
 impl From<Flow> for super::Event {
@@ -245,4 +297,7 @@ pub enum Writer {
     /// A worker's result.
     #[n(5)]
     Worker,
+    /// It is a person's, at a gate or by mail.
+    #[n(10)]
+    Person,
 }

@@ -2,7 +2,7 @@
 
 use switchward_machine::{ActIx, OpenId, RunId, Status, Time};
 
-use super::{Site, work};
+use super::{Site, gates, work};
 use crate::limits::EVENTS_NOTED_MAX;
 use crate::state::{Data, Early, Json, Thing};
 use crate::working::Working;
@@ -28,11 +28,17 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             }
             rows.data_at_mut(&at)?.values.insert(key.clone(), value.0.clone());
         }
-        Flow::Rested { run } => rows.run_at_mut(&run_key(*run))?.rests = true,
+        Flow::Rested { run, refused } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.rests = true;
+            at.refused.clone_from(refused);
+            at.choice = None;
+        }
         Flow::Restarted { run, asked } => {
             let at = rows.run_at_mut(&run_key(*run))?;
             at.act = ActIx(0);
             at.rests = false;
+            at.refused = None;
             at.loops.clear();
             at.choice = None;
             if *asked { at.asked += 1 } else { at.attempt += 1 }
@@ -74,6 +80,10 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChoicePending { .. }
         | Flow::ChoiceOver { .. }
         | Flow::Judged { .. } => work::apply(rows, site, flow)?,
+        Flow::GateEscalated { .. }
+        | Flow::GateLapsed { .. }
+        | Flow::ReplyRecorded { .. }
+        | Flow::ReplyAnswered { .. } => gates::asked(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! Gates that open and close, and effects that come and go.
 
-use switchward_machine::OpenId;
+use switchward_machine::{Channel, OpenId, Time};
 
 use super::Site;
-use crate::state::{Closed, EffectBody, Held, Open, Resolution};
+use crate::limits::{ANSWERED_MAX, MAILED_MAX};
+use crate::state::{Closed, EffectBody, Held, Open, Resolution, Run};
 use crate::working::Working;
-use crate::{Event, Key, Row, ViewError};
+use crate::{Event, Flow, Key, Row, ViewError};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -25,10 +26,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             let open = Open { run: *run, node: at.node, entry: at.entry, at: site.at, gate: body.clone() };
             rows.put(Key::open(site.tenant, id, *gate), Row::Open(open));
         }
-        Event::GateClosed { gate, decision, by, comment } => {
-            let resolution =
-                Resolution::Decided { decision: *decision, by: by.clone(), comment: comment.clone() };
-            close(rows, site, *gate, resolution)?;
+        Event::GateClosed { gate, decision, by, comment, via } => {
+            let (decision, by, comment, via) = (*decision, by.clone(), comment.clone(), *via);
+            close(rows, site, *gate, Resolution::Decided { decision, by, comment, via })?;
         }
         Event::Voided { gates, grants, things, run } => {
             for (thing, run) in things.iter().zip(run.iter().cycle()) {
@@ -46,15 +46,109 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             if let EffectBody::Notice { gate, .. } = &effect.body {
                 rows.open_at_mut(&Key::open(site.tenant, id, *gate))?.gate.notice = Some(effect.number);
             }
+            if let EffectBody::Message { channel: Channel::Email, to, gate, .. } = &effect.body {
+                match gate {
+                    Some(gate) => asks(rows, &Key::open(site.tenant, id, *gate), effect.number)?,
+                    None => mailed(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to),
+                }
+            }
             rows.put(Key::outbox(site.tenant, id, effect.number), Row::Outbox(effect.clone()));
         }
-        Event::EffectAcked { number } => rows.delete(Key::outbox(site.tenant, id, *number)),
+        Event::EffectAcked { number } => acked(rows, site, *number)?,
         _ => {}
     }
     Ok(())
 }
 
-/// Moves a gate to the closed ones; a notice that has not gone out yet has nothing left to say.
+/// A mail asks somebody at a gate. One about a gate that is closed asks nobody.
+fn asks(rows: &mut Working<'_>, gate: &Key, number: u64) -> Result<(), ViewError> {
+    if rows.open_at(gate)?.is_some()
+        && let Some(asked) = &mut rows.open_at_mut(gate)?.gate.asked
+    {
+        asked.mails.push(number);
+    }
+    Ok(())
+}
+
+/// The run has written to somebody.
+fn mailed(run: &mut Run, to: &str) {
+    run.mailed.retain(|known| !known.eq_ignore_ascii_case(to));
+    run.mailed.push(to.to_owned());
+    if run.mailed.len() > MAILED_MAX {
+        run.mailed.remove(0);
+    }
+}
+
+fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let key = Key::outbox(site.tenant, id, number);
+    let gate = match rows.outbox_at(&key)?.map(|effect| effect.body.clone()) {
+        Some(EffectBody::Message { gate: Some(gate), .. }) => Some(Key::open(site.tenant, id, gate)),
+        Some(
+            EffectBody::Message { gate: None, .. }
+            | EffectBody::Notice { .. }
+            | EffectBody::Confirm { .. }
+            | EffectBody::Settle { .. },
+        )
+        | None => None,
+    };
+    if let Some(gate) = gate
+        && rows.open_at(&gate)?.is_some()
+        && let Some(asked) = &mut rows.open_at_mut(&gate)?.gate.asked
+    {
+        asked.mails.retain(|known| *known != number);
+    }
+    rows.delete(key);
+    Ok(())
+}
+
+/// What happens at a gate that addresses somebody, beside its opening and a decision.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the match in evolve/flow.rs is exhaustive and says what comes here"
+)]
+pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
+    match flow {
+        Flow::GateEscalated { gate, to, due } => escalate(rows, site, *gate, to, *due),
+        Flow::GateLapsed { gate } => close(rows, site, *gate, Resolution::Lapsed),
+        Flow::ReplyAnswered { gate, to } => answered(rows, site, *gate, to),
+        _ => Ok(()),
+    }
+}
+
+/// Others are asked, too, from now on.
+fn escalate(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    gate: OpenId,
+    to: &[String],
+    due: Time,
+) -> Result<(), ViewError> {
+    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, gate))?;
+    if let Some(asked) = &mut open.gate.asked {
+        asked.to.extend(to.iter().cloned());
+        asked.round += 1;
+        asked.due = Some(due);
+    }
+    Ok(())
+}
+
+/// Somebody was written back to about a gate, which may be closed.
+fn answered(rows: &mut Working<'_>, site: &Site<'_>, gate: OpenId, to: &str) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let (open, closed) = (Key::open(site.tenant, id, gate), Key::closed(site.tenant, id, gate));
+    let asked = if rows.open_at(&open)?.is_some() {
+        &mut rows.open_at_mut(&open)?.gate.asked
+    } else {
+        &mut rows.closed_at_mut(&closed)?.open.gate.asked
+    };
+    if let Some(asked) = asked {
+        asked.answered.push(to.to_owned());
+    }
+    Ok(())
+}
+
+/// Moves a gate to the closed ones; a notice or a request that has not gone out yet has nothing left to say.
 fn close(
     rows: &mut Working<'_>,
     site: &Site<'_>,
@@ -66,13 +160,24 @@ fn close(
     let Some(open) = rows.open_at(&key)?.map(|open| Open::clone(&open)) else {
         return Err(ViewError(format!("key {key:?} holds no open gate")));
     };
-    rows.session_at_mut(&site.session_key()?)?.opens.retain(|known| *known != gate);
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.opens.retain(|known| *known != gate);
+    if open.gate.asked.is_some() {
+        session.answered.push(gate);
+        if session.answered.len() > ANSWERED_MAX {
+            session.answered.remove(0);
+        }
+    }
     let run = rows.run_at_mut(&Key::run(site.tenant, id, open.run))?;
     if run.held.is_some_and(|held| held.gate == gate) {
         run.held = None;
     }
-    if let Some(notice) = open.gate.notice {
-        rows.delete(Key::outbox(site.tenant, id, notice));
+    if open.gate.asked.is_some() && resolution != Resolution::Voided {
+        run.drained = 0;
+    }
+    let mails = open.gate.asked.iter().flat_map(|asked| &asked.mails);
+    for number in mails.chain(&open.gate.notice) {
+        rows.delete(Key::outbox(site.tenant, id, *number));
     }
     rows.delete(key);
     rows.put(Key::closed(site.tenant, id, gate), Row::Closed(Closed { open, resolution, at: site.at }));

@@ -25,6 +25,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.drained += 1;
             at.since = site.at;
             (at.attempt, at.asked, at.rests) = (1, 0, false);
+            at.refused = None;
             at.called.clear();
             at.seen.clear();
             at.loops.clear();
@@ -97,6 +98,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         contact: None,
         early: Vec::new(),
         workflows: Vec::new(),
+        answered: Vec::new(),
     };
     if let Event::SessionStarted {
         definition,
@@ -164,6 +166,8 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
         things: Vec::new(),
         seen: Vec::new(),
         choice: None,
+        refused: None,
+        mailed: Vec::new(),
     };
     rows.put(key, Row::Run(fresh));
     Ok(())

@@ -46,13 +46,69 @@ pub struct Gate {
     /// The effect that tells people of it.
     #[n(5)]
     pub notice: Option<u64>,
+    /// Who is asked, where the gate addresses somebody.
+    #[cbor(n(6), default)]
+    pub asked: Option<Asked>,
 }
 
 impl Gate {
+    /// A gate of this spec that addresses nobody in particular.
+    #[must_use]
+    pub fn open_to_all(spec: GateIx, kind: GateKind, requester: String) -> Self {
+        Self { spec, kind, requester, call: None, exit: None, notice: None, asked: None }
+    }
+
     /// The digest of what a person is shown; an approval is bound to it.
     #[must_use]
     pub fn shown(&self) -> Option<Digest> {
-        self.call.as_ref().map(|call| call.digest)
+        let call = self.call.as_ref().map(|call| call.digest);
+        call.or_else(|| self.asked.as_ref().map(Asked::digest))
+    }
+
+    /// Whether this person may decide it, as far as addresses go: they are compared without regard to case.
+    #[must_use]
+    pub fn addresses(&self, person: &str) -> bool {
+        self.asked.as_ref().is_none_or(|asked| asked.to.iter().any(|to| to.eq_ignore_ascii_case(person)))
+    }
+}
+
+/// Who is asked at a gate, and what.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Asked {
+    /// Addresses, in the order in which they were asked.
+    #[n(0)]
+    pub to: Vec<String>,
+    /// One line.
+    #[n(1)]
+    pub subject: String,
+    /// The rest, rendered.
+    #[n(2)]
+    pub body: String,
+    /// How many rounds nobody has decided in.
+    #[n(3)]
+    pub round: u32,
+    /// When the round is over; nothing where it has no end.
+    #[n(4)]
+    pub due: Option<Time>,
+    /// The effects that ask them and have not gone out yet.
+    #[n(5)]
+    pub mails: Vec<u64>,
+    /// Who was written back to, and is not again.
+    #[n(6)]
+    pub answered: Vec<String>,
+}
+
+impl Asked {
+    /// The digest of the request as it is shown.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of_parts(&[b"request", self.subject.as_bytes(), self.body.as_bytes()])
+    }
+
+    /// Whether somebody was written back to.
+    #[must_use]
+    pub fn was_answered(&self, person: &str) -> bool {
+        self.answered.iter().any(|known| known.eq_ignore_ascii_case(person))
     }
 }
 
@@ -102,10 +158,39 @@ pub enum Resolution {
         /// Why, in the person's words.
         #[n(2)]
         comment: String,
+        /// Which way it came.
+        #[cbor(n(3), default)]
+        via: Via,
     },
     /// Its node was left, or its run ended.
     #[n(1)]
     Voided,
+    /// Nobody decided in time.
+    #[n(2)]
+    Lapsed,
+}
+
+/// Which way a decision came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Via {
+    /// A call of the API.
+    #[default]
+    #[n(0)]
+    Rpc,
+    /// A reply by mail.
+    #[n(1)]
+    Mail,
+}
+
+impl Via {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::Mail => "email",
+        }
+    }
 }
 
 /// A call that is permitted and not yet reported. Stored form.

@@ -106,6 +106,9 @@ pub enum EffectBody {
         /// What the body is.
         #[n(4)]
         content: Content,
+        /// The gate that it is about, where it is about one.
+        #[cbor(n(5), default)]
+        gate: Option<OpenId>,
     },
 }
 

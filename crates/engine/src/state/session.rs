@@ -87,6 +87,9 @@ pub struct Session {
     /// The workflows that it may switch between, where there are several.
     #[cbor(n(25), default)]
     pub workflows: Vec<Attached>,
+    /// Closed gates that addressed somebody, oldest first; late replies are told of them.
+    #[cbor(n(26), default)]
+    pub answered: Vec<OpenId>,
 }
 
 /// An event that came before anything listened to it.
@@ -194,8 +197,14 @@ pub struct Run {
     /// Keys of the events that have come since the node was entered.
     #[cbor(n(18), default)]
     pub seen: Vec<String>,
-    /// A choice of exits that waits for a judgement.
+    /// The port at which the body ended and from which a person has not let it leave.
     #[cbor(n(19), default)]
+    pub refused: Option<Port>,
+    /// Addresses to which the run has sent mails of its own, the newest last; a reply may come from them.
+    #[cbor(n(20), default)]
+    pub mailed: Vec<String>,
+    /// A choice of exits that waits for a judgement.
+    #[cbor(n(21), default)]
     pub choice: Option<Choice>,
 }
 

@@ -94,16 +94,12 @@ fn session_budget() -> Budget {
 
 /// The parts that no wrong policy can spoil.
 fn assemble(states: States<'_>) -> Machine {
-    let mut gates = vec![GateSpec {
-        kind: GateKind::ToolAsk,
-        outcomes: vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)],
-    }];
+    let asks = vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)];
+    let mut gates = vec![GateSpec::open_to_all(GateKind::ToolAsk, asks)];
     if states.notifies {
         let blocked = Resolve::End(Ending::plain(Outcome::Blocked));
-        gates.push(GateSpec {
-            kind: GateKind::Notify,
-            outcomes: vec![(Decision::Approve, Resolve::TakeHeld), (Decision::Refuse, blocked)],
-        });
+        let reviews = vec![(Decision::Approve, Resolve::TakeHeld), (Decision::Refuse, blocked)];
+        gates.push(GateSpec::open_to_all(GateKind::Notify, reviews));
     }
     Machine {
         start: states.start,

@@ -31,7 +31,7 @@ impl Body {
                 Whole::Op(op) => ops.push(op),
                 Whole::Wait(for_ms) => {
                     from = self.flush(&mut ops, from);
-                    let wait = Wait { on: WaitOn::Time, for_ms, late: Port::Done, done: Port::Done };
+                    let wait = Wait::plain(WaitOn::Time, for_ms, Port::Done, Port::Done);
                     from = Some(self.push(ActKind::Wait(wait), from));
                 }
                 Whole::Work(work) => {

@@ -128,11 +128,13 @@ fn circles(machine: &Machine) -> Vec<Vec<NodeIx>> {
 fn sure_next(vertex: &Vertex) -> Option<usize> {
     let runs_through = vertex.acts.iter().all(|act| match &act.kind {
         ActKind::Do(ops) => !ops.iter().any(branches),
-        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) => false,
+        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) | ActKind::Decide(_) => false,
     });
     let first = vertex.exits.iter().find(|exit| matches!(exit.on, Trigger::Auto { .. }))?;
     match first.to {
-        Target::Node(to) if runs_through && first.guard.is_open() => usize::try_from(to.0).ok(),
+        Target::Node(to) if runs_through && first.guard.is_open() && first.hold.is_none() => {
+            usize::try_from(to.0).ok()
+        }
         Target::Node(_) | Target::End(_) => None,
     }
 }

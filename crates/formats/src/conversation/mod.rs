@@ -8,6 +8,7 @@
 //! without control characters; what names a key of the data has neither dots nor braces, because a template could
 //! not read it.
 
+mod approval;
 mod body;
 mod boundary;
 mod expr;

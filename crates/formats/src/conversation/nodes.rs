@@ -2,16 +2,15 @@
 //! States*.
 
 use switchward_machine::{
-    Accept, Act, ActKind, Ask, Boundary, Dialect, Ending, Exit, Guard, NoExit, Node as Vertex, NodeIx, Op,
-    Outcome, Port, Target, Trigger, Wait, WaitOn, Work, WorkKind,
+    Accept, Act, ActKind, Ask, Boundary, Decide, Dialect, Ending, Exit, GateIx, GateSpec, Guard, NoExit,
+    Node as Vertex, NodeIx, Op, Outcome, Port, Target, Trigger, Wait, WaitOn, Work, WorkKind,
 };
 
-use super::body;
 use super::boundary::OnError;
 use super::parse::COMPLETE;
 use super::states::{Kind, State};
 use super::transitions::{ERROR, Edge};
-use super::{read, steps};
+use super::{approval, body, read, steps};
 
 /// The port of an output state.
 const DONE: &str = "done";
@@ -24,23 +23,34 @@ const TERMINAL: &str = "terminal";
 const BRANCH: &str = "conditional_branch";
 
 /// The node of a state, and the transitions that leave it.
-pub(super) fn vertex(state: State<'_>, edges: Vec<Edge<'_>>, names: &[String]) -> Vertex {
+pub(super) fn vertex(
+    state: State<'_>,
+    edges: Vec<Edge<'_>>,
+    names: &[String],
+    gates: &mut Vec<GateSpec>,
+) -> Vertex {
     let timer_port = timer_port(&edges);
     let terminal = edges.is_empty();
     let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();
     let success = match state.kind {
         Kind::Timer(_) => named(timer_port),
-        Kind::Event(_) => named(RECEIVED),
+        Kind::Event(_) | Kind::Reply(..) => named(RECEIVED),
         Kind::Work(_) => named(COMPLETE),
-        Kind::Conversation | Kind::Action | Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => {
-            Port::Done
-        }
+        Kind::Conversation
+        | Kind::Action
+        | Kind::Operations(_)
+        | Kind::Output(_)
+        | Kind::Approval(_)
+        | Kind::NotRun => Port::Done,
     };
     let on_no_exit = on_no_exit(&state.kind, terminal);
     if terminal {
         exits.extend(last_exits(&state.kind));
     }
-    let acts = acts(state.kind, state.text, timer_port, names, &mut exits);
+    let acts = acts(state.kind, state.text, timer_port, names, gates, &mut exits);
+    if let Some(spec) = state.gate {
+        hold(spec, gates, &mut exits);
+    }
     let mut vertex = Vertex::new(state.name, acts);
     vertex.exits = exits;
     vertex.on_no_exit = on_no_exit;
@@ -55,6 +65,22 @@ pub(super) fn vertex(state: State<'_>, edges: Vec<Edge<'_>>, names: &[String]) -
         OnError::Ignore => Boundary::Ignore(success),
     };
     vertex
+}
+
+/// *Approval Gates*: every transition is held but that of the port `error`. The end of a state without transitions is
+/// none.
+fn hold(spec: GateSpec, gates: &mut Vec<GateSpec>, exits: &mut [Exit]) {
+    let error = Trigger::Port(named(ERROR));
+    let gate = opened(spec, gates);
+    for exit in exits.iter_mut().filter(|exit| exit.on != error && matches!(exit.to, Target::Node(_))) {
+        exit.hold = Some(gate);
+    }
+}
+
+/// Adds a gate to those of the machine.
+fn opened(spec: GateSpec, gates: &mut Vec<GateSpec>) -> GateIx {
+    gates.push(spec);
+    GateIx(u16::try_from(gates.len() - 1).expect("a workflow has at most two gates a state"))
 }
 
 /// The port that a timer ends with: `received` where something stands there, else `timeout`.
@@ -86,7 +112,12 @@ fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
                 NoExit::Stay
             }
         }
-        Kind::Output(_) | Kind::Timer(_) | Kind::Event(_) | Kind::Work(_) => {
+        Kind::Output(_)
+        | Kind::Timer(_)
+        | Kind::Event(_)
+        | Kind::Reply(..)
+        | Kind::Work(_)
+        | Kind::Approval(_) => {
             if terminal {
                 end()
             } else {
@@ -103,17 +134,23 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
         label,
         ..Exit::plain(on, Target::End(Ending::plain(Outcome::Completed)))
     };
+    let at = |ports: &[&str]| {
+        ports.iter().map(|port| end(Trigger::Port(named(port)), format!("port {port}"))).collect()
+    };
     match kind {
         Kind::Conversation | Kind::Action => vec![end(Trigger::Auto { event: false }, TERMINAL.into())],
-        Kind::Timer(_) | Kind::Event(_) => {
-            [RECEIVED, TIMEOUT].map(|port| end(Trigger::Port(named(port)), format!("port {port}"))).into()
+        Kind::Timer(_) | Kind::Event(_) | Kind::Reply(_, None) => at(&[RECEIVED, TIMEOUT]),
+        Kind::Reply(_, Some(sort)) => {
+            let ports: Vec<&str> = sort.ports.iter().map(|(port, _)| port.word()).chain([TIMEOUT]).collect();
+            at(&ports)
         }
         Kind::Work(work) => match &work.accept {
-            Accept::Fields { complete, incomplete, .. } => [complete, incomplete]
+            Some(Accept::Fields { complete, incomplete, .. }) => [complete, incomplete]
                 .map(|port| end(Trigger::Port(port.clone()), format!("port {}", port.word())))
                 .into(),
-            Accept::Nothing | Accept::Data | Accept::Answer { .. } => Vec::new(),
+            Some(Accept::Data | Accept::Answer { .. }) | None => Vec::new(),
         },
+        Kind::Approval(_) => at(&approval::PORTS),
         Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => Vec::new(),
     }
 }
@@ -123,6 +160,7 @@ fn acts(
     text: Option<&str>,
     timer_port: &str,
     names: &[String],
+    gates: &mut Vec<GateSpec>,
     exits: &mut Vec<Exit>,
 ) -> Vec<Act> {
     let one = |kind| vec![Act { kind, then: Vec::new() }];
@@ -131,7 +169,7 @@ fn acts(
         Kind::Action => {
             let input = text.map(|text| format!(r#"{{"instructions":{}}}"#, read::json_text(text)));
             let owed = Work::plain(WorkKind::Agent, true);
-            one(ActKind::Work(Work { accept: Accept::Data, input: input.unwrap_or_default(), ..owed }))
+            one(ActKind::Work(Work { accept: Some(Accept::Data), input, ..owed }))
         }
         Kind::Work(work) => one(ActKind::Work(work)),
         Kind::Operations(steps) => {
@@ -142,13 +180,16 @@ fn acts(
         }
         Kind::Output(message) => one(ActKind::Do(message.map(Op::Send).into_iter().collect())),
         Kind::Timer(for_ms) => {
-            let late = named(timer_port);
-            one(ActKind::Wait(Wait { on: WaitOn::Time, for_ms, late, done: Port::Done }))
+            one(ActKind::Wait(Wait::plain(WaitOn::Time, for_ms, named(timer_port), Port::Done)))
         }
         Kind::Event(for_ms) => {
-            let (late, done) = (named(TIMEOUT), named(RECEIVED));
-            one(ActKind::Wait(Wait { on: WaitOn::Event, for_ms, late, done }))
+            one(ActKind::Wait(Wait::plain(WaitOn::Event, for_ms, named(TIMEOUT), named(RECEIVED))))
         }
+        Kind::Reply(for_ms, sort) => {
+            let wait = Wait::plain(WaitOn::Reply, for_ms, named(TIMEOUT), named(RECEIVED));
+            one(ActKind::Wait(Wait { sort, ..wait }))
+        }
+        Kind::Approval(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates) })),
         Kind::NotRun => one(ActKind::Do(Vec::new())),
     }
 }

@@ -1,7 +1,8 @@
-//! States that owe something to the outside: approval, wait, task, delegate, subworkflow. Of these a wait for a
-//! timer runs; the others are checked and told as not run.
+//! States that owe something to the outside: wait, task, delegate, subworkflow. Of these a wait runs; the others are
+//! checked and told as not run.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use switchward_machine::{Port, Sort};
 
 use super::messages::{self, Addresses};
 use super::reader::Reader;
@@ -11,7 +12,7 @@ use crate::codes::{
     DUPLICATE_NAME, MISSING_KEY, NAME, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
 };
 use crate::document::Node;
-use crate::limits::{ESCALATIONS_MAX, LINE_BYTES_MAX, SCHEMA_KEYS_MAX, TEMPLATE_BYTES_MAX, VALUES_MAX};
+use crate::limits::{LINE_BYTES_MAX, SCHEMA_KEYS_MAX, TEMPLATE_BYTES_MAX, VALUES_MAX};
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, naming, quoted};
 
@@ -22,8 +23,6 @@ macro_rules! shapes {
 }
 
 shapes! {
-    REQUEST "`request_template`" ["subject_template" "body_template"]
-    ESCALATION "`escalation`" ["timeout_hours" "escalation_contacts" "max_escalations"]
     CLASSIFY "`classify`" ["enabled" "classification_ports" "classification_hints"]
     TASK "`task_template`" ["participants" "participants_from" "instructions"]
 }
@@ -42,45 +41,13 @@ pub(super) fn unique<'a>(
     names.push(name);
 }
 
-/// *Approval State*.
-pub(super) fn approval<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Ways {
-    if let Some(node) = fields.required("approvers", cx.report) {
-        messages::recipients(node, Addresses::Mail, cx);
-    }
-    if let Some(node) = fields.optional("request_template")
-        && let Some(request) = Fields::open(node, &REQUEST, cx.report)
-    {
-        let subject = request.optional("subject_template");
-        subject.and_then(|node| read::template(node, "`subject_template`", LINE_BYTES_MAX, cx));
-        let body = request.optional("body_template");
-        body.and_then(|node| read::template(node, "`body_template`", TEMPLATE_BYTES_MAX, cx));
-    }
-    if let Some(node) = fields.optional("classification_hints") {
-        hints(node, &["approved", "rejected", "discussion"], cx);
-    }
-    if let Some(node) = fields.optional("channel") {
-        shape::word(node, "`channel`", &["email"], cx.report);
-    }
-    if let Some(node) = fields.optional("escalation") {
-        escalation(node, cx);
-    }
-    Ways::ports(&["approved", "rejected", "discussion", "timeout"])
-}
-
-fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) {
-    let Some(fields) = Fields::open(node, &ESCALATION, cx.report) else { return };
-    let hours = fields.required("timeout_hours", cx.report);
-    hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
-    if let Some(node) = fields.optional("escalation_contacts") {
-        messages::recipients(node, Addresses::Mail, cx);
-    }
-    if let Some(node) = fields.optional("max_escalations") {
-        shape::integer(node, "`max_escalations`", 0..=ESCALATIONS_MAX, cx.report);
-    }
-}
-
-/// Words of a port each; the ports are those of the state.
-fn hints<'a>(node: &'a Node, ports: &[&str], cx: &mut Reader<'a, '_>) {
+/// Phrases of a port each; the ports are those of the state.
+pub(super) fn hints<'a>(
+    node: &'a Node,
+    ports: &[&str],
+    cx: &mut Reader<'a, '_>,
+) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
     let what = "`classification_hints`";
     let entries = shape::map(node, what, VALUES_MAX, cx.report).unwrap_or_default();
     for (key, value) in entries {
@@ -91,8 +58,16 @@ fn hints<'a>(node: &'a Node, ports: &[&str], cx: &mut Reader<'a, '_>) {
             let finding = Finding::new(crate::codes::NOT_LISTED, key.span, message);
             cx.report.add(finding.allowed(ports.iter().copied()).nearest(nearest));
         }
-        shape::text(value, "a hint", TEMPLATE_BYTES_MAX, cx.report);
+        if let Some(text) = shape::text(value, "a hint", TEMPLATE_BYTES_MAX, cx.report) {
+            found.push((key.text.clone(), switchward_expr::hints(text)));
+        }
     }
+    found
+}
+
+/// Whether there is a phrase among them.
+pub(super) fn hinted(hints: &[(String, Vec<String>)]) -> bool {
+    hints.iter().any(|(_, phrases)| !phrases.is_empty())
 }
 
 /// *Wait State*.
@@ -103,31 +78,32 @@ pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
     let hours = fields.required("timeout_hours", cx.report);
     let for_ms = hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
     let mut ways = Ways::ports(&["received", "timeout"]);
+    let mut sort = None;
     if word == Some("timer") {
         cx.idle(state, "classify", "a timer brings nothing that could be classified");
     }
     if let Some(node) = fields.optional("classify")
-        && let Some(ports) = classify(node, cx)
+        && let Some(found) = classify(node, cx)
         && word != Some("timer")
     {
-        ways = Ways::Ports(ports);
+        let named = |port: &(Port, Vec<String>)| port.0.word().to_owned();
+        ways = Ways::Ports(found.ports.iter().map(named).chain(["timeout".to_owned()]).collect());
+        sort = Some(found);
     }
-    let classified =
-        matches!(&ways, Ways::Ports(ports) if ports.first().is_none_or(|port| port != "received"));
     match (word, at, for_ms) {
         (Some("timer"), _, Some(for_ms)) => (Kind::Timer(for_ms), ways),
-        (Some("webhook"), _, Some(for_ms)) if !classified => (Kind::Event(for_ms), ways),
-        (Some(word), Some(at), _) if word != "timer" => {
-            let what = if classified { "a classified wait for" } else { "a wait for" };
-            cx.not_run(at.span, &format!("{what} {}", quoted(word)));
+        (Some("email_reply"), _, Some(for_ms)) => (Kind::Reply(for_ms, sort), ways),
+        (Some("webhook"), _, Some(for_ms)) if sort.is_none() => (Kind::Event(for_ms), ways),
+        (Some("webhook"), Some(at), _) if sort.is_some() => {
+            cx.not_run(at.span, "a classified wait for \"webhook\"");
             (Kind::NotRun, ways)
         }
         _ => (Kind::NotRun, ways),
     }
 }
 
-/// The ports of a classified wait; nothing where the classification is switched off.
-fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Vec<String>> {
+/// How a classified wait is sorted; nothing where the classification is switched off.
+fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
     let fields = Fields::open(node, &CLASSIFY, cx.report)?;
     let enabled = fields.required("enabled", cx.report).and_then(|node| read::flag(node, "`enabled`", cx))?;
     let ports = if enabled {
@@ -147,10 +123,12 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Vec<String>> 
         }
         unique(item, name, "a port", &mut names, cx);
     }
-    if let Some(node) = fields.optional("classification_hints") {
-        hints(node, &names, cx);
-    }
-    enabled.then(|| names.into_iter().chain(["timeout"]).map(str::to_owned).collect())
+    let phrases = fields.optional("classification_hints").map(|node| hints(node, &names, cx));
+    let phrases = phrases.unwrap_or_default();
+    let of = |name: &str| phrases.iter().find(|(port, _)| port == name).map(|(_, phrases)| phrases.clone());
+    let port = |name: &'a str| (Port::Named(name.to_owned()), of(name).unwrap_or_default());
+    let ports = names.into_iter().map(port).collect();
+    enabled.then(|| Sort { ports, hinted: hinted(&phrases) })
 }
 
 /// *States*, Task: one part for each participant.

@@ -40,9 +40,16 @@ pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, 
     let port = |name: &str| Port::Named(name.to_owned());
     let accept = Accept::Fields { fields: wanted, complete: port(COMPLETE), incomplete: port(INCOMPLETE) };
     match reads {
-        Some(reads) => {
-            (Kind::Work(Work { kind: WorkKind::Extract, turn_ends: false, input, reads, accept }), ways)
-        }
+        Some(reads) => (
+            Kind::Work(Work {
+                kind: WorkKind::Extract,
+                turn_ends: false,
+                input: Some(input),
+                reads: Some(reads),
+                accept: Some(accept),
+            }),
+            ways,
+        ),
         None => (Kind::NotRun, ways),
     }
 }
@@ -133,7 +140,7 @@ pub(super) fn http<'a>(
     let (method, url) = (read::json_text(method?), read::json_text(url?));
     let input = format!(r#"{{"method":{method},"url":{url},"headers":{headers}{body}}}"#);
     let accept = Accept::Answer { into };
-    Some(Work { kind: WorkKind::Http, turn_ends: false, input, reads: Reads::Nothing, accept })
+    Some(Work { input: Some(input), accept: Some(accept), ..Work::plain(WorkKind::Http, false) })
 }
 
 fn url<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {

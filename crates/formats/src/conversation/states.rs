@@ -1,13 +1,13 @@
 //! States: what all of them have, and what their type makes of them. Headings *States* and *Named Output Ports*.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{Message, Pattern, Work};
+use switchward_machine::{GateSpec, Message, Pattern, Sort, Work};
 
 use super::boundary::{self, Errors};
-use super::messages::{self, Addresses};
+use super::messages;
 use super::reader::Reader;
 use super::steps::Step;
-use super::{operations, outside, parse, read, tools};
+use super::{approval, operations, outside, parse, read, tools};
 use crate::codes::{DUPLICATE_NAME, MISSING_KEY, UNKNOWN_KEY};
 use crate::document::{Node, Span};
 use crate::limits::REQUIRED_FIELDS_MAX;
@@ -74,6 +74,8 @@ pub(super) struct State<'a> {
     pub(super) tools: Option<Vec<Pattern>>,
     /// What happens when something goes wrong.
     pub(super) errors: Errors,
+    /// Who approves that it is left.
+    pub(super) gate: Option<GateSpec>,
 }
 
 /// What a state does.
@@ -93,6 +95,10 @@ pub(super) enum Kind {
     Event(u64),
     /// A worker owes something, and the state ends with a port.
     Work(Work),
+    /// A reply comes within so many milliseconds, and may be sorted.
+    Reply(u64, Option<Sort>),
+    /// A person decides.
+    Approval(Box<GateSpec>),
     /// This build does not run it, or it could not be read.
     NotRun,
 }
@@ -139,6 +145,7 @@ fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) ->
         required: Vec::new(),
         tools: None,
         errors: Errors::NONE,
+        gate: None,
     };
     let Some((word, shape)) = typed(node, cx) else {
         if let Some(name) = node.get("name") {
@@ -156,7 +163,7 @@ fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) ->
     common(&fields, &mut state, cx);
     state.errors = boundary::read(node, &fields, word == "approval", cx);
     (state.kind, state.ways) = kind(word, node, &fields, workflow, cx);
-    approval_gate(node, &fields, cx);
+    state.gate = approval::gate(node, state.name, &fields, cx);
     state
 }
 
@@ -221,7 +228,11 @@ fn kind<'a>(
         "output" => return (Kind::Output(messages::output(node, fields, cx)), Ways::ports(&["done"])),
         "wait" => outside::wait(node, fields, cx),
         "parse" => parse::parse(fields, cx),
-        "approval" => (Kind::NotRun, outside::approval(fields, cx)),
+        "approval" => {
+            let name = node.get("name").and_then(Node::as_text).unwrap_or_default();
+            let spec = approval::state(name, fields, cx);
+            (Kind::Approval(Box::new(spec)), Ways::ports(&approval::PORTS))
+        }
         "task" => (Kind::NotRun, {
             outside::task(fields, cx);
             Ways::Guards
@@ -235,7 +246,7 @@ fn kind<'a>(
             Ways::Guards
         }),
     };
-    if !["wait", "parse"].contains(&word)
+    if !["approval", "parse", "wait"].contains(&word)
         && let Some(at) = node.get("type")
     {
         cx.not_run(at.span, &format!("a state of the type {}", quoted(word)));
@@ -255,21 +266,4 @@ fn stray_operations(word: &str, node: &Node, cx: &mut Reader<'_, '_>) {
     } else {
         finding.hint("put them into a logic state")
     });
-}
-
-/// *Approval Gates*.
-fn approval_gate<'a>(node: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
-    let at = fields.optional("require_human_approval");
-    let required = at.and_then(|node| read::flag(node, "`require_human_approval`", cx)) == Some(true);
-    if let Some(node) = fields.optional("approval_contacts") {
-        messages::recipients(node, Addresses::Mail, cx);
-    }
-    if !required {
-        cx.idle(node, "approval_contacts", "nobody is asked without `require_human_approval: true`");
-        return;
-    }
-    fields.required("approval_contacts", cx.report);
-    if let Some(at) = at {
-        cx.not_run(at.span, "an approval gate");
-    }
 }

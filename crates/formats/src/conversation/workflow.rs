@@ -122,14 +122,13 @@ fn warn(
 
 fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fields: Vec<Field>) -> Machine {
     let names: Vec<String> = states.iter().map(|state| state.name.to_owned()).collect();
+    let asks = vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)];
+    let mut gates = vec![GateSpec::open_to_all(GateKind::ToolAsk, asks)];
     let nodes = states.into_iter().zip(edges);
     Machine {
         start,
-        nodes: nodes.map(|(state, edges)| nodes::vertex(state, edges, &names)).collect(),
-        gates: vec![GateSpec {
-            kind: GateKind::ToolAsk,
-            outcomes: vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)],
-        }],
+        nodes: nodes.map(|(state, edges)| nodes::vertex(state, edges, &names, &mut gates)).collect(),
+        gates,
         policy: Policy { layers: Vec::new(), ask_gate: Some(GateIx(0)) },
         budgets: Vec::new(),
         params: Vec::new(),

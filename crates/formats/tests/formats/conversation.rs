@@ -45,7 +45,7 @@ fn route() -> Node {
         Op::Convert(Convert { from: path("order"), into: "order".into(), how: Transform::Trim }),
         Op::Send(mail),
     ];
-    let wait = Wait { on: WaitOn::Time, for_ms: 1_800_000, late: Port::Done, done: Port::Done };
+    let wait = Wait::plain(WaitOn::Time, 1_800_000, Port::Done, Port::Done);
     let to_hold = Port::Branch("hold".into());
     let case = Case { left: path("amount"), op: CmpOp::Gt, right: "100".into(), port: to_hold.clone() };
     let each = Each { over: path("items"), as_: "item".into(), ops: Vec::new() };
@@ -85,7 +85,7 @@ fn the_refund_compiles_to_exactly_this() {
     let end = NoExit::End(Ending::plain(Outcome::Completed));
     let confirm =
         node("confirm", acts([(ActKind::Do(vec![Op::Send(message)]), Vec::new())]), Vec::new(), end);
-    let wait = Wait { on: WaitOn::Time, for_ms: 172_800_000, late: named("received"), done: Port::Done };
+    let wait = Wait::plain(WaitOn::Time, 172_800_000, named("received"), Port::Done);
     let received = Exit {
         label: "port received".into(),
         ..Exit::plain(Trigger::Port(named("received")), Target::Node(NodeIx(2)))

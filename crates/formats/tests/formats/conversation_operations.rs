@@ -92,14 +92,8 @@ fn waits_and_loops_with_waits_are_acts() {
             vec![],
         ]
     );
-    let wait = |hours: u64| {
-        ActKind::Wait(Wait {
-            on: WaitOn::Time,
-            for_ms: hours * 1_800_000,
-            late: Port::Done,
-            done: Port::Done,
-        })
-    };
+    let wait =
+        |hours: u64| ActKind::Wait(Wait::plain(WaitOn::Time, hours * 1_800_000, Port::Done, Port::Done));
     let head = |over: &str, name: &str, level| {
         ActKind::Do(vec![Op::Next(Next { over: path(over), as_: name.into(), level })])
     };
@@ -119,7 +113,7 @@ fn small_bodies_are_wired_right() {
             ActKind::Do(ops) if ops.iter().any(|op| matches!(op, Op::Next(_))) => 'h',
             ActKind::Do(_) => 'd',
             ActKind::Wait(_) => 'w',
-            ActKind::Ask(_) | ActKind::Work(_) => '?',
+            ActKind::Ask(_) | ActKind::Work(_) | ActKind::Decide(_) => '?',
         };
         acts.iter().map(letter).collect()
     };

@@ -31,7 +31,7 @@ const TO_B: &str = "{from: a, to: b, guards: [{type: always}]}";
 fn conversations_and_actions_take_turns() {
     for (kind, act) in [
         ("conversation", ActKind::Ask(Ask { turns: true })),
-        ("action", ActKind::Work(Work { accept: Accept::Data, ..Work::plain(WorkKind::Agent, true) })),
+        ("action", ActKind::Work(Work { accept: Some(Accept::Data), ..Work::plain(WorkKind::Agent, true) })),
     ] {
         let state = format!("{{name: a, type: {kind}}}");
         let node = first(&state, &[TO_B]);

@@ -15,18 +15,21 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         GateView::Open(open) => (open, v1::GateStatus::Open, None, None),
         GateView::Closed(closed) => match &closed.resolution {
             Resolution::Voided => (&closed.open, v1::GateStatus::Void, None, Some(closed.at)),
-            Resolution::Decided { decision, by, comment } => {
+            Resolution::Lapsed => (&closed.open, v1::GateStatus::Lapsed, None, Some(closed.at)),
+            Resolution::Decided { decision, by, comment, via } => {
                 let resolution = v1::GateResolution {
                     decision: self::decision(*decision).into(),
                     by: by.clone(),
                     time: Some(timestamp(closed.at)),
                     comment: comment.clone(),
+                    via: via.word().into(),
                 };
                 (&closed.open, v1::GateStatus::Decided, Some(resolution), Some(closed.at))
             }
         },
     };
-    let call = open.gate.call.as_ref();
+    let (call, asked) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
+    let round = asked.and_then(|asked| asked.due).filter(|_| end.is_none());
     v1::Gate {
         name: names::of_gate(caller, view.id, id),
         session: names::of_session(caller, view.id),
@@ -36,7 +39,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         message: message(view, open),
         capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
         args: call.map(|call| call.args.clone().into()).unwrap_or_default(),
-        args_digest: call.map(|call| call.digest.to_string()).unwrap_or_default(),
+        args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
         answer: answer(view, open).unwrap_or_default(),
         definition: names::of_definition(caller, &view.session.definition),
         version: view.session.version,
@@ -44,6 +47,10 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         create_time: Some(timestamp(open.at)),
         resolution,
         end_time: end.map(timestamp),
+        approvers: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
+        subject: asked.map(|asked| asked.subject.clone()).unwrap_or_default(),
+        text: asked.map(|asked| asked.body.clone()).unwrap_or_default(),
+        round_end_time: round.map(timestamp),
     }
 }
 
@@ -51,6 +58,7 @@ fn decision(decision: Decision) -> v1::GateDecision {
     match decision {
         Decision::Approve => v1::GateDecision::Approve,
         Decision::Refuse => v1::GateDecision::Refuse,
+        Decision::Discuss => v1::GateDecision::Discuss,
     }
 }
 
@@ -62,9 +70,12 @@ fn answer(view: &SessionView, open: &Open) -> Option<String> {
 
 fn message(view: &SessionView, open: &Open) -> String {
     let process = &view.session.definition;
-    match (&open.gate.call, answer(view, open)) {
-        (Some(call), _) => format!("{process}: may the agent call {} with these arguments?", call.capability),
-        (None, Some(answer)) => format!("{process}: the agent answered {answer:?}; may it go on?"),
-        (None, None) => format!("{process} needs a decision"),
+    match (&open.gate.call, answer(view, open), &open.gate.asked) {
+        (Some(call), _, _) => {
+            format!("{process}: may the agent call {} with these arguments?", call.capability)
+        }
+        (None, Some(answer), _) => format!("{process}: the agent answered {answer:?}; may it go on?"),
+        (None, None, Some(asked)) => format!("{process}: {}", asked.subject),
+        (None, None, None) => format!("{process} needs a decision"),
     }
 }

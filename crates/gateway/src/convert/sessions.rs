@@ -136,14 +136,15 @@ pub(crate) fn open_gate(
     row: &GateView,
 ) -> Option<v1::OpenGate> {
     let GateView::Open(open) = row else { return None };
-    let call = open.gate.call.as_ref();
+    let (call, asked) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
     Some(v1::OpenGate {
         name: names::of_gate(caller, view.id, gate),
         kind: kind(open.gate.kind).into(),
         state: view.machine.node(open.node).map(|node| node.name.clone()).unwrap_or_default(),
         capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
-        args_digest: call.map(|call| call.digest.to_string()).unwrap_or_default(),
+        args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
         create_time: Some(timestamp(open.at)),
+        approvers: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
     })
 }
 
@@ -151,5 +152,6 @@ pub(crate) fn kind(kind: GateKind) -> v1::GateKind {
     match kind {
         GateKind::Notify => v1::GateKind::Notify,
         GateKind::ToolAsk => v1::GateKind::ToolAsk,
+        GateKind::Approval => v1::GateKind::Approval,
     }
 }

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::limits::MESSAGE_BYTES_MAX;
-use switchward_engine::{Body, EndTurn, PostMessage, RecordData, RecordEvent, SwitchRun};
+use switchward_engine::{Body, EndTurn, PostMessage, RecordData, RecordEvent, RecordReply, SwitchRun};
 
 use super::sessions::moved;
 use crate::convert;
@@ -66,6 +66,13 @@ pub(super) async fn record_event(call: &Call<'_>, message: v1::RecordEventReques
     };
     let state = (!message.state.is_empty()).then_some(message.state);
     let body = Body::RecordEvent(RecordEvent { key: message.key, data, state });
+    moved(call, &message.name, request, message.expected_sequence, body).await
+}
+
+pub(super) async fn record_reply(call: &Call<'_>, message: v1::RecordReplyRequest) -> Shown {
+    let request = request_id(&message.request_id, "RecordReply", &message)?;
+    let v1::RecordReplyRequest { from, text, authenticated, .. } = message;
+    let body = Body::RecordReply(RecordReply { from, text, authenticated });
     moved(call, &message.name, request, message.expected_sequence, body).await
 }
 

@@ -348,6 +348,7 @@ fn compiled_view(machine: &Machine) -> prost_types::Struct {
                 ActKind::Do(_) => "do",
                 ActKind::Work(_) => "work",
                 ActKind::Wait(_) => "wait",
+                ActKind::Decide(_) => "decide",
             })
         });
         let members = json::members([

@@ -105,7 +105,8 @@ fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
         match (name.as_str(), value.as_str()) {
             ("kind", "notify") => wanted.kind = Some(v1::GateKind::Notify),
             ("kind", "tool_ask") => wanted.kind = Some(v1::GateKind::ToolAsk),
-            ("kind", other) => return Err(unknown_term(other, "notify and tool_ask")),
+            ("kind", "approval") => wanted.kind = Some(v1::GateKind::Approval),
+            ("kind", other) => return Err(unknown_term(other, "notify, tool_ask and approval")),
             ("session", name) => wanted.session = Some(names::session(&call.caller, "filter", name)?),
             ("status", "open") => {}
             (name, _) => return Err(unknown_term(name, "kind, session and status=\"open\"")),

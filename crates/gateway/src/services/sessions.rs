@@ -136,6 +136,15 @@ impl SessionService for Door {
         Ok(Response::new(v1::RecordEventResponse { session: Some(session) }))
     }
 
+    async fn record_reply(
+        &self,
+        request: Request<v1::RecordReplyRequest>,
+    ) -> Answered<v1::RecordReplyResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        let session = conversation::record_reply(&call, message).await?;
+        Ok(Response::new(v1::RecordReplyResponse { session: Some(session) }))
+    }
+
     async fn switch_workflow(
         &self,
         request: Request<v1::SwitchWorkflowRequest>,

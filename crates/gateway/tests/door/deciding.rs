@@ -90,6 +90,7 @@ async fn the_second_is_told_of_the_first_decision() {
             ("by", "approver@acme"),
             ("time", "2026-06-21T00:00:00Z"),
             ("comment", "looked at \u{201e}it\u{201c} twice"),
+            ("via", "rpc"),
         ]);
         assert_eq!(told, wanted.into_iter().map(|(name, value)| (name.into(), value.into())).collect());
     }

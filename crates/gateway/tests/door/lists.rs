@@ -351,7 +351,7 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
     let world = World::start().await;
     let takes = |rpc: &Rpc| rpc.descriptor().input().get_field_by_name("expected_sequence").is_some();
     let rpcs: Vec<Rpc> = all().into_iter().filter(takes).collect();
-    assert_eq!(rpcs.len(), 13);
+    assert_eq!(rpcs.len(), 14);
     for rpc in rpcs {
         let mut message = rpc.request(&world).await;
         let name = crate::rpcs::text(&message, "name");

@@ -18,6 +18,7 @@ mod told;
 mod ways;
 mod world;
 
+mod approvals;
 mod credentials;
 mod deciding;
 mod effects;

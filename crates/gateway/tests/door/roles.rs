@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 20] = [
+const NEVER_AN_AGENT: [&str; 21] = [
     "DecideGate",
     "DeployDefinition",
     "ActivateVersion",
@@ -23,6 +23,7 @@ const NEVER_AN_AGENT: [&str; 20] = [
     "PauseSession",
     "ResumeSession",
     "CancelSession",
+    "RecordReply",
     "AdvanceClock",
     "PollWork",
     "StreamWork",

@@ -376,6 +376,18 @@ fn turns() -> Vec<Rpc> {
             other: |message| put("key", "delivered")(message),
         },
         Rpc {
+            method: "RecordReply",
+            name,
+            ready: ready!(|world| v1::RecordReplyRequest {
+                name: world.talk().await.name,
+                from: "sam@example.com".into(),
+                text: "yes".into(),
+                authenticated: true,
+                ..v1::RecordReplyRequest::default()
+            }),
+            other: |message| put("text", "no")(message),
+        },
+        Rpc {
             method: "SwitchWorkflow",
             name,
             ready: ready!(|world| v1::SwitchWorkflowRequest {

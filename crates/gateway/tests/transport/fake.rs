@@ -184,6 +184,13 @@ impl SessionService for Sessions {
         Ok(Response::new(api::RecordEventResponse::default()))
     }
 
+    async fn record_reply(
+        &self,
+        _: Request<api::RecordReplyRequest>,
+    ) -> Result<Response<api::RecordReplyResponse>, Status> {
+        Ok(Response::new(api::RecordReplyResponse::default()))
+    }
+
     async fn switch_workflow(
         &self,
         _: Request<api::SwitchWorkflowRequest>,

@@ -125,6 +125,11 @@ fn audit(shard: &Shard) -> Result<(), Broken> {
             && let (EffectBody::Notice { gate, .. }, Some(id)) = (&effect.body, key.session_of())
         {
             told(shard, key.tenant_of(), id, *gate)?;
+        } else if let Row::Outbox(effect) = row
+            && let (EffectBody::Message { gate: Some(gate), subject, .. }, Some(id)) =
+                (&effect.body, key.session_of())
+        {
+            asked(shard, key.tenant_of(), id, *gate, effect.number, subject.as_deref())?;
         }
     }
     Ok(())
@@ -163,4 +168,21 @@ fn told(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Result<
         Some(_) => Ok(()),
         None => Err(Broken(format!("a notice is about {gate:?}, which is not open"))),
     }
+}
+
+/// A mail that asks somebody waits only for as long as its gate is open and knows of it; answers may wait longer.
+fn asked(
+    shard: &Shard,
+    tenant: TenantId,
+    id: SessionId,
+    gate: OpenId,
+    number: u64,
+    subject: Option<&str>,
+) -> Result<(), Broken> {
+    let row = shard.row(&Key::open(tenant, id, gate))?;
+    let known = match row.as_deref() {
+        Some(Row::Open(open)) => open.gate.asked.as_ref().is_some_and(|asked| asked.mails.contains(&number)),
+        Some(_) | None => subject.is_some_and(|subject| subject.starts_with("Re: ")),
+    };
+    if known { Ok(()) } else { Err(Broken(format!("a mail asks about {gate:?}, which is not open"))) }
 }

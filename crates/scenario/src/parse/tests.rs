@@ -89,7 +89,10 @@ fn every_verb_of_every_format_is_read() {
 ";
     let scenario = read_steps(steps).unwrap();
     assert_eq!(scenario.steps.len(), 24);
-    assert_eq!(scenario.steps[13].verb, Verb::Elsewhere("email"));
+    assert_eq!(
+        scenario.steps[13].verb,
+        Verb::Email { from: "a@b.example".into(), text: "yes".into(), authenticated: false }
+    );
     let Verb::Usage { cost, .. } = scenario.steps[8].verb else { panic!("the ninth step is a usage") };
     assert_eq!(cost.0, 1, "a report is rounded up to a micro");
 }

@@ -128,6 +128,7 @@ fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb>
             Some(Verb::Switch(name.to_owned()))
         }
         "event" => event(told, report),
+        "email" => email(told, report),
         "signal" => Fields::open(told, &EMPTY, report).map(|_| Verb::Signal),
         "retry" => Fields::open(told, &EMPTY, report).map(|_| Verb::Retry),
         "authorize" => authorize(told, report),
@@ -180,6 +181,17 @@ fn event(told: &Node, report: &mut Report) -> Option<Verb> {
     let data = fields.optional("data").filter(|node| values::is_map(node, "`data`", report));
     let data = data.map(values::json).and_then(|data| data.as_object().cloned()).unwrap_or_default();
     Some(Verb::Event { key: key?, data, state })
+}
+
+fn email(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &EMAIL, report)?;
+    let (from, text) = (needed_text(&fields, "from", report), needed_text(&fields, "text", report));
+    // What a server makes of the headers has been made of them by then.
+    fields.optional("headers").filter(|node| values::is_map(node, "`headers`", report));
+    let authenticated = fields.optional("authenticated");
+    let authenticated =
+        authenticated.and_then(|node| values::truth(node, "`authenticated`", report)).unwrap_or(true);
+    Some(Verb::Email { from: from?, text: text?, authenticated })
 }
 
 fn authorize(told: &Node, report: &mut Report) -> Option<Verb> {
@@ -237,7 +249,7 @@ fn decide(told: &Node, report: &mut Report) -> Option<Verb> {
     let node = some_text(&fields, "node", report);
     let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &GATES, report));
     let kind = kind.map(|word| {
-        let known = [GateKind::Notify, GateKind::ToolAsk].into_iter().find(|kind| kind.word() == word);
+        let known = GateKind::ALL.into_iter().find(|kind| kind.word() == word);
         known.map_or(Kind::Elsewhere, Kind::Known)
     });
     let decision = fields.required("decision", report);
@@ -296,7 +308,6 @@ fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static st
     let word = STEP.keys.iter().copied().find(|known| *known == word)?;
     let shape = match word {
         "form" => &FORM,
-        "email" => &EMAIL,
         "advance" => &ADVANCE,
         "supervise" => &SUPERVISE,
         "shutdown" => &REASON,
@@ -305,7 +316,6 @@ fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static st
     let fields = Fields::open(told, shape, report)?;
     let needed: &[&'static str] = match word {
         "form" => &["values"],
-        "email" => &["from", "text"],
         "supervise" => &["command"],
         _ => &[],
     };

@@ -2,8 +2,8 @@
 
 use switchward_engine::{
     Actor, Answer, Args, Authorize, Body, Cancel, Command, EndTurn, Pause, PostMessage, RaiseCap, Reason,
-    RecordData, RecordEvent, Rejection, Reply, ReportCall, ReportUsage, RequestId, Resume, Role, Scope,
-    SwitchRun,
+    RecordData, RecordEvent, RecordReply, Rejection, Reply, ReportCall, ReportUsage, RequestId, Resume, Role,
+    Scope, SwitchRun,
 };
 use switchward_machine::{Digest, Micros, SessionId};
 
@@ -38,6 +38,11 @@ impl Player<'_> {
                 key: key.clone(),
                 data: data.clone(),
                 state: state.clone(),
+            })),
+            Verb::Email { from, text, authenticated } => self.by_operator(Body::RecordReply(RecordReply {
+                from: from.clone(),
+                text: text.clone(),
+                authenticated: *authenticated,
             })),
             Verb::Authorize(call) => self.authorize(call),
             Verb::Tool { name, success, cost, tokens } => self.by_agent(Body::ReportCall(ReportCall {

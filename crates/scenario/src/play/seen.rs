@@ -6,7 +6,7 @@ use switchward_engine::{
     Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Open, Row, Scope, SessionView, Thing,
     ThingBody, public_events, run_views, session_view,
 };
-use switchward_machine::{SessionId, Status, WorkKind};
+use switchward_machine::{SessionId, Status, Time, WorkKind};
 
 use super::Player;
 use crate::script::Wanted;
@@ -94,7 +94,7 @@ impl Seen {
     fn open(&self) -> Vec<Value> {
         let things = self.session.iter().flat_map(|view| &view.things);
         let things = things.flat_map(|(_, thing)| self.thing(thing));
-        self.opens.iter().map(|open| self.gate(open)).chain(things).collect()
+        self.opens.iter().flat_map(|open| self.gate(open)).chain(things).collect()
     }
 
     /// Something open, with the timer that ends it where it is a wait.
@@ -112,23 +112,29 @@ impl Seen {
             ThingBody::Wait { on, .. } => vec![("wait", on.word()), ("timer", "wait")],
             ThingBody::Timer { why, .. } => vec![("timer", why.word())],
         };
-        let due = thing.due().and_then(|due| i64::try_from(due.0).ok());
-        let due = due.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).map(|at| at.to_string());
+        let due = time(thing.due());
         let node = node.map(|node| node.name.as_str());
         let told = |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due, "input": input });
         words.into_iter().map(told).collect()
     }
 
-    fn gate(&self, open: &Open) -> Value {
+    /// An open gate, with the timer of its round where it has one.
+    fn gate(&self, open: &Open) -> Vec<Value> {
         let node = self.session.as_ref().and_then(|view| view.machine.node(open.node));
+        let node = node.map(|node| node.name.as_str());
         let mut gate = Map::new();
         gate.insert("kind".into(), json!("gate"));
-        gate.insert("node".into(), json!(node.map(|node| node.name.as_str())));
+        gate.insert("node".into(), json!(node));
         gate.insert("type".into(), json!(open.gate.kind.word()));
         if let Some(call) = &open.gate.call {
             gate.insert("capability".into(), json!(call.capability));
         }
-        Value::Object(gate)
+        let Some(asked) = &open.gate.asked else { return vec![Value::Object(gate)] };
+        let due = time(asked.due);
+        gate.insert("to".into(), json!(asked.to));
+        gate.insert("due".into(), json!(due));
+        let round = json!({ "kind": "timer", "type": "round", "node": node, "due": due });
+        [Value::Object(gate)].into_iter().chain(due.is_some().then_some(round)).collect()
     }
 
     fn event_types(&self) -> Vec<&'static str> {
@@ -155,6 +161,12 @@ impl Seen {
             "sequence": session.sequence,
         })
     }
+}
+
+/// A time as scenarios write it.
+fn time(at: Option<Time>) -> Option<String> {
+    let at = at.and_then(|at| i64::try_from(at.0).ok());
+    at.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).map(|at| at.to_string())
 }
 
 /// The rule that decided, by its place in the policy.
@@ -243,7 +255,7 @@ fn effect(event: &Event) -> Option<Value> {
         EffectBody::Notice { subject, .. } => {
             Some(json!({ "kind": "notice", "subject": subject, "text": subject }))
         }
-        EffectBody::Message { channel, to, subject, body, content } => Some(json!({
+        EffectBody::Message { channel, to, subject, body, content, gate: _ } => Some(json!({
             "kind": channel.word(),
             "to": (!to.is_empty()).then_some(to),
             "subject": subject,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
 
+mod approvals;
 #[path = "../../../engine/tests/replay/chance.rs"]
 mod chance;
 mod moves;
@@ -17,7 +18,7 @@ use moves::Game;
 use tally::Tally;
 
 /// Steps in all; more by `RANDOM_STEPS`.
-const STEPS: usize = 130_000;
+const STEPS: usize = 160_000;
 /// Steps of one workflow.
 const OF_EACH: usize = 24;
 

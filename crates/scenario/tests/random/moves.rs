@@ -6,29 +6,32 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateTenant, Deploy, EndTurn, Event, Flow, Key, Kind, Pause, PostMessage,
-    RecordData, RecordEvent, Reply, ReportCall, RequestId, Resume, Role, Row, Scope, SessionView, Settings,
-    Start, Thing, ThingBody, View, public_events, session_view,
+    Actor, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate, EndTurn, Event, Flow, Key,
+    Kind, Pause, PostMessage, RecordData, RecordEvent, RecordReply, Reply, ReportCall, RequestId, Resume,
+    Role, Row, Scope, SessionView, Settings, Start, Thing, ThingBody, View, public_events, session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
-    Digest, Machine, Micros, NodeIx, OpenId, Port, SessionId, Target, TenantId, Trigger, WorkKind,
+    Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, SessionId, Target, TenantId, Trigger, WorkKind,
 };
 use switchward_scenario::{Broken, Care, Layout, Memory, World};
 
+use crate::approvals;
 use crate::chance::Chance;
 use crate::tally::Tally;
 use crate::workers;
-use crate::workflow::{EVENTS, SAID, TOOLS, key, value};
+use crate::workflow::{EVENTS, PEOPLE, REPLIES, SAID, TOOLS, key, value};
 
 /// Refusals that a random command may meet.
-const MEANT: [&str; 6] = [
+const MEANT: [&str; 8] = [
     "STATE_MISMATCH",
     "SCHEMA_VIOLATION",
     "RETRY_EXHAUSTED",
     "SESSION_TERMINAL",
     "LEASE_LOST",
     "QUOTA_EXCEEDED",
+    "APPROVAL_PENDING",
+    "NOT_AN_APPROVER",
 ];
 const HOUR_MS: u64 = 3_600_000;
 
@@ -69,6 +72,8 @@ impl Game {
         let kind = |state: &Value| {
             let of = if state["execution_mode"] == "deterministic" {
                 "deterministic"
+            } else if state["wait_for"] == "email_reply" {
+                "reply"
             } else {
                 state["type"].as_str()?
             };
@@ -123,6 +128,16 @@ impl Game {
     }
 
     fn send(&mut self, scope: Scope, body: Body) -> Result<switchward_scenario::Answer, String> {
+        self.send_as("agent", Role::Agent, scope, body)
+    }
+
+    fn send_as(
+        &mut self,
+        who: &str,
+        role: Role,
+        scope: Scope,
+        body: Body,
+    ) -> Result<switchward_scenario::Answer, String> {
         self.requests += 1;
         let id = format!("r-{}", self.requests);
         let request = Some(RequestId { body: Digest::of(id.as_bytes()), id });
@@ -131,7 +146,7 @@ impl Game {
             scope,
             request,
             expected_sequence: None,
-            actor: Actor { subject: "agent".into(), role: Role::Agent },
+            actor: Actor { subject: who.into(), role },
             settings: Settings::default(),
             trace: None,
             body,
@@ -146,11 +161,12 @@ impl Game {
             self.world.advance(self.world.now().after_ms(by)).map_err(broken)?;
         } else {
             let open = self.open_work()?;
-            let body = match chance.once_in(2).then(|| workers::command(chance, &open, &self.leases)) {
-                Some(Some(body)) => body,
-                Some(None) | None => command(chance),
+            let work = chance.once_in(3).then(|| workers::command(chance, &open, &self.leases)).flatten();
+            let (who, role, body) = match work {
+                Some(body) => ("w", Role::Worker, body),
+                None => self.wish(chance)?,
             };
-            match self.send(Scope::Session(self.session), body)? {
+            match self.send_as(who, role, Scope::Session(self.session), body)? {
                 Ok(Reply::Leased { thing, fence, .. }) => self.leases.push((thing, fence)),
                 Ok(_) => {}
                 Err(no) if MEANT.contains(&no.reason.code()) => {}
@@ -167,6 +183,49 @@ impl Game {
             ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
         };
         Ok(self.view()?.things.into_iter().filter_map(work).collect())
+    }
+
+    /// What somebody wishes: a person or a mail where something waits for people, else the agent.
+    fn wish(&self, chance: &mut Chance) -> Result<(&'static str, Role, Body), String> {
+        let view = self.view()?;
+        let gate = view.session.opens.last().copied();
+        let waits = self.kinds.get(view.at()).is_some_and(|kind| kind == "reply");
+        let often = if waits {
+            2
+        } else if gate.is_some() {
+            3
+        } else {
+            20
+        };
+        let person = if chance.once_in(2) { PEOPLE[0] } else { *chance.pick(&PEOPLE) };
+        if chance.once_in(often) {
+            let text = (*chance.pick(&REPLIES)).to_owned();
+            let authenticated = chance.below(6) > 0;
+            let reply = RecordReply { from: person.to_owned(), text, authenticated };
+            return Ok(("mail", Role::Operator, Body::RecordReply(reply)));
+        }
+        let Some(gate) = gate.filter(|_| chance.once_in(2)) else {
+            return Ok(("agent", Role::Agent, command(chance)));
+        };
+        let comment = "because".to_owned();
+        let body = match chance.below(4) {
+            0 => Body::DiscussGate(DiscussGate { gate, comment, shown: None }),
+            1 => Body::DecideGate(DecideGate {
+                gate,
+                decision: Decision::Refuse,
+                comment,
+                shown: None,
+                limits: None,
+            }),
+            _ => Body::DecideGate(DecideGate {
+                gate,
+                decision: Decision::Approve,
+                comment,
+                shown: None,
+                limits: None,
+            }),
+        };
+        Ok((person, Role::Approver, body))
     }
 
     fn view(&self) -> Result<SessionView, String> {
@@ -239,6 +298,7 @@ impl Game {
                 }
             }
         }
+        approvals::check(&self.events()?, &self.machine)?;
         self.led(&view)
     }
 
@@ -311,6 +371,9 @@ impl Game {
             }
             Trigger::Answer(_) => {}
         }
+        if exit.hold.is_some() {
+            tally.add("exit held".into());
+        }
     }
 }
 
@@ -333,7 +396,7 @@ fn command(chance: &mut Chance) -> Body {
             let values: Map<String, Value> = [0, 1].map(one).into_iter().collect();
             Body::RecordData(RecordData { values })
         }
-        8 | 9 => Body::ReportCall(ReportCall {
+        8 | 9 | 16 | 17 => Body::ReportCall(ReportCall {
             call_id: None,
             capability: Some((*chance.pick(&TOOLS)).to_owned()),
             success: chance.once_in(2),

@@ -58,6 +58,22 @@ const WANTED: &[&str] = &[
     "event work.released",
     "event work.done",
     "event guard.judged",
+    "state approval",
+    "state reply",
+    "port approved",
+    "port rejected",
+    "port discussion",
+    "port timeout",
+    "port keen",
+    "port gone",
+    "exit held",
+    "event approval.requested",
+    "event approval.decided",
+    "event approval.discussed",
+    "event approval.escalated",
+    "event approval.timed_out",
+    "event reply.recorded",
+    "event reply.answered",
 ];
 
 /// See the module.

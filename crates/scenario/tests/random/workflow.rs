@@ -21,7 +21,7 @@ pub(crate) const SAID: [&str; 6] = ["yes", "no thanks", "ok, do it", "not sure",
 const TRANSFORMS: [&str; 8] =
     ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
 const OPERATORS: [&str; 10] = ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 17] = [
     "conversation",
     "conversation",
     "conversation",
@@ -36,9 +36,18 @@ const KINDS: [&str; 14] = [
     "parse",
     "parse",
     "parse",
+    "approval",
+    "approval",
+    "approval",
 ];
 /// Keys of events.
-pub(crate) const EVENTS: [&str; 2] = ["paid", "sent"];
+pub(crate) const EVENTS: [&str; 1] = ["paid"];
+/// Who may be asked, and may answer.
+pub(crate) const PEOPLE: [&str; 4] =
+    ["lead@example.com", "sam@example.com", "head@example.com", "b@example.com"];
+/// What they may write.
+pub(crate) const REPLIES: [&str; 6] =
+    ["Approve", "yes, thanks\nbut hurry", "no", "What is it for?", "not now\n> yes", "> yes"];
 /// Keys that often hold numbers.
 const NUMBERS: [&str; 3] = ["count", "free", "other"];
 /// States of a workflow at most.
@@ -72,12 +81,24 @@ pub(crate) fn workflow(chance: &mut Chance) -> Value {
     let count = 2 + chance.below(STATES_MAX - 1);
     let mut states = Vec::new();
     let mut transitions = Vec::new();
+    // A wait for a reply makes sense behind a mail.
+    let mut asked = false;
     for at in 0..count {
         // What begins by itself is over before anybody has said a word.
-        let kind = if at == 0 && chance.below(8) > 0 { "conversation" } else { *chance.pick(&KINDS) };
-        let mut state = state(chance, kind, at, count);
+        let kind = match at {
+            _ if asked => "reply",
+            0 if chance.below(8) > 0 => *chance.pick(&["conversation", "conversation", "approval"]),
+            _ => *chance.pick(&KINDS),
+        };
+        asked = ["output", "wait"].contains(&kind) && at + 1 < count && chance.below(8) > 0;
+        let kind = if asked { "output" } else { kind };
+        let mut state = if asked { mail(at) } else { state(chance, kind, at, count) };
         let error = boundary(chance, kind, &mut state);
-        edges(chance, kind, at, count, &mut transitions);
+        if asked {
+            transitions.push(json!({ "from": name(at), "port": "done", "to": name(at + 1) }));
+        } else {
+            edges(chance, &state, kind, at, count, &mut transitions);
+        }
         if error && chance.below(4) > 0 {
             transitions.push(json!({ "from": name(at), "port": "error", "to": name(chance.below(count)) }));
         }
@@ -119,6 +140,8 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
             ],
             "source": chance.pick(&["last_user_message", "gathered_data.title", "gathered_data.title"]),
         }),
+        "approval" => approval(chance),
+        "reply" => reply(chance),
         _ => {
             let on = *chance.pick(&["timer", "webhook"]);
             json!({ "type": "wait", "wait_for": on, "timeout_hours": 0.01 * (1.0 + chance.below(200) as f64) })
@@ -130,6 +153,11 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
     }
     if chance.once_in(5) && kind == "conversation" {
         state["tools"] = json!([TOOLS[1]]);
+    }
+    if chance.once_in(6) {
+        state["require_human_approval"] = json!(true);
+        let other = if chance.once_in(8) { "{gathered_data.title}" } else { "conversation_contact" };
+        state["approval_contacts"] = json!([PEOPLE[0], other]);
     }
     state
 }
@@ -151,9 +179,47 @@ fn output(chance: &mut Chance) -> Value {
     }
 }
 
+fn approval(chance: &mut Chance) -> Value {
+    let nobody = chance.once_in(40);
+    let approvers =
+        if nobody { json!(["{gathered_data.gone}"]) } else { json!([PEOPLE[0], "conversation_contact"]) };
+    let mut state = json!({ "type": "approval", "approvers": approvers });
+    if chance.once_in(2) {
+        let (subject, body) = ("On {{ gathered_data.title }}", "{{ gathered_data.count }}?");
+        state["request_template"] = json!({ "subject_template": subject, "body_template": body });
+    }
+    if chance.once_in(2) {
+        state["classification_hints"] = json!({ "approved": "aye, fine", "discussion": "fine" });
+    }
+    if chance.below(3) > 0 {
+        let contacts = json!([PEOPLE[2], "conversation_contact"]);
+        state["escalation"] = json!({
+            "timeout_hours": 0.5, "escalation_contacts": contacts, "max_escalations": chance.below(3),
+        });
+    }
+    state
+}
+
+/// An output state that writes to somebody who may answer.
+fn mail(at: usize) -> Value {
+    json!({
+        "name": name(at), "type": "output", "template": "Do you want it?", "target": "email",
+        "recipients": [PEOPLE[0], PEOPLE[3], "conversation_contact"],
+    })
+}
+
+fn reply(chance: &mut Chance) -> Value {
+    let mut state = json!({ "type": "wait", "wait_for": "email_reply", "timeout_hours": 30 });
+    if chance.below(6) > 0 {
+        let (ports, hints) = (["keen", "gone"], json!({ "keen": "yes, approve", "gone": "no, what" }));
+        state["classify"] =
+            json!({ "enabled": true, "classification_ports": ports, "classification_hints": hints });
+    }
+    state
+}
+
 /// What happens to errors; whether the state has the port for them.
 fn boundary(chance: &mut Chance, kind: &str, state: &mut Value) -> bool {
-    let _ = kind;
     match chance.below(5) {
         0 => {
             state["on_error"] = json!("port");
@@ -165,7 +231,8 @@ fn boundary(chance: &mut Chance, kind: &str, state: &mut Value) -> bool {
             state["retry_policy"] = json!({ "max_attempts": chance.from(2, 3), "backoff_seconds": backoff });
             true
         }
-        2 => {
+        // An approval has no success that an error could be taken for.
+        2 if kind != "approval" => {
             state["on_error"] = json!("ignore");
             false
         }
@@ -173,7 +240,14 @@ fn boundary(chance: &mut Chance, kind: &str, state: &mut Value) -> bool {
     }
 }
 
-fn edges(chance: &mut Chance, kind: &str, at: usize, count: usize, transitions: &mut Vec<Value>) {
+fn edges(
+    chance: &mut Chance,
+    state: &Value,
+    kind: &str,
+    at: usize,
+    count: usize,
+    transitions: &mut Vec<Value>,
+) {
     let forward = ["logic", "output", "deterministic"].contains(&kind);
     let mut edge = |chance: &mut Chance, port: Option<&str>, guards: Vec<Value>| {
         // States that run through seldom lead back, or most of them would go round in circles.
@@ -187,10 +261,9 @@ fn edges(chance: &mut Chance, kind: &str, at: usize, count: usize, transitions: 
     };
     match kind {
         "output" if chance.below(4) > 0 => edge(chance, Some("done"), Vec::new()),
-        "wait" | "parse" => {
-            let ports = if kind == "wait" { ["received", "timeout"] } else { ["complete", "incomplete"] };
-            for port in ports {
-                if chance.below(5) > 0 {
+        "wait" | "approval" | "reply" | "parse" => {
+            for port in ports(state, kind) {
+                if chance.below(4) > 0 {
                     edge(chance, Some(port), Vec::new());
                 }
             }
@@ -207,6 +280,16 @@ fn edges(chance: &mut Chance, kind: &str, at: usize, count: usize, transitions: 
     }
 }
 
+/// The ports of a state that waits for somebody.
+fn ports(state: &Value, kind: &str) -> &'static [&'static str] {
+    match kind {
+        "approval" => &["approved", "rejected", "discussion", "timeout"],
+        "parse" => &["complete", "incomplete"],
+        "reply" if state["classify"].is_object() => &["keen", "gone", "timeout"],
+        _ => &["received", "timeout"],
+    }
+}
+
 fn guard(chance: &mut Chance, depth: usize) -> Value {
     let kinds = if depth == 0 { 14 } else { 15 };
     let (of, config) = match chance.below(kinds) {
@@ -217,8 +300,8 @@ fn guard(chance: &mut Chance, depth: usize) -> Value {
         }
         3 => ("data_contains", json!({ "key": key(chance), "pattern": "[a-c7]" })),
         4 => ("data_equals", json!({ "key": chance.pick(&["flag", "free"]), "value": chance.once_in(2) })),
-        5 | 9 => ("data_greater_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 10) })),
-        6 => ("data_less_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 10) })),
+        5 | 9 => ("data_greater_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 6) })),
+        6 => ("data_less_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 6) })),
         7 => (
             "data_in_list",
             json!({ "key": chance.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true, false, 7] }),

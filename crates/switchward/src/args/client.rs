@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::calls::{Authorize, Call, Report};
-use super::conversation::{Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
+use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::values::{duration, label};
 
 /// The commands that talk to a server.
@@ -47,6 +47,9 @@ A session that was started with --key is found by that key in every other comman
     /// Record an event from outside in a conversation.
     #[command(after_help = "Example:\n  switchward event refund-7 payment_received amount=12.50")]
     Event(On<SessionEvent>),
+    /// Record a reply by mail: what an approver or somebody who is waited for wrote.
+    #[command(after_help = "Example:\n  switchward reply refund-7 lead@example.com approve")]
+    Reply(On<MailReply>),
     /// Turn a conversation to another of its workflows.
     Switch(On<Switch>),
     /// Try a state of a conversation once more.

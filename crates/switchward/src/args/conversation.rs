@@ -54,6 +54,20 @@ pub(crate) struct SessionEvent {
     pub(crate) state: Option<String>,
 }
 
+/// Arguments of `reply`.
+#[derive(Debug, Args)]
+pub(crate) struct MailReply {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// The address of who wrote it.
+    pub(crate) from: String,
+    /// What, with whatever it quotes.
+    pub(crate) text: String,
+    /// The sender is not proved: it is recorded and moves nothing.
+    #[arg(long)]
+    pub(crate) unproved: bool,
+}
+
 /// Arguments of `switch`.
 #[derive(Debug, Args)]
 pub(crate) struct Switch {

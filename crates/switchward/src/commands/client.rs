@@ -33,6 +33,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Record(on) => converse::record(&agent(&on, output).await?, on.what).await,
         ClientCommand::Signal(on) => converse::signal(&agent(&on, output).await?, on.what).await,
         ClientCommand::Event(on) => converse::event(&agent(&on, output).await?, on.what).await,
+        ClientCommand::Reply(on) => converse::reply(&person(&on, output).await?, on.what).await,
         ClientCommand::Switch(on) => converse::switch(&agent(&on, output).await?, on.what).await,
         ClientCommand::Retry(on) => converse::retry(&agent(&on, output).await?, on.what).await,
         ClientCommand::Authorize(on) => drive::authorize(&agent(&on, output).await?, on.what).await,

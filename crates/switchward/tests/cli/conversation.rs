@@ -68,6 +68,40 @@ fn retries_are_counted_and_what_does_not_fit_is_refused() {
     }
 }
 
+const ASKS: &str = "name: asks
+states:
+  - {name: decide, type: approval, approvers: [lead@example.com]}
+  - {name: go, type: conversation}
+  - {name: stop, type: conversation}
+transitions:
+  - {from: decide, port: approved, to: go}
+  - {from: decide, port: rejected, to: stop}
+";
+
+#[test]
+fn an_approval_is_shown_and_a_reply_decides_it() {
+    let dev = Dev::start();
+    let folder = folder(&[("asks.yaml", ASKS)]);
+    dev.run(&["deploy", folder.path().join("asks.yaml").to_str().unwrap()]).with_code(0);
+    let started = dev.json(&["start", "asks", "--key", "asks-1"]);
+    let gate = started["session"]["waitingOn"][0]["name"].as_str().expect("a gate").to_owned();
+    let card = dev.run(&["get", &gate]).with_code(0).out;
+    assert!(card.contains("lead@example.com") && card.contains("needs your approval"), "{card}");
+    let refused = dev.run(&["decide", &gate, "approve", "-o", "json"]).with_code(6).error();
+    assert_eq!(refused["reason"], "NOT_AN_APPROVER");
+    for words in [["reply", "asks-1", "eve@example.com", "yes"], ["reply", "asks-1", "lead@example.com", "?"]]
+    {
+        let proved = words[3] == "yes";
+        let last = if proved { &[][..] } else { &["--unproved"] };
+        let stays = dev.json(&[&words[..], last].concat());
+        assert_eq!(stays["session"]["at"][0], "decide");
+    }
+    let moved = dev.json(&["reply", "asks-1", "lead@example.com", "no, thanks\ntoo dear"]);
+    assert_eq!(moved["session"]["at"][0], "stop");
+    let card = dev.run(&["get", &gate]).with_code(0).out;
+    assert!(card.contains("refused by lead@example.com") && card.contains("too dear"), "{card}");
+}
+
 const HOLDS: &str = "definition: gate.yaml\nsteps:\n  - turn: {}\n    expect: {status: completed}\n";
 const FAILS: &str = "definition: gate.yaml\nsteps:\n  - turn: {}\n    expect: {status: failed}\n";
 const GATE: &str = "name: one\nstates:\n  - {name: talk, type: conversation}\ntransitions: []\n";

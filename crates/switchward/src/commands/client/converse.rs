@@ -6,7 +6,7 @@ use switchward_api::v1;
 use super::drive::{advise, value_of};
 use super::show;
 use super::talk::Talk;
-use crate::args::{Message, Record, SessionEvent, SessionOnly, Switch, Turn};
+use crate::args::{MailReply, Message, Record, SessionEvent, SessionOnly, Switch, Turn};
 use crate::exit::Exit;
 
 pub(super) async fn message(talk: &Talk, message: Message) -> Result<(), Exit> {
@@ -83,6 +83,21 @@ pub(super) async fn event(talk: &Talk, event: SessionEvent) -> Result<(), Exit> 
         talk.client.call(request, |mut it, request| async move { it.sessions.record_event(request).await });
     let reply = reply.await?;
     moved(talk, "RecordEventResponse", &reply, reply.session.clone().unwrap_or_default())
+}
+
+pub(super) async fn reply(talk: &Talk, reply: MailReply) -> Result<(), Exit> {
+    let request = v1::RecordReplyRequest {
+        name: reply.session,
+        from: reply.from,
+        text: reply.text,
+        authenticated: !reply.unproved,
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.sessions.record_reply(request).await });
+    let reply = reply.await?;
+    moved(talk, "RecordReplyResponse", &reply, reply.session.clone().unwrap_or_default())
 }
 
 pub(super) async fn switch(talk: &Talk, switch: Switch) -> Result<(), Exit> {

@@ -192,6 +192,7 @@ fn option(answer: &v1::AnswerOption) -> String {
 fn open_gate(gate: &v1::OpenGate) -> String {
     let what = match gate.kind() {
         v1::GateKind::ToolAsk => format!("may the agent call {}?", gate.capability),
+        v1::GateKind::Approval => format!("{} asks {}", gate.state, gate.approvers.join(", ")),
         v1::GateKind::Notify | v1::GateKind::Unspecified => format!("may it go on from {}?", gate.state),
     };
     format!("{CARE}{}{CARE:#}  {}", clean(id(&gate.name)), clean(&what))
@@ -203,7 +204,8 @@ fn gate_status(gate: &v1::Gate) -> String {
     let decided = match resolution.decision() {
         v1::GateDecision::Approve => "approved",
         v1::GateDecision::Refuse => "refused",
-        v1::GateDecision::Unspecified | v1::GateDecision::Discuss => "decided",
+        v1::GateDecision::Discuss => "discussed",
+        v1::GateDecision::Unspecified => "decided",
     };
     clean(&format!("{decided} by {}", resolution.by))
 }
@@ -216,6 +218,8 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
         ("status", gate_status(gate)),
         ("comment", comment),
         ("asks", clean(&gate.message)),
+        ("approvers", clean(&gate.approvers.join(", "))),
+        ("text", clean(&gate.text)),
         ("call", clean(&gate.capability)),
         ("arguments", clean(&String::from_utf8_lossy(&gate.args))),
         ("digest", clean(&gate.args_digest)),
@@ -225,6 +229,7 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
         ("at", clean(&gate.state)),
         ("asked by", clean(&gate.requested_by)),
         ("opened", time(gate.create_time.as_ref())),
+        ("round ends", time(gate.round_end_time.as_ref())),
         ("closed", time(gate.end_time.as_ref())),
     ])
 }
@@ -233,6 +238,7 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
 pub(super) fn asked(gate: &v1::OpenGate) -> &str {
     match gate.kind() {
         v1::GateKind::ToolAsk => &gate.capability,
+        v1::GateKind::Approval => "approval",
         v1::GateKind::Notify | v1::GateKind::Unspecified => "review",
     }
 }

@@ -1,0 +1,232 @@
+//! Gates that people are asked at: how they open, what a resolution does, and what happens while nobody decides.
+//! Sources: workflows, *Approval State* and *Approval Gates*; semantics §6.2 and §7.
+
+use serde_json::json;
+use switchward_machine::{
+    Channel, Content, Decision, ExitIx, GateIx, GateSpec, Inquiry, OpenId, Resolve, Rounds, RunId, Status,
+    Trigger,
+};
+
+use crate::data::keep_below;
+use crate::event::{Flow, Writer};
+use crate::faults::Fault;
+use crate::limits::ADDRESSEES_MAX;
+use crate::messages::{compose, recipients};
+use crate::moves::{self, Next};
+use crate::period;
+use crate::scope::Scope;
+use crate::state::{Asked, Due, EffectBody, Gate, Open, Via};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Key, ViewError};
+
+/// Under which key the data say who did not approve, by state.
+const APPROVAL: &str = "approval";
+
+/// What a person said.
+pub(crate) struct Ruling {
+    pub(crate) decision: Decision,
+    pub(crate) by: String,
+    pub(crate) comment: String,
+    pub(crate) via: Via,
+}
+
+/// Opens a gate of the entry that a run is in, and asks whom it addresses. What is wrong with the request opens nothing.
+pub(crate) fn open(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    spec: GateIx,
+    exit: Option<ExitIx>,
+) -> Result<Option<Fault>, Stop> {
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let found = machine.gate(spec).ok_or_else(|| ViewError(format!("the machine has no {spec:?}")))?;
+    let gate = OpenId(turn.session()?.next_id);
+    let plain = Gate { exit, ..Gate::open_to_all(spec, found.kind, turn.requester()) };
+    let Some(inquiry) = &found.inquiry else {
+        turn.emit(Event::GateOpened { gate, run, body: plain })?;
+        return Ok(None);
+    };
+    let contact = turn.session()?.contact.clone();
+    let letter = match compose(&Scope::of_run(turn, run)?, &inquiry.message, contact.as_deref()) {
+        Ok(letter) => letter,
+        Err(fault) => return Ok(Some(fault)),
+    };
+    let asked = Asked {
+        to: letter.to.clone(),
+        subject: letter.subject.clone().unwrap_or_default(),
+        body: letter.body.clone(),
+        round: 0,
+        due: inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms)),
+        mails: Vec::new(),
+        answered: Vec::new(),
+    };
+    turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..plain } })?;
+    for mail in letter.effects(Some(gate)) {
+        turn.send(run, mail)?;
+    }
+    Ok(None)
+}
+
+/// The spec of an open gate.
+pub(crate) fn spec_of(turn: &Turn<'_, '_>, open: &Open) -> Result<GateSpec, Stop> {
+    let machine = turn.machine(&*turn.run(open.run)?)?;
+    let found = machine.gate(open.gate.spec).cloned();
+    Ok(found.ok_or_else(|| ViewError("the gate has no spec".into()))?)
+}
+
+/// A person has decided: the gate is closed, and what is refused is written down.
+pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: &Ruling) -> Result<(), Stop> {
+    turn.asker = Some(open.gate.requester.clone());
+    turn.emit(Event::GateClosed {
+        gate,
+        decision: ruling.decision,
+        by: ruling.by.clone(),
+        comment: ruling.comment.clone(),
+        via: ruling.via,
+    })?;
+    if ruling.decision != Decision::Refuse || open.gate.asked.is_none() {
+        return Ok(());
+    }
+    let value = json!({
+        "decision": ruling.decision.word(open.gate.kind),
+        "by": ruling.by,
+        "comment": ruling.comment,
+        "at": period::text(turn.now()),
+    });
+    keep_below(turn, open.run, APPROVAL, value, Writer::Person)
+}
+
+/// What the resolution of a closed gate does; where the session is paused it happens on resuming, so that a decision
+/// is never lost. Grants and denials of calls are their own affair.
+pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) -> Result<(), Stop> {
+    let exit = || open.gate.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
+    let due = match resolve {
+        Resolve::Grant | Resolve::Deny => return Ok(()),
+        Resolve::Stay => return stay(turn, open.run, exit()?),
+        Resolve::TakeHeld => Due::Take(exit()?),
+        Resolve::End(ending) => Due::End(ending.clone()),
+        Resolve::Settle(port) => Due::Ended(port.clone()),
+    };
+    now_or_later(turn, open.run, due)
+}
+
+/// It happens now, or on resuming where the session is paused.
+pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
+    if turn.session()?.status == Status::Suspended {
+        turn.emit(Event::Deferred { run, due })?;
+        return Ok(());
+    }
+    moves::go_on(turn, run, due)
+}
+
+/// The run stays where it is. A body that ended with a port leaves by it when it next tries to.
+fn stay(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
+    let refused = held_port(turn, run, exit)?;
+    turn.emit(Flow::Rested { run, refused })?;
+    Ok(())
+}
+
+/// The port at which an exit stands, where it stands at one.
+fn held_port(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    exit: ExitIx,
+) -> Result<Option<switchward_machine::Port>, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let found = machine.node(at.node).and_then(|node| node.exits.get(usize::from(exit.0)));
+    Ok(match found.map(|exit| &exit.on) {
+        Some(Trigger::Port(port)) => Some(port.clone()),
+        Some(Trigger::Answer(_) | Trigger::Auto { .. }) | None => None,
+    })
+}
+
+/// An exit is tried: it is taken, or a person is asked first.
+pub(crate) fn attempt(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    exit: ExitIx,
+    hold: GateIx,
+    ignores: bool,
+) -> Result<Next, Stop> {
+    let Some(fault) = open(turn, run, hold, Some(exit))? else { return Ok(Next::Rest) };
+    if !ignores {
+        return Ok(Next::Fault(fault));
+    }
+    // An error may be ignored, and an approval that nobody was asked for may not.
+    let node = turn.run(run)?.node;
+    let refused = held_port(turn, run, exit)?;
+    turn.emit(Flow::Faulted { run, node, code: fault.code.to_owned(), message: fault.message.clone() })?;
+    let text = format!("nobody can be asked, and the state is not left: {}", fault.message);
+    turn.emit(Event::Warned { text, of_definition: false })?;
+    turn.emit(Flow::Rested { run, refused })?;
+    Ok(Next::Rest)
+}
+
+/// A round of a gate is over: others are asked, too, or it lapses. Nothing happens where it is closed or not over yet.
+pub(crate) fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
+    let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
+    let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.due.is_some_and(|due| due <= turn.now()))
+    else {
+        return Ok(());
+    };
+    let Some(Inquiry { rounds: Some(rounds), .. }) = spec_of(turn, &open)?.inquiry else { return Ok(()) };
+    if asked.round < rounds.max {
+        return escalate(turn, gate, open.run, asked, &rounds);
+    }
+    turn.asker = Some(open.gate.requester.clone());
+    turn.emit(Flow::GateLapsed { gate })?;
+    resolved(turn, &open, &rounds.lapse)
+}
+
+/// The contacts are asked with the words that the first were asked with.
+fn escalate(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    run: RunId,
+    asked: &Asked,
+    rounds: &Rounds,
+) -> Result<(), Stop> {
+    let contact = turn.session()?.contact.clone();
+    let found = recipients(&Scope::of_run(turn, run)?, &rounds.to, contact.as_deref());
+    let (mut to, problem) = match found {
+        Ok(to) => (to, None),
+        Err(fault) => (Vec::new(), Some(fault.message).filter(|_| !rounds.to.is_empty())),
+    };
+    let known = |one: &String| asked.to.iter().any(|known| known.eq_ignore_ascii_case(one));
+    let mut new: Vec<String> = to.iter().filter(|one| !known(one)).cloned().collect();
+    new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));
+    to.retain(|one| known(one) || new.contains(one));
+    let due = turn.now().after_ms(rounds.every_ms);
+    turn.emit(Flow::GateEscalated { gate, to: new, due })?;
+    if let Some(problem) = problem {
+        let text = format!("an approval is not escalated: {problem}");
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    for one in to {
+        turn.send(run, mail(one, asked.subject.clone(), asked.body.clone(), gate))?;
+    }
+    Ok(())
+}
+
+/// A mail about a gate.
+pub(crate) fn mail(to: String, subject: String, body: String, gate: OpenId) -> EffectBody {
+    let (channel, content) = (Channel::Email, Content::Text);
+    EffectBody::Message { channel, to, subject: Some(subject), body, content, gate: Some(gate) }
+}
+
+/// Writes back to somebody who wrote about a gate, once: what answers by itself is not written to for ever.
+pub(crate) fn answer(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    asked: &Asked,
+    to: &str,
+    body: String,
+) -> Result<(), Stop> {
+    if asked.was_answered(to) {
+        return Ok(());
+    }
+    turn.emit(Flow::ReplyAnswered { gate, to: to.to_owned() })?;
+    turn.send(run, mail(to.to_owned(), format!("Re: {}", asked.subject), body, gate))?;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Approvals: the state of that type, and the gate that any state may have. Headings *Approval State* and *Approval
+//! Gates*. A request that is not written is worded here.
+
+use switchward_machine::{
+    Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Message, Port, Recipient, Resolve,
+    Rounds, Text,
+};
+
+use super::messages::{self, Addresses};
+use super::outside::{hinted, hints};
+use super::read;
+use super::reader::Reader;
+use crate::document::Node;
+use crate::limits::{ESCALATIONS_MAX, LINE_BYTES_MAX, TEMPLATE_BYTES_MAX};
+use crate::shape::{self, Fields, Shape};
+
+const REQUEST: Shape = Shape {
+    what: "`request_template`",
+    keys: &["subject_template", "body_template"],
+    ignored: &[],
+    hints: &[],
+};
+const ESCALATION: Shape = Shape {
+    what: "`escalation`",
+    keys: &["timeout_hours", "escalation_contacts", "max_escalations"],
+    ignored: &[],
+    hints: &[],
+};
+
+/// The ports of an approval.
+pub(super) const PORTS: [&str; 4] = ["approved", "rejected", "discussion", "timeout"];
+/// Rounds of an escalation that says nothing of them (ruling "`max_escalations` defaults to 1").
+const ESCALATIONS: u32 = 1;
+
+/// *Approval State*.
+pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> GateSpec {
+    let to = fields.required("approvers", cx.report);
+    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let mut message = request(name, to);
+    if let Some(node) = fields.optional("request_template")
+        && let Some(request) = Fields::open(node, &REQUEST, cx.report)
+    {
+        let subject = request.optional("subject_template");
+        let subject = subject.and_then(|node| read::template(node, "`subject_template`", LINE_BYTES_MAX, cx));
+        message.subject = subject.or(message.subject);
+        let body = request.optional("body_template");
+        let body = body.and_then(|node| read::template(node, "`body_template`", TEMPLATE_BYTES_MAX, cx));
+        message.body = body.unwrap_or(message.body);
+    }
+    let phrases = fields.optional("classification_hints");
+    let phrases = phrases.map(|node| hints(node, &PORTS[..3], cx)).unwrap_or_default();
+    if let Some(node) = fields.optional("channel") {
+        shape::word(node, "`channel`", &["email"], cx.report);
+    }
+    let rounds = fields.optional("escalation").and_then(|node| escalation(node, cx));
+    let settle = |port: &str| Resolve::Settle(Port::Named(port.to_owned()));
+    let decisions = [Decision::Approve, Decision::Refuse, Decision::Discuss];
+    let hinted = hinted(&phrases);
+    let meant = |port: &str| PORTS.iter().position(|known| *known == port);
+    let phrases = phrases.into_iter().filter_map(|(port, phrases)| {
+        let decision = decisions.get(meant(&port)?)?;
+        Some((*decision, phrases))
+    });
+    let inquiry = Inquiry { message, phrases: phrases.collect(), hinted, rounds };
+    let outcomes = decisions.into_iter().zip(PORTS.map(settle)).collect();
+    GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) }
+}
+
+fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Rounds> {
+    let fields = Fields::open(node, &ESCALATION, cx.report)?;
+    let hours = fields.required("timeout_hours", cx.report);
+    let every_ms = hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
+    let to = fields.optional("escalation_contacts");
+    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let max = fields.optional("max_escalations");
+    let max = max.and_then(|node| shape::integer(node, "`max_escalations`", 0..=ESCALATIONS_MAX, cx.report));
+    let max = max.and_then(|max| u32::try_from(max).ok()).unwrap_or(ESCALATIONS);
+    let lapse = Resolve::Settle(Port::Named("timeout".into()));
+    Some(Rounds { every_ms: every_ms?, to, max, lapse })
+}
+
+/// *Approval Gates*: nothing where nobody has to approve.
+pub(super) fn gate<'a>(
+    node: &'a Node,
+    name: &str,
+    fields: &Fields<'a>,
+    cx: &mut Reader<'a, '_>,
+) -> Option<GateSpec> {
+    let at = fields.optional("require_human_approval");
+    let required = at.and_then(|node| read::flag(node, "`require_human_approval`", cx)) == Some(true);
+    let to = fields.optional("approval_contacts");
+    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    if !required {
+        cx.idle(node, "approval_contacts", "nobody is asked without `require_human_approval: true`");
+        return None;
+    }
+    fields.required("approval_contacts", cx.report);
+    let (message, phrases) = (request(name, to), Vec::new());
+    let inquiry = Inquiry { message, phrases, hinted: false, rounds: None };
+    let outcomes = vec![(Decision::Approve, Resolve::TakeHeld), (Decision::Refuse, Resolve::Stay)];
+    Some(GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) })
+}
+
+/// A request in our own words.
+fn request(state: &str, to: Vec<Recipient>) -> Message {
+    let text = |source: String| Text { source, dialect: Dialect::Plain };
+    let body = format!(
+        "The state {state:?} needs your approval before the process goes on.\n\n\
+         Reply with the first line \"approve\" or \"reject\". A comment may follow below it."
+    );
+    Message {
+        channel: Channel::Email,
+        to,
+        subject: Some(text(format!("Approval needed: {state}"))),
+        body: text(body),
+        content: Content::Text,
+    }
+}

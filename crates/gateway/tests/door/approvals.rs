@@ -1,0 +1,164 @@
+//! Approvals of conversation workflows: who is asked is shown and alone decides, here or by mail.
+
+use switchward_api::v1;
+use switchward_api::v1::GateDecision;
+
+use crate::told::refused;
+use crate::world::World;
+
+const HOUR_MS: u64 = 3_600_000;
+
+const REFUND: &str = r#"{
+  "name": "refund",
+  "states": [
+    {
+      "name": "decide",
+      "type": "approval",
+      "approvers": ["approver@acme", "lead@example.com"],
+      "request_template": { "subject_template": "Refund?", "body_template": "It is {{ gathered_data.amount }}." },
+      "escalation": { "timeout_hours": 4, "escalation_contacts": ["operator@acme"], "max_escalations": 1 }
+    },
+    { "name": "pay", "type": "conversation" },
+    { "name": "keep", "type": "conversation" },
+    { "name": "talk", "type": "conversation" },
+    { "name": "lapsed", "type": "conversation" }
+  ],
+  "transitions": [
+    { "from": "decide", "port": "approved", "to": "pay" },
+    { "from": "decide", "port": "rejected", "to": "keep" },
+    { "from": "decide", "port": "discussion", "to": "talk" },
+    { "from": "decide", "port": "timeout", "to": "lapsed" }
+  ]
+}"#;
+
+impl World {
+    /// A session that waits for an approval.
+    async fn refund(&self) -> v1::Session {
+        self.deploy(REFUND).await;
+        let request = v1::StartSessionRequest { definition: "refund".into(), ..Default::default() };
+        let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &request).await;
+        reply.session.expect("a session")
+    }
+
+    async fn gate_of(&self, session: &v1::Session) -> v1::Gate {
+        let name = session.waiting_on.first().expect("an open gate").name.clone();
+        let reply: v1::GetGateResponse =
+            self.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
+        reply.gate.expect("a gate")
+    }
+}
+
+fn decide(gate: &v1::Gate, decision: GateDecision) -> v1::DecideGateRequest {
+    let args_digest = Some(gate.args_digest.clone());
+    v1::DecideGateRequest {
+        name: gate.name.clone(),
+        decision: decision.into(),
+        args_digest,
+        ..Default::default()
+    }
+}
+
+fn mail(session: &v1::Session, from: &str, text: &str) -> v1::RecordReplyRequest {
+    v1::RecordReplyRequest {
+        name: session.name.clone(),
+        from: from.into(),
+        text: text.into(),
+        authenticated: true,
+        ..Default::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_shows_who_is_asked_what_and_they_alone_decide() {
+    let world = World::start().await;
+    let session = world.refund().await;
+    assert_eq!(session.waiting_on[0].approvers, ["approver@acme", "lead@example.com"]);
+    let gate = world.gate_of(&session).await;
+    assert_eq!((gate.kind(), gate.status()), (v1::GateKind::Approval, v1::GateStatus::Open));
+    assert_eq!((gate.subject.as_str(), gate.text.as_str()), ("Refund?", "It is ."));
+    assert_eq!((gate.message.as_str(), gate.args_digest.len()), ("refund: Refund?", 64));
+    let opened = gate.create_time.expect("a time");
+    let four_hours = i64::try_from(4 * HOUR_MS / 1_000).expect("small");
+    assert_eq!(gate.round_end_time.expect("a round").seconds - opened.seconds, four_hours);
+    let request = v1::ListGatesRequest { filter: "kind=\"approval\"".into(), ..Default::default() };
+    let listed: v1::ListGatesResponse = world.ask("agent", "ListGates", &request).await;
+    assert_eq!(listed.gates, std::slice::from_ref(&gate));
+
+    let outcome: Result<v1::DecideGateResponse, _> =
+        world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    refused(outcome, "NOT_AN_APPROVER");
+    let other =
+        v1::DecideGateRequest { args_digest: Some("0".repeat(64)), ..decide(&gate, GateDecision::Approve) };
+    let outcome: Result<v1::DecideGateResponse, _> = world.attempt("approver", "DecideGate", &other).await;
+    refused(outcome, "STATE_MISMATCH");
+
+    world.node.clock.advance(4 * HOUR_MS);
+    while world.gate_of(&session).await.approvers.len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let reply: v1::DecideGateResponse =
+        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+    let decided = reply.gate.expect("a gate");
+    assert_eq!((decided.status(), &decided.round_end_time), (v1::GateStatus::Decided, &None));
+    assert_eq!(decided.resolution.expect("a decision").via, "rpc");
+    assert_eq!(world.look(&session.name).await.at, ["keep"]);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
+    let world = World::start().await;
+    let session = world.refund().await;
+    let gate = world.gate_of(&session).await;
+    let eve: v1::RecordReplyResponse =
+        world.ask("operator", "RecordReply", &mail(&session, "eve@example.com", "yes")).await;
+    assert_eq!(eve.session.expect("a session").waiting_on.len(), 1);
+    let reply: v1::RecordReplyResponse =
+        world.ask("operator", "RecordReply", &mail(&session, "lead@example.com", "yes\nfor Sam")).await;
+    assert_eq!(reply.session.expect("a session").at, ["pay"]);
+    let shown: v1::GetGateResponse = world
+        .ask("agent", "GetGate", &v1::GetGateRequest { name: gate.name.clone(), ..Default::default() })
+        .await;
+    let resolution = shown.gate.expect("a gate").resolution.expect("a decision");
+    assert_eq!(
+        (resolution.by.as_str(), resolution.comment.as_str(), resolution.via.as_str()),
+        ("lead@example.com", "for Sam", "email")
+    );
+    let outcome: Result<v1::DecideGateResponse, _> =
+        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+    assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["via"], "email");
+    let outcome: Result<v1::DecideGateResponse, _> =
+        world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+    refused(outcome, "NOT_AN_APPROVER");
+
+    let session = world.refund().await;
+    let gate = world.gate_of(&session).await;
+    let discuss =
+        v1::DecideGateRequest { comment: "Which one?".into(), ..decide(&gate, GateDecision::Discuss) };
+    let reply: v1::DecideGateResponse = world.ask("approver", "DecideGate", &discuss).await;
+    let resolution = reply.gate.expect("a gate").resolution.expect("a decision");
+    assert_eq!(resolution.decision(), GateDecision::Discuss);
+    assert_eq!(world.look(&session.name).await.at, ["talk"]);
+
+    let session = world.refund().await;
+    let gate = world.gate_of(&session).await;
+    for from in ["", "lead@example.com\nbcc: all"] {
+        let outcome: Result<v1::RecordReplyResponse, _> =
+            world.attempt("operator", "RecordReply", &mail(&session, from, "yes")).await;
+        refused(outcome, "FIELD_INVALID");
+    }
+    world.node.clock.advance(8 * HOUR_MS);
+    while world.look(&session.name).await.at != ["lapsed"] {
+        // Each round falls due anew once the one before is over.
+        world.node.clock.advance(HOUR_MS);
+        tokio::task::yield_now().await;
+    }
+    let shown: v1::GetGateResponse = world
+        .ask("agent", "GetGate", &v1::GetGateRequest { name: gate.name.clone(), ..Default::default() })
+        .await;
+    assert_eq!(shown.gate.expect("a gate").status(), v1::GateStatus::Lapsed);
+    let outcome: Result<v1::DecideGateResponse, _> =
+        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["decision"], "timeout");
+    world.node.end().await;
+}

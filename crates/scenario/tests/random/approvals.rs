@@ -1,0 +1,64 @@
+//! What must hold of approvals: nothing is left without the decision that it is left by, and who decides was asked.
+
+use std::collections::BTreeMap;
+
+use switchward_engine::{Event, Flow, Gate};
+use switchward_machine::{Decision, ExitIx, Machine, OpenId, Port, Trigger};
+
+/// What happened at the gates of one entry of a run's node.
+#[derive(Default)]
+struct Entry {
+    /// The port that its body ended with, where a person or their silence chose it.
+    port: Option<&'static str>,
+    /// The exit that a person has let go.
+    free: Option<ExitIx>,
+}
+
+/// Looks at a whole history.
+pub(crate) fn check(events: &[Event], machine: &Machine) -> Result<(), String> {
+    let mut gates: BTreeMap<OpenId, (u32, Gate)> = BTreeMap::new();
+    let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
+    for event in events {
+        if let Event::GateOpened { gate, run, body } = event {
+            gates.insert(*gate, (run.0, body.clone()));
+        } else if let Event::Flow(Flow::GateEscalated { gate, to, .. }) = event {
+            let known = gates.get_mut(gate).and_then(|(_, gate)| gate.asked.as_mut());
+            known.ok_or_else(|| format!("{event:?}, and nobody was asked"))?.to.extend(to.iter().cloned());
+        } else if let Event::GateClosed { gate, decision, by, .. } = event {
+            let (run, gate) = gates.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;
+            if !gate.addresses(by) || by == &gate.requester {
+                return Err(format!("{event:?}, and asked were {:?}", gate.asked));
+            }
+            let entry = entries.entry(run).or_default();
+            match (gate.exit, decision) {
+                (Some(exit), Decision::Approve) => entry.free = Some(exit),
+                (Some(_), Decision::Refuse) => {}
+                (Some(_), Decision::Discuss) => return Err(format!("{event:?} at a gate without one")),
+                (None, Decision::Approve) => entry.port = Some("approved"),
+                (None, Decision::Refuse) => entry.port = Some("rejected"),
+                (None, Decision::Discuss) => entry.port = Some("discussion"),
+            }
+        } else if let Event::Flow(Flow::GateLapsed { gate }) = event {
+            let (run, _) = gates.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;
+            entries.entry(run).or_default().port = Some("timeout");
+        } else if let Event::Voided { gates: voided, .. } = event {
+            gates.retain(|gate, _| !voided.contains(gate));
+        } else if let Event::Entered { run, .. } = event {
+            entries.insert(run.0, Entry::default());
+        } else if let Event::Left { run, node, exit } = event {
+            let entry = entries.entry(run.0).or_default();
+            let found = &machine.node(*node).unwrap().exits[usize::from(exit.0)];
+            if found.hold.is_some() && entry.free != Some(*exit) {
+                return Err(format!("{event:?}, and nobody has approved it"));
+            }
+            let decided = ["approved", "rejected", "discussion"];
+            if let Trigger::Port(Port::Named(port)) = &found.on
+                && decided.contains(&port.as_str())
+                && entry.port != Some(port.as_str())
+            {
+                return Err(format!("{event:?}, and what was decided is {:?}", entry.port));
+            }
+        }
+    }
+    Ok(())
+}
