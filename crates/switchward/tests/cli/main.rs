@@ -5,6 +5,7 @@ mod check;
 mod conversation;
 mod dev;
 mod drain;
+mod graph;
 mod journey;
 mod metrics;
 mod server;
