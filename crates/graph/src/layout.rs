@@ -20,7 +20,7 @@ pub(crate) struct Size {
     pub(crate) height: i32,
 }
 
-/// An edge to be laid out.
+/// An edge to be laid out. A vertex has two loops at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arc {
     pub(crate) from: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Point {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Route {
     /// From the vertex that it leaves to the one that it leads to. Between two points of the same x it is straight,
-    /// between others a curve that leaves and arrives upright. A loop has its two ends alone.
+    /// between others a curve that leaves and arrives upright. A loop has its two ends alone, and its label on its own side.
     pub(crate) points: Vec<Point>,
     /// The left upper corner of its label.
     pub(crate) label: Point,

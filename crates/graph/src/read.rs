@@ -40,8 +40,13 @@ impl Graph {
         for (at, vertex) in vertices.iter_mut().enumerate() {
             vertex.start = start == Some(at);
             vertex.reached = !unreached.contains(&at);
-            let mut mine = outs.iter().filter(|out| out.from == at).peekable();
-            vertex.last = mine.peek().is_some() && mine.all(|out| matches!(out.to, Goal::End(_)));
+        }
+        let ways = |to_end: bool| {
+            let found = outs.iter().filter(move |out| matches!(out.to, Goal::End(_)) == to_end);
+            found.map(|out| out.from).collect::<BTreeSet<usize>>()
+        };
+        for at in ways(true).difference(&ways(false)) {
+            vertices[*at].last = true;
         }
         let edges = join(outs, &mut vertices);
         Self { name: machine.meta.name.clone(), vertices, edges }

@@ -164,7 +164,8 @@ impl Page {
             return;
         };
         let (first, before, last) = (*first, *before, *last);
-        let looped = edge.from == edge.to;
+        // To its right, or to its left.
+        let looped = (edge.from == edge.to).then_some(if route.label.x > first.x { 1 } else { -1 });
         let pale = graph.vertices.get(edge.from).is_some_and(|vertex| !vertex.reached);
         self.put(format_args!(
             "<g class=\"{}{}\"><title>{}</title>",
@@ -172,8 +173,10 @@ impl Page {
             if pale { " pale" } else { "" },
             escaped(&text::edge_title(graph, edge))
         ));
-        let path = if looped { loop_path(first, last) } else { path(&route.points) };
-        let head = if looped { [(HEAD, -4), (HEAD, 4)] } else { head(before, last) };
+        let (path, head) = match looped {
+            Some(side) => (loop_path(first, last, side), [(side * HEAD, -4), (side * HEAD, 4)]),
+            None => (path(&route.points), head(before, last)),
+        };
         self.put(format_args!("<path class=\"s\" d=\"{path}\"/>"));
         self.put(format_args!(
             "<path class=\"h\" d=\"M{} {}l{} {}L{} {}z\"/>",
@@ -256,9 +259,17 @@ fn path(points: &[Point]) -> String {
     out
 }
 
-fn loop_path(first: Point, last: Point) -> String {
-    let out = first.x + 30;
-    format!("M{} {}C{out} {} {out} {} {} {}", first.x, first.y, first.y - 6, last.y + 6, last.x + 2, last.y)
+fn loop_path(first: Point, last: Point, side: i32) -> String {
+    let out = first.x + side * 30;
+    format!(
+        "M{} {}C{out} {} {out} {} {} {}",
+        first.x,
+        first.y,
+        first.y + 6,
+        last.y - 6,
+        last.x + 2 * side,
+        last.y
+    )
 }
 
 /// A text as XML holds it, in content and in quotes.

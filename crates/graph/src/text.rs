@@ -28,7 +28,6 @@ fn hides(c: char) -> bool {
 
 /// The line, cut with an ellipsis where it is longer than `chars_max`.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    // Whatever is read of a long text is at most what is shown, and the white space between.
     let line = line(text);
     let mut chars = line.chars();
     let mut shown: String = chars.by_ref().take(chars_max).collect();

@@ -1,5 +1,7 @@
 //! A place for every vertex, and one for every edge in each layer that it passes.
 
+use std::collections::BTreeSet;
+
 use super::ranks::Ranked;
 use super::{Arc, Size, TooLarge};
 use crate::limits::PLACES_MAX;
@@ -8,7 +10,7 @@ use crate::limits::PLACES_MAX;
 const PASS: i32 = 9;
 /// Pixels between an edge and its label.
 pub(super) const BESIDE: i32 = 7;
-/// Pixels to the right of a vertex that its loop takes.
+/// Pixels beside a vertex that its loop takes.
 pub(super) const LOOP: i32 = 20;
 
 /// A place in a layer.
@@ -45,6 +47,10 @@ pub(super) struct Layers {
     pub(super) chains: Vec<Vec<usize>>,
     /// The place of each edge's label.
     pub(super) labels: Vec<Option<usize>>,
+    /// The loops to the left of their vertices: each second one of a vertex.
+    pub(super) left_loops: BTreeSet<usize>,
+    /// The vertices that have a loop to the right.
+    looped: BTreeSet<usize>,
 }
 
 impl Layers {
@@ -69,14 +75,25 @@ impl Layers {
             layers.labels.push(None);
             layers.chains.push(Vec::new());
             if arc.from == arc.to {
-                let place = &mut layers.places[arc.from];
-                place.right += LOOP + BESIDE + arc.label.width;
-                place.height = place.height.max(arc.label.height);
-                continue;
+                layers.go_round(at, arc);
+            } else {
+                layers.pass(at, arc, ranked)?;
             }
-            layers.pass(at, arc, ranked)?;
         }
         Ok(layers)
+    }
+
+    /// Gives a loop its room beside its vertex.
+    fn go_round(&mut self, at: usize, arc: &Arc) {
+        let room = LOOP + BESIDE + arc.label.width;
+        let place = &mut self.places[arc.from];
+        place.height = place.height.max(arc.label.height);
+        if self.looped.insert(arc.from) {
+            place.right += room;
+        } else {
+            place.left += room;
+            self.left_loops.insert(at);
+        }
     }
 
     /// Gives an edge its places.

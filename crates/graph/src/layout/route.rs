@@ -27,17 +27,18 @@ pub(super) fn draw(
     let ends = attach(sizes, layers, columns);
     let bands = bands(layers, columns, &ends);
     let corner = |at: usize| Point {
-        x: columns[at] - layers.places[at].left,
+        x: columns[at] - sizes[at].width / 2,
         y: bands.get(layers.places[at].layer).map_or(0, |band| band.0),
     };
     let corners: Vec<Point> = (0..sizes.len()).map(corner).collect();
     let mut routes = Vec::new();
     for (at, arc) in arcs.iter().enumerate() {
-        let mut route = if arc.from == arc.to {
-            around(sizes[arc.from], corners[arc.from], arc.label.height)
-        } else {
-            along(at, sizes, layers, columns, &bands, &ends[at])
-        };
+        if arc.from == arc.to {
+            let left = layers.left_loops.contains(&at);
+            routes.push(around(sizes[arc.from], corners[arc.from], arc.label, left));
+            continue;
+        }
+        let mut route = along(at, sizes, layers, columns, &bands, &ends[at]);
         if ranked.turned[at] {
             route.points.reverse();
         }
@@ -154,10 +155,11 @@ fn straight(points: Vec<Point>) -> Vec<Point> {
     out
 }
 
-/// A loop at the right side of its vertex.
-fn around(size: Size, corner: Point, label_height: i32) -> Route {
-    let x = corner.x + size.width;
+/// A loop at a side of its vertex.
+fn around(size: Size, corner: Point, label: Size, left: bool) -> Route {
+    let x = if left { corner.x } else { corner.x + size.width };
     let at = |part: i32| Point { x, y: corner.y + size.height * part / 4 };
-    let label = Point { x: x + LOOP + BESIDE, y: corner.y + ((size.height - label_height) / 2).max(0) };
-    Route { points: vec![at(1), at(3)], label }
+    let beside = if left { -(LOOP + BESIDE + label.width) } else { LOOP + BESIDE };
+    let y = corner.y + ((size.height - label.height) / 2).max(0);
+    Route { points: vec![at(3), at(1)], label: Point { x: x + beside, y } }
 }
