@@ -27,6 +27,7 @@ mod guard;
 mod meter;
 mod methods;
 mod own;
+mod slices;
 mod text;
 
 use std::collections::BTreeMap;

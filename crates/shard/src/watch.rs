@@ -66,12 +66,13 @@ impl Watchers {
 }
 
 /// Whether an event changes what work there is to take.
-#[expect(clippy::wildcard_enum_match_arm, reason = "most events have nothing to do with work")]
 fn is_work(event: &Event) -> bool {
-    match event {
-        Event::Flow(Flow::ThingOpened { body: ThingBody::Work { .. }, .. })
-        | Event::Flow(Flow::WorkReleased { .. } | Flow::WorkDone { .. })
-        | Event::Voided { .. } => true,
-        _ => false,
-    }
+    matches!(
+        event,
+        Event::Flow(
+            Flow::ThingOpened { body: ThingBody::Work { .. }, .. }
+                | Flow::WorkReleased { .. }
+                | Flow::WorkDone { .. }
+        ) | Event::Voided { .. }
+    )
 }

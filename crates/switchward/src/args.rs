@@ -4,6 +4,7 @@ mod calls;
 mod client;
 mod conversation;
 pub(crate) mod files;
+mod graph;
 mod values;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -19,6 +20,7 @@ pub(crate) use client::{
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
+pub(crate) use graph::{GraphArgs, Picture};
 
 /// Processes that people and AI agents carry out together.
 ///
@@ -62,6 +64,8 @@ impl Output {
 pub(crate) enum Command {
     /// Say everything that is wrong with definitions; needs no server.
     Check(CheckArgs),
+    /// Draw a definition as a graph; needs no server.
+    Graph(GraphArgs),
     /// Play scenarios against a virtual clock; needs no server.
     Simulate(SimulateArgs),
     /// Play every scenario below a folder; needs no server.

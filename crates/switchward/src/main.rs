@@ -37,6 +37,7 @@ fn run(args: Args) -> Result<(), Exit> {
     let output = args.output;
     match args.command {
         Command::Check(check) => commands::check::run(&check, output),
+        Command::Graph(graph) => commands::graph::run(&graph, output),
         Command::Simulate(simulate) => commands::simulate::run(&simulate, output),
         Command::Test(test) => commands::test::run(&test, output),
         Command::Dev(dev) => commands::dev::run(dev, output),

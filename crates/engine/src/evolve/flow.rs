@@ -22,11 +22,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             at.choice = None;
         }
         Flow::Wrote { run, key, value, .. } => {
-            let at = Key::data(site.tenant, id, *run);
-            if rows.data_at(&at)?.is_none() {
-                rows.put(at.clone(), Row::Data(Data::default()));
-            }
-            rows.data_at_mut(&at)?.values.insert(key.clone(), value.0.clone());
+            write(rows, Key::data(site.tenant, id, *run), key, value)?;
         }
         Flow::Rested { run, refused } => {
             let at = rows.run_at_mut(&run_key(*run))?;
@@ -59,22 +55,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             loops.truncate(usize::from(*level));
             loops.extend(at.clone());
         }
-        Flow::EventRecorded { run, key, early } => {
-            rows.run_at_mut(&run_key(*run))?.drained = 0;
-            match early {
-                None => see(rows, &run_key(*run), key)?,
-                Some((data, until)) => keep(rows, site, key, data, *until)?,
-            }
-        }
-        Flow::EarlyTaken { run, keys } => {
-            for key in keys {
-                see(rows, &run_key(*run), key)?;
-                let kept = &mut rows.session_at_mut(&site.session_key()?)?.early;
-                if let Some(at) = kept.iter().position(|early| early.key == *key) {
-                    kept.remove(at);
-                }
-            }
-        }
+        Flow::EventRecorded { .. } | Flow::EarlyTaken { .. } => events(rows, site, flow)?,
         Flow::WorkLeased { .. }
         | Flow::WorkReleased { .. }
         | Flow::ChoicePending { .. }
@@ -85,6 +66,41 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ReplyRecorded { .. }
         | Flow::ReplyAnswered { .. } => gates::asked(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
+    }
+    Ok(())
+}
+
+fn write(rows: &mut Working<'_>, at: Key, key: &str, value: &Json) -> Result<(), ViewError> {
+    if rows.data_at(&at)?.is_none() {
+        rows.put(at.clone(), Row::Data(Data::default()));
+    }
+    rows.data_at_mut(&at)?.values.insert(key.to_owned(), value.0.clone());
+    Ok(())
+}
+
+/// What comes from outside.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other facts are sorted out before")]
+fn events(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
+    let id = site.session()?;
+    match flow {
+        Flow::EventRecorded { run, key, early } => {
+            let at = Key::run(site.tenant, id, *run);
+            rows.run_at_mut(&at)?.drained = 0;
+            match early {
+                None => see(rows, &at, key)?,
+                Some((data, until)) => keep(rows, site, key, data, *until)?,
+            }
+        }
+        Flow::EarlyTaken { run, keys } => {
+            for key in keys {
+                see(rows, &Key::run(site.tenant, id, *run), key)?;
+                let kept = &mut rows.session_at_mut(&site.session_key()?)?.early;
+                if let Some(at) = kept.iter().position(|early| early.key == *key) {
+                    kept.remove(at);
+                }
+            }
+        }
+        _ => {}
     }
     Ok(())
 }

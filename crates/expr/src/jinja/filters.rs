@@ -5,8 +5,9 @@ use std::sync::Arc;
 use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters, tests};
 
-use super::guard::{PLAIN, TIMES, TOUCHED};
+use super::guard::{PLAIN, SLICED, TIMES, TOUCHED};
 use super::meter::{Meter, Over};
+use super::slices::sliced;
 use super::{own, text};
 use crate::limits::JINJA_RANGE_MAX;
 
@@ -159,6 +160,7 @@ pub(super) fn environment(meter: &Arc<Meter>) -> Environment<'static> {
     }
     let plain = Arc::clone(meter);
     environment.add_function(PLAIN, move |value: Value| plain.plain(value));
+    environment.add_function(SLICED, sliced);
     let touched = Arc::clone(meter);
     environment.add_function(TOUCHED, move |value: Value| touched.touch(&value).map(|()| value));
     let times = Arc::clone(meter);

@@ -12,6 +12,8 @@ use minijinja::machinery::ast::{self, BinOpKind, CallArg, Expr, Spanned, Stmt};
 pub(super) const PLAIN: &str = "\u{1}plain";
 /// Charges a text's length, as its characters are counted from its beginning, and gives it back.
 pub(super) const TOUCHED: &str = "\u{1}touched";
+/// The slice of a value: `value[start:stop:step]`.
+pub(super) const SLICED: &str = "\u{1}sliced";
 /// The operator `*`.
 pub(super) const TIMES: &str = "\u{1}times";
 
@@ -168,10 +170,11 @@ fn charged<'a>(it: &Expr<'a>) -> Expr<'a> {
 // One function each: what recurs for every part of an expression must need little of the stack.
 
 fn slice<'a>(node: &Spanned<ast::Slice<'a>>) -> Expr<'a> {
-    let part = |part: &Option<Expr<'a>>| part.as_ref().map(expr);
+    let none = || Expr::Const(Spanned::new(ast::Const { value: Value::from(()) }, node.span()));
+    let part = |part: &Option<Expr<'a>>| part.as_ref().map_or_else(none, expr);
     let (start, stop, step) = (part(&node.start), part(&node.stop), part(&node.step));
-    let slice = ast::Slice { expr: touched(&node.expr), start, stop, step };
-    guarded(PLAIN, vec![Expr::Slice(Spanned::new(slice, node.span()))], node.span())
+    let sliced = guarded(SLICED, vec![touched(&node.expr), start, stop, step], node.span());
+    guarded(PLAIN, vec![sliced], node.span())
 }
 
 fn unary<'a>(node: &Spanned<ast::UnaryOp<'a>>) -> Expr<'a> {

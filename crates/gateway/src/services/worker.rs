@@ -73,12 +73,9 @@ impl WorkerService for Door {
         let held = held(&call, &message.name, &message.lease_token).await?;
         let body = Body::ExtendLease(ExtendLease { thing: held.work, fence: held.fence, lease_ms });
         let reply = call.execute(Scope::Session(held.session), None, None, body).await;
-        match reply.map_err(|refusal| named(refusal, "work", &message.name))? {
-            Reply::Leased { until, .. } => {
-                Ok(Response::new(v1::ExtendLeaseResponse { lease_expire_time: Some(timestamp(until)) }))
-            }
-            other => Err(odd(&other).into()),
-        }
+        let reply = reply.map_err(|refusal| named(refusal, "work", &message.name))?;
+        let Reply::Leased { until, .. } = reply else { return Err(odd(&reply).into()) };
+        Ok(Response::new(v1::ExtendLeaseResponse { lease_expire_time: Some(timestamp(until)) }))
     }
 
     async fn complete_work(
@@ -176,11 +173,12 @@ async fn finished(
     body: Body,
 ) -> Result<(u64, Option<String>), Refusal> {
     let reply = call.execute(Scope::Session(held.session), request, None, body).await;
-    match reply.map_err(|refusal| named(refusal, "work", name))? {
-        Reply::Worked { sequence, wrong, .. } => Ok((sequence, wrong)),
-        Reply::Session { sequence, .. } => Ok((sequence, None)),
-        other => Err(odd(&other)),
+    let reply = reply.map_err(|refusal| named(refusal, "work", name))?;
+    if let Reply::Worked { sequence, wrong, .. } = reply {
+        return Ok((sequence, wrong));
     }
+    let Reply::Session { sequence, .. } = reply else { return Err(odd(&reply)) };
+    Ok((sequence, None))
 }
 
 fn cost(text: Option<&str>) -> Result<Micros, Refusal> {

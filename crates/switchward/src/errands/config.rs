@@ -166,12 +166,14 @@ impl DeliveryConfig {
 fn name_of(cluster: &Cluster, tenant: TenantId) -> Option<String> {
     let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
     let mut name = None;
-    let read = cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| match &**row {
-        Row::Tenant(row) if row.id == tenant => {
+    let read = cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
+        if let Row::Tenant(row) = &**row
+            && row.id == tenant
+        {
             name = Some(row.name.clone());
-            ControlFlow::Break(())
+            return ControlFlow::Break(());
         }
-        _ => ControlFlow::Continue(()),
+        ControlFlow::Continue(())
     });
     if let Err(error) = read {
         tracing::error!(%error, "failed to read the tenants");

@@ -7,6 +7,7 @@ fn help_is_no_error_and_nothing_is() {
     let ended = run(["--help"]).with_code(0);
     for word in [
         "check",
+        "graph",
         "simulate",
         "dev",
         "server",
@@ -29,7 +30,7 @@ fn help_is_no_error_and_nothing_is() {
 
 #[test]
 fn each_command_has_its_help() {
-    let commands = "check simulate dev server demo deploy activate start answer authorize report decide raise pause \
+    let commands = "check graph simulate dev server demo deploy activate start answer authorize report decide raise pause \
                     resume cancel get list watch explain clock keys";
     for command in commands.split_whitespace() {
         let ended = run([command, "--help"]).with_code(0);

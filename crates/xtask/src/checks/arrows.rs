@@ -39,6 +39,7 @@ const PLACES: &[Place] = &[
         uses: &["expr", "machine"],
         outside: Some(&["jsonc-parser", "saphyr-parser", "sha2", "strsim", "thiserror"]),
     },
+    Place { folder: "graph", uses: &["machine"], outside: Some(&["thiserror"]) },
     Place {
         folder: "engine",
         uses: &["expr", "machine"],
@@ -58,7 +59,8 @@ const PLACES: &[Place] = &[
     Place {
         folder: "switchward",
         uses: &[
-            "machine", "formats", "engine", "scenario", "api", "store", "bus", "shard", "delivery", "gateway",
+            "machine", "formats", "graph", "engine", "scenario", "api", "store", "bus", "shard", "delivery",
+            "gateway",
         ],
         outside: None,
     },
@@ -280,6 +282,18 @@ mod tests {
             [
                 "crates/engine/Cargo.toml:4: arrows: engine is pure and may use from outside only jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, not rand",
                 "crates/engine/Cargo.toml:6: arrows: engine is pure and may use from outside only jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, not tokio",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_picture_is_drawn_from_a_machine_and_nothing_else() {
+        let graph = "[package]\nname = \"switchward-graph\"\n[dependencies]\nswitchward-machine.workspace = true\nswitchward-formats.workspace = true\nserde_json = \"1\"\n[dev-dependencies]\nswitchward-formats.workspace = true\n";
+        assert_eq!(
+            findings(&[MACHINE, FORMATS, ("crates/graph/Cargo.toml", graph)]),
+            [
+                "crates/graph/Cargo.toml:6: arrows: graph is pure and may use from outside only thiserror, not serde_json",
+                "crates/graph/Cargo.toml:5: arrows: graph may use machine, not formats",
             ]
         );
     }

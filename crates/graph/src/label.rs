@@ -1,0 +1,85 @@
+//! What takes an exit, in words.
+
+use switchward_machine::{Act, ActKind, Case, Exit, Guard, Node, Op, Port, Trigger};
+
+use crate::Label;
+use crate::limits::LABEL_CHARS_MAX;
+
+/// The label of an exit: the answer, the port, or what must hold.
+pub(crate) fn of(node: &Node, exit: &Exit) -> Label {
+    let on = match &exit.on {
+        Trigger::Answer(answer) => answer.clone(),
+        Trigger::Port(port @ Port::Branch(_)) => cases(node, port),
+        Trigger::Port(port) => port.word().to_owned(),
+        Trigger::Auto { .. } => String::new(),
+    };
+    let guard = if exit.guard.is_open() { String::new() } else { told(&exit.guard) };
+    let whole = match (on.is_empty(), guard.is_empty()) {
+        (false, false) => format!("{on}, where {guard}"),
+        (true, true) => exit.label.clone(),
+        (_, _) => format!("{on}{guard}"),
+    };
+    let fits = whole.chars().count() <= LABEL_CHARS_MAX || exit.label.is_empty() || !on.is_empty();
+    let text = if fits { whole.clone() } else { exit.label.clone() };
+    Label { text, whole }
+}
+
+/// The conditions that end a body with this port.
+fn cases(node: &Node, port: &Port) -> String {
+    let mut found = Vec::new();
+    for act in &node.acts {
+        found_in(act, port, &mut found);
+    }
+    if found.is_empty() { port.word().to_owned() } else { found.join(" or ") }
+}
+
+fn found_in(act: &Act, port: &Port, found: &mut Vec<String>) {
+    match &act.kind {
+        ActKind::Do(ops) => ops.iter().for_each(|op| branches(op, port, found)),
+        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) | ActKind::Decide(_) => {}
+    }
+}
+
+fn branches(op: &Op, port: &Port, found: &mut Vec<String>) {
+    match op {
+        Op::Branch(all) => {
+            let told = |case: &Case| format!("{} {} {}", case.left.as_str(), case.op.word(), case.right);
+            found.extend(all.iter().filter(|case| case.port == *port).map(told));
+        }
+        Op::Each(each) => each.ops.iter().for_each(|op| branches(op, port, found)),
+        Op::Log(_) | Op::Write(_) | Op::Convert(_) | Op::Send(_) | Op::Next(_) => {}
+    }
+}
+
+/// A guard in words.
+fn told(guard: &Guard) -> String {
+    match guard {
+        Guard::Always => "always".to_owned(),
+        Guard::All(all) => joined(all, " and "),
+        Guard::Any(any) => joined(any, " or "),
+        Guard::Present(path) => format!("has {}", path.as_str()),
+        Guard::Compare { left, op, right } => format!("{} {} {right}", left.as_str(), op.word()),
+        Guard::Called { tool, success: true } => format!("{tool} succeeded"),
+        Guard::Called { tool, success: false } => format!("{tool} was called"),
+        Guard::Said(phrases) if phrases.is_empty() => "the user agrees".to_owned(),
+        Guard::Said(phrases) => format!("the user says {}", phrases.join(" or ")),
+        Guard::Seen(key) => format!("event {key}"),
+        Guard::Judge { rubric, .. } => format!("judged: {rubric}"),
+    }
+}
+
+fn joined(guards: &[Guard], word: &str) -> String {
+    let one = |guard: &Guard| match guard {
+        Guard::All(inner) | Guard::Any(inner) if inner.len() > 1 => format!("({})", told(guard)),
+        Guard::All(_)
+        | Guard::Any(_)
+        | Guard::Always
+        | Guard::Present(_)
+        | Guard::Compare { .. }
+        | Guard::Called { .. }
+        | Guard::Said(_)
+        | Guard::Seen(_)
+        | Guard::Judge { .. } => told(guard),
+    };
+    guards.iter().map(one).collect::<Vec<_>>().join(word)
+}

@@ -1,0 +1,226 @@
+//! From a machine to a graph.
+
+use std::collections::{BTreeMap, BTreeSet};
+use switchward_machine::{
+    Accept, ActKind, Boundary, Decision, Machine, NoExit, Node, Op, Outcome, Port, Resolve, Target, Trigger,
+    WaitOn, analyse,
+};
+
+use crate::limits::ENDS_SHARED_MAX;
+use crate::{Edge, Graph, Kind, Label, Vertex, Way, label};
+
+/// Where a way out leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Goal {
+    Node(usize),
+    End(Outcome),
+}
+
+/// A way out of a node, before those to the same goal are one edge.
+struct Out {
+    from: usize,
+    to: Goal,
+    way: Way,
+    label: Label,
+}
+
+impl Graph {
+    /// The graph of a machine. That a run can fail in any node, be cancelled or be replaced is not drawn; that a node
+    /// comes to an end that nothing stands at is.
+    #[must_use]
+    pub fn of(machine: &Machine) -> Self {
+        let unreached: BTreeSet<usize> =
+            analyse(machine).unreachable.into_iter().filter_map(|ix| usize::try_from(ix.0).ok()).collect();
+        let start = usize::try_from(machine.start.0).ok();
+        let mut outs = Vec::new();
+        for (at, node) in machine.nodes.iter().enumerate() {
+            leave(machine, at, node, &mut outs);
+        }
+        let mut vertices: Vec<Vertex> = machine.nodes.iter().map(vertex).collect();
+        for (at, vertex) in vertices.iter_mut().enumerate() {
+            vertex.start = start == Some(at);
+            vertex.reached = !unreached.contains(&at);
+        }
+        let ways = |to_end: bool| {
+            let found = outs.iter().filter(move |out| matches!(out.to, Goal::End(_)) == to_end);
+            found.map(|out| out.from).collect::<BTreeSet<usize>>()
+        };
+        for at in ways(true).difference(&ways(false)) {
+            vertices[*at].last = true;
+        }
+        let edges = join(outs, &mut vertices);
+        Self { name: machine.meta.name.clone(), vertices, edges }
+    }
+}
+
+fn vertex(node: &Node) -> Vertex {
+    let mut acts = Vec::new();
+    for word in node.acts.iter().filter_map(|act| word(&act.kind)) {
+        if !acts.contains(&word) {
+            acts.push(word);
+        }
+    }
+    Vertex {
+        kind: Kind::Node,
+        name: node.name.clone(),
+        text: node.text.clone(),
+        acts,
+        start: false,
+        last: false,
+        reached: true,
+    }
+}
+
+fn word(act: &ActKind) -> Option<&'static str> {
+    match act {
+        ActKind::Ask(_) => Some("asks"),
+        ActKind::Work(_) => Some("works"),
+        ActKind::Wait(_) => Some("waits"),
+        ActKind::Decide(_) => Some("a person decides"),
+        ActKind::Do(ops) if ops.is_empty() => None,
+        ActKind::Do(ops) if ops.iter().all(|op| matches!(op, Op::Send(_))) => Some("sends"),
+        ActKind::Do(_) => Some("runs"),
+    }
+}
+
+/// Every way out of a node.
+fn leave(machine: &Machine, from: usize, node: &Node, outs: &mut Vec<Out>) {
+    for exit in &node.exits {
+        let label = label::of(node, exit);
+        let way = if exit.hold.is_some() { Way::Held } else { Way::Free };
+        let to = match &exit.to {
+            Target::Node(ix) => usize::try_from(ix.0).map(Goal::Node).ok(),
+            Target::End(ending) => Some(Goal::End(ending.outcome)),
+        };
+        let held = exit.hold.and_then(|gate| machine.gate(gate)?.resolve(Decision::Refuse));
+        if let Some(to) = to {
+            outs.push(Out { from, to, way, label: label.clone() });
+        }
+        match held {
+            Some(Resolve::End(ending)) => {
+                outs.push(Out { from, to: Goal::End(ending.outcome), way: Way::Refused, label });
+            }
+            Some(Resolve::TakeHeld | Resolve::Grant | Resolve::Deny | Resolve::Settle(_) | Resolve::Stay)
+            | None => {}
+        }
+    }
+    for port in ports(machine, node) {
+        if let Some((outcome, label)) = unconnected(node, &port) {
+            outs.push(Out { from, to: Goal::End(outcome), way: Way::Free, label });
+        }
+    }
+}
+
+/// The ports that a body can end with.
+fn ports(machine: &Machine, node: &Node) -> BTreeSet<Port> {
+    let mut found = BTreeSet::new();
+    for act in &node.acts {
+        let ends = ends(machine, &act.kind);
+        let wired = |port: &Port| act.then.iter().any(|(known, _)| known == port);
+        found.extend(ends.into_iter().filter(|port| !wired(port)).cloned());
+    }
+    match &node.boundary {
+        Boundary::Fail => {}
+        Boundary::Port(port) | Boundary::Ignore(port) => {
+            found.insert(port.clone());
+        }
+    }
+    found
+}
+
+/// The ports that an act can end with.
+fn ends<'m>(machine: &'m Machine, act: &'m ActKind) -> Vec<&'m Port> {
+    match act {
+        // Only its answers end it.
+        ActKind::Ask(ask) if !ask.turns => Vec::new(),
+        ActKind::Ask(_) | ActKind::Do(_) => vec![&Port::Done],
+        ActKind::Work(work) => match &work.accept {
+            Some(Accept::Fields { complete, incomplete, .. }) => vec![complete, incomplete],
+            Some(Accept::Data | Accept::Answer { .. }) | None => vec![&Port::Done],
+        },
+        ActKind::Wait(wait) => match (wait.on, &wait.sort) {
+            (WaitOn::Time, _) => vec![&wait.late],
+            (WaitOn::Event | WaitOn::Reply, None) => vec![&wait.done, &wait.late],
+            (WaitOn::Event | WaitOn::Reply, Some(sort)) => {
+                sort.ports.iter().map(|(port, _)| port).chain([&wait.late]).collect()
+            }
+        },
+        ActKind::Decide(decide) => {
+            let Some(spec) = machine.gate(decide.gate) else { return Vec::new() };
+            let rounds = spec.inquiry.as_ref().and_then(|inquiry| inquiry.rounds.as_ref());
+            let all = spec.outcomes.iter().map(|(_, resolve)| resolve);
+            let port = |resolve: &'m Resolve| match resolve {
+                Resolve::Settle(port) => Some(port),
+                Resolve::TakeHeld | Resolve::End(_) | Resolve::Grant | Resolve::Deny | Resolve::Stay => None,
+            };
+            all.chain(rounds.map(|rounds| &rounds.lapse)).filter_map(port).collect()
+        }
+    }
+}
+
+/// How a run ends where no exit takes this port, if it does.
+fn unconnected(node: &Node, port: &Port) -> Option<(Outcome, Label)> {
+    if *port != Port::Done {
+        let stands = node.exits.iter().any(|exit| exit.on == Trigger::Port(port.clone()));
+        return (!stands).then(|| (Outcome::Failed, Label::plain(format!("{}, unconnected", port.word()))));
+    }
+    if node.exits.iter().any(|exit| matches!(exit.on, Trigger::Auto { .. }) && exit.guard.is_open()) {
+        return None;
+    }
+    match &node.on_no_exit {
+        NoExit::Stay => None,
+        NoExit::End(ending) => {
+            Some((ending.outcome, Label::plain(ending.reason.clone().unwrap_or_default())))
+        }
+        NoExit::Fail(reason) => Some((Outcome::Failed, Label::plain(reason.clone()))),
+    }
+}
+
+/// One edge for all ways between the same two vertices, and the vertices of the ends.
+fn join(outs: Vec<Out>, vertices: &mut Vec<Vertex>) -> Vec<Edge> {
+    let mut ending: BTreeMap<Outcome, BTreeSet<usize>> = BTreeMap::new();
+    for out in &outs {
+        if let Goal::End(outcome) = out.to {
+            ending.entry(outcome).or_default().insert(out.from);
+        }
+    }
+    let mut ends: BTreeMap<(Outcome, Option<usize>), usize> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, usize, Way), usize> = BTreeMap::new();
+    let mut edges: Vec<Edge> = Vec::new();
+    for out in outs {
+        let to = match out.to {
+            Goal::Node(at) => at,
+            Goal::End(outcome) => {
+                let shared = ending.get(&outcome).is_some_and(|from| from.len() <= ENDS_SHARED_MAX);
+                let reached = vertices.get(out.from).is_some_and(|vertex| vertex.reached);
+                let at = *ends.entry((outcome, (!shared).then_some(out.from))).or_insert_with(|| {
+                    vertices.push(end(outcome));
+                    vertices.len() - 1
+                });
+                vertices[at].reached |= reached;
+                at
+            }
+        };
+        let at = *known.entry((out.from, to, out.way)).or_insert_with(|| {
+            edges.push(Edge { from: out.from, to, way: out.way, labels: Vec::new() });
+            edges.len() - 1
+        });
+        let labels = &mut edges[at].labels;
+        if !out.label.text.is_empty() && !labels.contains(&out.label) {
+            labels.push(out.label);
+        }
+    }
+    edges
+}
+
+fn end(outcome: Outcome) -> Vertex {
+    Vertex {
+        kind: Kind::End(outcome),
+        name: outcome.status().word().to_owned(),
+        text: None,
+        acts: Vec::new(),
+        start: false,
+        last: false,
+        reached: false,
+    }
+}
