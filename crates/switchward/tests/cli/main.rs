@@ -14,3 +14,4 @@ mod tenants;
 mod traces;
 mod usage;
 mod verbs;
+mod work;
