@@ -149,6 +149,7 @@ fn item(item: &v1::WorkItem) -> String {
         ("user said", clean(&item.last_message)),
         ("schema", schema.map(show::data).unwrap_or_default()),
         ("repeats by", clean(&item.idempotency_key)),
+        ("token", clean(token)),
         ("complete", clean(&complete)),
     ])
 }
