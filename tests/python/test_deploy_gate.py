@@ -1,14 +1,9 @@
 """A client in Python, made from proto/ alone: it walks an agent through the deploy gate.
 
-The stubs are generated here, as any user would generate them, and the server is the built program. What a program of
-your own needs is the channel of Server, a key in the metadata of each call, and the stubs.
+What a program of your own needs is the channel of Server, a key in the metadata of each call, and the stubs.
 """
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
@@ -16,77 +11,13 @@ import grpc
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.rpc import error_details_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from grpc_status import rpc_status
-from grpc_tools import protoc
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-GENERATED = pathlib.Path(os.environ["SWITCHWARD_GENERATED"])
-
-
-def generate():
-    """Stubs of every file of proto/, importable from GENERATED."""
-    proto = ROOT / "proto"
-    files = sorted(str(file.relative_to(proto)) for file in proto.glob("switchward/v1/*.proto"))
-    well_known = pathlib.Path(protoc.__file__).parent / "_proto"
-    folders = [f"-I{proto}", f"-I{well_known}", f"--python_out={GENERATED}", f"--grpc_python_out={GENERATED}"]
-    if protoc.main(["protoc", *folders, *files]) != 0:
-        raise RuntimeError("the stubs could not be generated")
-    sys.path.insert(0, str(GENERATED))
-
-
-generate()
-
-from switchward.v1 import api_key_pb2, api_key_pb2_grpc  # noqa: E402
-from switchward.v1 import definition_pb2, definition_pb2_grpc  # noqa: E402
-from switchward.v1 import gate_pb2, gate_pb2_grpc  # noqa: E402
-from switchward.v1 import policy_pb2, policy_pb2_grpc  # noqa: E402
-from switchward.v1 import session_pb2, session_pb2_grpc  # noqa: E402
-from switchward.v1 import tenant_pb2, tenant_pb2_grpc  # noqa: E402
-
-
-class Server:
-    """A development server in a folder of its own, with a channel that retries as proto/ says."""
-
-    def __init__(self, folder):
-        environment = dict(os.environ, SWITCHWARD_PROFILE=os.path.join(folder, "profile.json"))
-        data = os.path.join(folder, "data")
-        command = [os.environ["SWITCHWARD_BIN"], "dev", "--port", "0", "-o", "json", "--data-dir", data]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
-        self.channel = None
-
-    def connect(self):
-        ready = json.loads(self.process.stdout.readline())
-        self.agent, self.person = ready["agent_key"], ready["person_key"]
-        config = (ROOT / "proto" / "service_config.json").read_text()
-        address = ready["address"].removeprefix("http://")
-        self.channel = grpc.insecure_channel(address, options=[("grpc.service_config", config)])
-        return self.channel
-
-    def stop(self):
-        if self.channel is not None:
-            self.channel.close()
-        self.process.terminate()
-        self.process.wait(timeout=30)
-        self.process.stdout.close()
-
-
-def bearer(key):
-    return [("authorization", f"Bearer {key}")]
-
-
-def detail(error, kind):
-    """A google.rpc detail of a refused call: ErrorInfo has the reason, BadRequest the fields that are wrong."""
-    for packed in rpc_status.from_call(error).details:
-        if packed.Is(kind.DESCRIPTOR):
-            unpacked = kind()
-            packed.Unpack(unpacked)
-            return unpacked
-    raise AssertionError(f"no {kind.DESCRIPTOR.name} in {error}")
-
-
-def reason(error):
-    """The ErrorInfo of a refused call."""
-    return detail(error, error_details_pb2.ErrorInfo)
+from support import ROOT, Server, bearer, detail, reason
+from switchward.v1 import api_key_pb2, api_key_pb2_grpc
+from switchward.v1 import definition_pb2, definition_pb2_grpc
+from switchward.v1 import gate_pb2, gate_pb2_grpc
+from switchward.v1 import policy_pb2, policy_pb2_grpc
+from switchward.v1 import session_pb2, session_pb2_grpc
+from switchward.v1 import tenant_pb2, tenant_pb2_grpc
 
 
 class DeployGate(unittest.TestCase):
@@ -270,7 +201,7 @@ class DeployGate(unittest.TestCase):
     def test_reflection_finds_the_services(self):
         reflected = ProtoReflectionDescriptorDatabase(self.server.channel)
         found = reflected.get_services()
-        names = ["ApiKey", "Clock", "Definition", "Gate", "Policy", "Session", "Tenant"]
+        names = ["ApiKey", "Clock", "Definition", "Gate", "Policy", "Session", "Tenant", "Worker"]
         self.assertLessEqual({f"switchward.v1.{name}Service" for name in names}, set(found))
         described = DescriptorPool(reflected).FindServiceByName("switchward.v1.SessionService")
         self.assertEqual(

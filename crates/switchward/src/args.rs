@@ -6,6 +6,7 @@ mod conversation;
 pub(crate) mod files;
 mod graph;
 mod values;
+mod work;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
 pub(crate) use graph::{GraphArgs, Picture};
+pub(crate) use work::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork, WorkCommand};
 
 /// Processes that people and AI agents carry out together.
 ///
@@ -153,8 +155,8 @@ Examples:
   switchward dev --data-dir ./data
   switchward dev --port 0 --clock manual -o json
 
-Prints the address, a key for the agent and one for the person, and writes both to a profile that the other commands
-read. With -o json, one line when it is ready.")]
+Prints the address, a key each for the agent, the person and a worker, and writes them to a profile that the other
+commands read. With -o json, one line when it is ready.")]
 pub(crate) struct DevArgs {
     /// Where to keep everything; without it, everything is gone when the server stops.
     #[arg(long, value_name = "DIR")]

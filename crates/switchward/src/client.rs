@@ -13,6 +13,7 @@ use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
+use switchward_api::v1::worker_service_client::WorkerServiceClient;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -52,6 +53,7 @@ pub(crate) struct Services {
     pub(crate) gates: GateServiceClient<Wire>,
     pub(crate) clock: ClockServiceClient<Wire>,
     pub(crate) keys: ApiKeyServiceClient<Wire>,
+    pub(crate) work: WorkerServiceClient<Wire>,
 }
 
 /// A connected client.
@@ -92,9 +94,10 @@ impl Target {
                 .next("--address URL, or SWITCHWARD_ADDRESS, says where another one is"));
         };
         let of_profile = |who| {
-            profile.as_ref().map(|profile| match who {
-                Who::Agent => profile.agent_key.clone(),
-                Who::Person => profile.person_key.clone(),
+            profile.as_ref().and_then(|profile| match who {
+                Who::Agent => Some(profile.agent_key.clone()),
+                Who::Person => Some(profile.person_key.clone()),
+                Who::Worker => profile.worker_key.clone(),
             })
         };
         let key = match (connection.who, &connection.api_key) {
@@ -128,9 +131,15 @@ impl Client {
             policy: PolicyServiceClient::new(wire.clone()),
             gates: GateServiceClient::new(wire.clone()),
             clock: ClockServiceClient::new(wire.clone()),
-            keys: ApiKeyServiceClient::new(wire),
+            keys: ApiKeyServiceClient::new(wire.clone()),
+            work: WorkerServiceClient::new(wire),
         };
         Ok(Self { services, timeout, retries: Retries::shipped() })
+    }
+
+    /// The same client, whose calls may take this much longer: the server is asked to wait.
+    pub(crate) fn waiting(&self, longer: Duration) -> Self {
+        Self { timeout: self.timeout.saturating_add(longer), ..self.clone() }
     }
 
     /// The services, for calls that are not to be repeated, such as streams.

@@ -17,6 +17,9 @@ pub(crate) struct Profile {
     pub(crate) agent_key: String,
     /// The key of the person, who may do everything else.
     pub(crate) person_key: String,
+    /// The key of a worker; none in a profile of a server from before there were any.
+    #[serde(default)]
+    pub(crate) worker_key: Option<String>,
 }
 
 impl Profile {

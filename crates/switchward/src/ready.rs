@@ -20,11 +20,12 @@ pub(crate) struct Ready {
     pub(crate) clock: &'static str,
 }
 
-/// The two keys of a development server.
+/// The keys of a development server.
 #[derive(Serialize)]
 pub(crate) struct Keys {
     pub(crate) agent_key: String,
     pub(crate) person_key: String,
+    pub(crate) worker_key: String,
 }
 
 impl Ready {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::values::{duration, label};
+use super::work::Work;
 
 /// The commands that talk to a server.
 #[derive(Debug, Subcommand)]
@@ -109,6 +110,8 @@ Examples:
     Clock(On<Clock>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
+    /// Take work that sessions need done from outside, and hand in what came of it.
+    Work(On<Work>),
 }
 
 /// A command together with the server that it talks to.
@@ -133,7 +136,8 @@ pub(crate) struct Connection {
     /// it.
     #[arg(long, global = true, value_name = "KEY", env = "SWITCHWARD_API_KEY", hide_env_values = true)]
     pub(crate) api_key: Option<String>,
-    /// Use the profile's key of this one, whatever else was said; without it, the agent's for what an agent does.
+    /// Use the profile's key of this one, whatever else was said; without it, the agent's for what an agent does,
+    /// and the worker's for what a worker does.
     #[arg(long = "as", global = true, value_name = "WHO", value_enum)]
     pub(crate) who: Option<Who>,
     /// The certificate authority of the server, PEM; without it, those that this machine trusts.
@@ -153,13 +157,15 @@ pub(crate) struct Connection {
     pub(crate) no_input: bool,
 }
 
-/// One of the two keys of a development profile.
+/// One of the keys of a development profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Who {
     /// Starts and answers sessions and asks for tool calls.
     Agent,
     /// Does everything else.
     Person,
+    /// Takes work and hands in its results.
+    Worker,
 }
 
 /// Arguments of `deploy`.

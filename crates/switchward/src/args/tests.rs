@@ -61,6 +61,18 @@ fn a_cap_is_money_or_tokens() {
 }
 
 #[test]
+fn kinds_of_work_are_separated_by_commas_or_said_again() {
+    for words in [&["--kind", "extract,judge"][..], &["--kind", "extract", "--kind=judge"]] {
+        let Command::Client(ClientCommand::Work(on)) = parsed(&[&["work", "poll"], words].concat()).command
+        else {
+            panic!("{words:?}")
+        };
+        let WorkCommand::Poll(poll) = on.what.what else { panic!("{words:?}") };
+        assert_eq!(poll.kinds, [KindOfWork::Extract, KindOfWork::Judge]);
+    }
+}
+
+#[test]
 fn durations() {
     for (text, seconds) in [("90s", 90), ("5m", 300), ("1h30m", 5_400), ("3d", 259_200)] {
         assert_eq!(values::duration(text), Ok(Duration::from_secs(seconds)), "{text}");
@@ -83,7 +95,7 @@ fn durations() {
 }
 
 /// Words of the command line, and others.
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 34] = [
     "dev",
     "server",
     "check",
@@ -99,6 +111,10 @@ const WORDS: [&str; 30] = [
     "watch",
     "clock",
     "keys",
+    "work",
+    "poll",
+    "complete",
+    "--kind",
     "-o",
     "json",
     "--port",

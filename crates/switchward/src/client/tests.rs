@@ -19,7 +19,12 @@ fn connection(words: &[&str]) -> Connection {
 
 fn profile() -> Option<Profile> {
     let address = "http://127.0.0.1:7400".to_owned();
-    Some(Profile { address, agent_key: "agent".into(), person_key: "person".into() })
+    Some(Profile {
+        address,
+        agent_key: "agent".into(),
+        person_key: "person".into(),
+        worker_key: Some("worker".into()),
+    })
 }
 
 fn key(words: &[&str], usually: Who) -> String {
@@ -30,9 +35,26 @@ fn key(words: &[&str], usually: Who) -> String {
 fn the_usual_key_is_that_of_who_usually_does_it() {
     assert_eq!((key(&[], Who::Agent), key(&[], Who::Person)), ("agent".into(), "person".into()));
     assert_eq!(key(&["--as", "person"], Who::Agent), "person");
+    assert_eq!(
+        (key(&[], Who::Worker), key(&["--as", "worker"], Who::Agent)),
+        ("worker".into(), "worker".into())
+    );
     assert_eq!(key(&["--api-key", "mine"], Who::Agent), "mine");
     assert_eq!(key(&["--api-key", "mine", "--as", "agent"], Who::Person), "agent");
     assert_eq!(key(&["--address", "http://127.0.0.1:7400/"], Who::Agent), "agent");
+}
+
+#[test]
+fn a_profile_from_before_there_were_workers_has_no_key_for_one() {
+    let older = r#"{"address":"http://127.0.0.1:7400","agent_key":"agent","person_key":"person"}"#;
+    let older: Profile = serde_json::from_str(older).unwrap();
+    assert_eq!(
+        Target::chosen(&connection(&[]), Who::Agent, Some(older.clone())).unwrap().key,
+        "agent",
+        "the others are used as ever"
+    );
+    let error = Target::chosen(&connection(&[]), Who::Worker, Some(older)).unwrap_err();
+    assert!(error.message().contains("no API key"), "{error:?}");
 }
 
 #[test]

@@ -11,8 +11,9 @@ mod person;
 mod show;
 mod talk;
 mod watch;
+mod work;
 
-use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, Who};
+use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, Who, WorkCommand};
 use crate::exit::Exit;
 use talk::Talk;
 
@@ -59,6 +60,16 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
             match on.what.what {
                 KeysCommand::Create(create) => admin::create_key(&talk, create).await,
                 KeysCommand::Revoke(revoke) => admin::revoke_key(&talk, revoke).await,
+            }
+        }
+        ClientCommand::Work(on) => {
+            let talk = Talk::open(&on.connection, Who::Worker, output).await?;
+            match on.what.what {
+                WorkCommand::Poll(poll) => work::poll(&talk, poll).await,
+                WorkCommand::Complete(complete) => work::complete(&talk, complete).await,
+                WorkCommand::Fail(fail) => work::fail(&talk, fail).await,
+                WorkCommand::Release(release) => work::release(&talk, release).await,
+                WorkCommand::Extend(extend) => work::extend(&talk, extend).await,
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `switchward dev`: everything embedded on one port, with one key for the agent and one for the person.
+//! `switchward dev`: everything embedded on one port, with a key each for the agent, the person and a worker.
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -43,10 +43,19 @@ const NEXT: [&str; 9] = [
 ];
 
 /// The secrets of a development server.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Keys {
     agent: String,
     person: String,
+    worker: String,
+}
+
+/// The same as a data folder has them: one from before there were workers has no key for them.
+#[derive(Deserialize)]
+struct Kept {
+    agent: String,
+    person: String,
+    worker: Option<String>,
 }
 
 /// Serves until it is told to stop.
@@ -83,23 +92,23 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual, &config::delivery_of_dev()?).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
     let keys = keys(&folder)?;
-    for (secret, role, subject) in
-        [(&keys.agent, Role::Agent, "agent"), (&keys.person, Role::Admin, "person")]
-    {
+    for (secret, role, subject) in [
+        (&keys.agent, Role::Agent, "agent"),
+        (&keys.person, Role::Admin, "person"),
+        (&keys.worker, Role::Worker, "worker"),
+    ] {
         let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
         node.ensure(TENANT, &key, role, subject).await?;
     }
     let profile = Profile {
         address: format!("http://{}", listener.local_addr()?),
-        agent_key: keys.agent,
-        person_key: keys.person,
+        agent_key: keys.agent.clone(),
+        person_key: keys.person.clone(),
+        worker_key: Some(keys.worker.clone()),
     };
     let ready = Ready {
         address: profile.address.clone(),
-        keys: Some(ready::Keys {
-            agent_key: profile.agent_key.clone(),
-            person_key: profile.person_key.clone(),
-        }),
+        keys: Some(ready::Keys { agent_key: keys.agent, person_key: keys.person, worker_key: keys.worker }),
         data_dir: folder,
         durable: args.data_dir.is_some(),
         clock: match args.clock {
@@ -111,28 +120,33 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
     if output.json() {
         ready.print()?;
     } else {
-        announce(&ready, &profile, &saved)?;
+        announce(&ready, &saved)?;
     }
     node.serve(listener, None, stopped()).await
 }
 
-/// The keys of a data folder: those that it has, or new ones.
+/// The keys of a data folder: those that it has, and new ones for those that it has not.
 fn keys(folder: &Path) -> anyhow::Result<Keys> {
     let file = folder.join(KEYS_FILE);
     let no_keys =
         || format!("{} holds no keys; without this file the next start makes new ones", file.display());
-    match fs::read(&file) {
-        Ok(bytes) => return serde_json::from_slice(&bytes).with_context(no_keys),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
+    let drawn = || NewKey::draw().secret;
+    let keys = match fs::read(&file) {
+        Ok(bytes) => match serde_json::from_slice(&bytes).with_context(no_keys)? {
+            Kept { agent, person, worker: Some(worker) } => return Ok(Keys { agent, person, worker }),
+            Kept { agent, person, worker: None } => Keys { agent, person, worker: drawn() },
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Keys { agent: drawn(), person: drawn(), worker: drawn() }
+        }
         Err(error) => return Err(error).with_context(|| format!("failed to read {}", file.display())),
-    }
-    let keys = Keys { agent: NewKey::draw().secret, person: NewKey::draw().secret };
+    };
     write_secret(&file, &serde_json::to_vec(&keys)?)?;
     Ok(keys)
 }
 
 /// Tells a person where the server is, with which keys, and what to type next.
-fn announce(ready: &Ready, profile: &Profile, saved: &Path) -> anyhow::Result<()> {
+fn announce(ready: &Ready, saved: &Path) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
     let survival = if ready.durable {
@@ -143,8 +157,11 @@ fn announce(ready: &Ready, profile: &Profile, saved: &Path) -> anyhow::Result<()
     writeln!(out, "{bold}Switchward{reset} for development: gRPC, JSON and gRPC-Web on one port")?;
     writeln!(out)?;
     writeln!(out, "  address     {bold}{}{reset}", ready.address)?;
-    writeln!(out, "  agent key   {}", profile.agent_key)?;
-    writeln!(out, "  person key  {}", profile.person_key)?;
+    if let Some(keys) = &ready.keys {
+        writeln!(out, "  agent key   {}", keys.agent_key)?;
+        writeln!(out, "  person key  {}", keys.person_key)?;
+        writeln!(out, "  worker key  {}", keys.worker_key)?;
+    }
     writeln!(out, "  clock       {}", ready.clock)?;
     writeln!(out, "  data        {survival}")?;
     writeln!(out, "  profile     {}", saved.display())?;
@@ -176,6 +193,17 @@ mod tests {
         assert!(!half.exists(), "the keys were written elsewhere than to their final place, and renamed");
         let mode = fs::metadata(folder.path().join(KEYS_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_folder_from_before_there_were_workers_keeps_its_keys_and_gets_one_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(KEYS_FILE);
+        fs::write(&file, r#"{"agent":"swk_a","person":"swk_p"}"#).unwrap();
+        let made = keys(folder.path()).unwrap();
+        assert_eq!((made.agent.as_str(), made.person.as_str()), ("swk_a", "swk_p"));
+        assert!(NewKey::given(&made.worker).is_some(), "{made:?}");
+        assert_eq!(keys(folder.path()).unwrap(), made, "the next start has the same");
     }
 
     #[test]

@@ -205,11 +205,14 @@ fn advice(reason: Reason) -> &'static [&'static str] {
             "set SWITCHWARD_API_KEY, or say --api-key KEY",
             "switchward dev           starts a server, and keeps its keys for the other commands",
         ],
-        Reason::RoleNotAllowed => &["use a key of such a role: --as person, --as agent, or --api-key KEY"],
+        Reason::RoleNotAllowed => {
+            &["use a key of such a role: --as person, --as agent, --as worker, or --api-key KEY"]
+        }
         Reason::SelfApproval => &["use the key of somebody else: --as person, or --api-key KEY"],
         Reason::NotAnApprover => &["use the key of somebody who may decide: --as person, or --api-key KEY"],
         Reason::NotFound => &["switchward list sessions, list gates and list definitions show what there is"],
         Reason::SequenceConflict => &["switchward get SESSION   shows where it is now"],
+        Reason::LeaseLost => &["drop it; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
         Reason::DeadlineExceeded => &[
             "repeat it with the same --request-id, or look first whether it was done; --timeout gives it longer",

@@ -52,6 +52,7 @@ fn what_cannot_be_read_is_told_by_every_command_that_reads() {
             &["start", "deploy-gate", "--input", &value],
             &["authorize", "release-42", "bash", "--args", &value],
             &["explain", "release-42", "bash", "--args", &value],
+            &["work", "complete", "wrk_1_1", "1.0", "--result", &value],
             &["list", "sessions", "--ca", path, "--address", "https://127.0.0.1:1", "--api-key", "swk_1"],
         ] {
             let command = || {

@@ -72,13 +72,16 @@ fn a_person_is_told_where_the_server_is_with_which_keys_and_that_nothing_will_su
     let mut dev = Fresh::start(home.path());
     let address = dev.fact("address").to_owned();
     assert!(address.starts_with("http://127.0.0.1:") && !address.ends_with(":0"), "{address}");
-    let (agent, person) = (dev.fact("agent key").to_owned(), dev.fact("person key").to_owned());
+    let [agent, person, worker] =
+        ["agent key", "person key", "worker key"].map(|label| dev.fact(label).to_owned());
     let list = |key: &str, what: &str| {
         let words = ["list", what, "--address", &address, "--api-key", key];
         run_elsewhere(&words).code
     };
     assert_eq!((list(&agent, "sessions"), list(&agent, "keys")), (0, 6), "an agent's");
     assert_eq!(list(&person, "keys"), 0, "a person's");
+    let poll = |key: &str| run_elsewhere(&["work", "poll", "--address", &address, "--api-key", key]).code;
+    assert_eq!((poll(&worker), list(&worker, "keys"), poll(&agent)), (0, 6, 6), "a worker's");
     assert_eq!(dev.fact("data  "), "data is gone when this stops; say --data-dir DIR to keep it");
     assert_eq!(dev.fact("clock"), "system");
     assert_eq!(dev.fact("profile"), home.path().join("profile.json").to_str().expect("a plain path"));

@@ -16,3 +16,4 @@ mod tenants;
 mod traces;
 mod usage;
 mod verbs;
+mod work;

@@ -134,7 +134,7 @@ fn lists_show_nothing_of_another_tenant() {
         tenant.asked();
         tenant.agent(&["authorize", "release-42", "bash"]).with_code(0);
     }
-    for (tenant, sessions, keys) in [(&first, 3, 2), (&second, 1, 3)] {
+    for (tenant, sessions, keys) in [(&first, 3, 3), (&second, 1, 3)] {
         for (words, field, count) in [
             (&["definitions"][..], "definitions", 1),
             (&["versions", "deploy-gate"], "versions", 1),

@@ -21,6 +21,7 @@ fn help_is_no_error_and_nothing_is() {
         "get",
         "list",
         "watch",
+        "work",
     ] {
         assert!(ended.out.contains(&format!("\n  {word} ")), "{word} is not in the help");
     }
@@ -31,7 +32,7 @@ fn help_is_no_error_and_nothing_is() {
 #[test]
 fn each_command_has_its_help() {
     let commands = "check graph simulate dev server demo deploy activate start answer authorize report decide raise pause \
-                    resume cancel get list watch explain clock keys";
+                    resume cancel get list watch explain clock keys work";
     for command in commands.split_whitespace() {
         let ended = run([command, "--help"]).with_code(0);
         assert!(ended.out.contains(&format!("Usage: switchward {command}")), "{command}: {ended:?}");
@@ -40,6 +41,10 @@ fn each_command_has_its_help() {
     for list in ["sessions", "gates", "definitions", "versions", "events", "decisions", "keys"] {
         let ended = run(["help", "list", list]).with_code(0);
         assert!(ended.out.contains(&format!("Usage: switchward list {list}")), "{list}: {ended:?}");
+    }
+    for work in ["poll", "complete", "fail", "release", "extend"] {
+        let ended = run(["help", "work", work]).with_code(0);
+        assert!(ended.out.contains(&format!("Usage: switchward work {work}")), "{work}: {ended:?}");
     }
 }
 
@@ -62,6 +67,18 @@ fn what_is_typed_wrongly_ends_with_2() {
         "start x --label nothing",
         "clock --timeout 0s",
         "clock --as nobody",
+        "work",
+        "work dance",
+        "work poll --kind dance",
+        "work poll --max 0",
+        "work poll --max 101",
+        "work poll --wait 0s",
+        "work poll --lease soon",
+        "work complete wrk_1",
+        "work complete wrk_1 1.0 --tokens many",
+        "work fail wrk_1",
+        "work release",
+        "work extend wrk_1 1.0 --lease",
     ] {
         let ended = run(words.split(' ')).with_code(2);
         assert!(ended.err.starts_with("error: ") || ended.err.contains("Usage:"), "{words}: {ended:?}");

@@ -16,7 +16,11 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
         definition: start.definition,
         version: start.version,
         session_id: start.key.unwrap_or_default(),
-        input: start.input.as_deref().map(input).transpose()?,
+        input: start
+            .input
+            .as_deref()
+            .map(|text| object("--input", text, "{\"ticket\":\"T-1\"}"))
+            .transpose()?,
         role: start.role.unwrap_or_default(),
         labels: start.labels.into_iter().collect(),
         queue: start.queue,
@@ -180,14 +184,14 @@ fn spent(budget: Option<&v1::Budget>) -> String {
     card(&[("reported", told.unwrap_or_else(|| "nothing was used so far".into()))])
 }
 
-/// The input of a start: a JSON object, or the file that holds one.
-fn input(text: &str) -> Result<Struct, Exit> {
+/// What stands behind a flag: a JSON object, or the file that holds one.
+pub(super) fn object(flag: &str, text: &str, example: &str) -> Result<Struct, Exit> {
     let bytes = files::value(text)?;
     let value = serde_json::from_slice(&bytes);
-    let value = value.map_err(|error| Exit::usage(format!("--input is not JSON: {error}")))?;
+    let value = value.map_err(|error| Exit::usage(format!("{flag} is not JSON: {error}")))?;
     match value_of(value).kind {
         Some(Kind::StructValue(object)) => Ok(object),
-        Some(_) | None => Err(Exit::usage("--input must be a JSON object, like '{\"ticket\":\"T-1\"}'")),
+        Some(_) | None => Err(Exit::usage(format!("{flag} must be a JSON object, like '{example}'"))),
     }
 }
 

@@ -135,13 +135,13 @@ pub(super) fn session(session: &v1::Session) -> String {
 }
 
 /// Data, a key a line.
-fn data(data: &prost_types::Struct) -> String {
+pub(super) fn data(data: &prost_types::Struct) -> String {
     let lines = data.fields.iter().map(|(key, value)| format!("{}: {}", clean(key), clean(&json(value))));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A value as JSON.
-fn json(value: &prost_types::Value) -> String {
+pub(super) fn json(value: &prost_types::Value) -> String {
     use prost_types::value::Kind;
     let list = |open: &str, parts: Vec<String>, close: &str| format!("{open}{}{close}", parts.join(", "));
     match &value.kind {

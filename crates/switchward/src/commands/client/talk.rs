@@ -37,6 +37,11 @@ impl Talk {
         self.request_id.clone().unwrap_or_else(drawn_request_id)
     }
 
+    /// The request id that the caller has chosen; none for what the server tells repeats of by something else.
+    pub(super) fn own_request_id(&self) -> String {
+        self.request_id.clone().unwrap_or_default()
+    }
+
     /// Whether the caller has chosen the request id.
     pub(super) fn request_id_is_given(&self) -> bool {
         self.request_id.is_some()

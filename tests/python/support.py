@@ -1,0 +1,77 @@
+"""What the tests in Python share: stubs of proto/, generated here as any user would generate them, and a server of the
+built program.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import grpc
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+from grpc_tools import protoc
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GENERATED = pathlib.Path(os.environ["SWITCHWARD_GENERATED"])
+
+
+def generate():
+    """Stubs of every file of proto/, importable from GENERATED."""
+    proto = ROOT / "proto"
+    files = sorted(str(file.relative_to(proto)) for file in proto.glob("switchward/v1/*.proto"))
+    well_known = pathlib.Path(protoc.__file__).parent / "_proto"
+    folders = [f"-I{proto}", f"-I{well_known}", f"--python_out={GENERATED}", f"--grpc_python_out={GENERATED}"]
+    if protoc.main(["protoc", *folders, *files]) != 0:
+        raise RuntimeError("the stubs could not be generated")
+    sys.path.insert(0, str(GENERATED))
+
+
+generate()
+
+
+class Server:
+    """A development server in a folder of its own, with a channel that retries as proto/ says."""
+
+    def __init__(self, folder, *arguments):
+        environment = dict(os.environ, SWITCHWARD_PROFILE=os.path.join(folder, "profile.json"))
+        data = os.path.join(folder, "data")
+        command = [os.environ["SWITCHWARD_BIN"], "dev", "--port", "0", "-o", "json", "--data-dir", data]
+        self.process = subprocess.Popen(command + list(arguments), stdout=subprocess.PIPE, env=environment, text=True)
+        self.channel = None
+
+    def connect(self):
+        ready = json.loads(self.process.stdout.readline())
+        self.agent, self.person, self.worker = ready["agent_key"], ready["person_key"], ready["worker_key"]
+        self.address = ready["address"]
+        config = (ROOT / "proto" / "service_config.json").read_text()
+        address = self.address.removeprefix("http://")
+        self.channel = grpc.insecure_channel(address, options=[("grpc.service_config", config)])
+        return self.channel
+
+    def stop(self):
+        if self.channel is not None:
+            self.channel.close()
+        self.process.terminate()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+
+def bearer(key):
+    return [("authorization", f"Bearer {key}")]
+
+
+def detail(error, kind):
+    """A google.rpc detail of a refused call: ErrorInfo has the reason, BadRequest the fields that are wrong."""
+    for packed in rpc_status.from_call(error).details:
+        if packed.Is(kind.DESCRIPTOR):
+            unpacked = kind()
+            packed.Unpack(unpacked)
+            return unpacked
+    raise AssertionError(f"no {kind.DESCRIPTOR.name} in {error}")
+
+
+def reason(error):
+    """The ErrorInfo of a refused call."""
+    return detail(error, error_details_pb2.ErrorInfo)

@@ -1,0 +1,260 @@
+"""The worker of README.md, run as it stands there: it reads claims, and is killed where that hurts most."""
+
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import grpc
+from support import GENERATED, ROOT, Server, bearer, reason
+from switchward.v1 import clock_pb2, clock_pb2_grpc
+from switchward.v1 import definition_pb2, definition_pb2_grpc
+from switchward.v1 import session_pb2, session_pb2_grpc
+from switchward.v1 import worker_pb2, worker_pb2_grpc
+
+# Seconds in which everything that must come has come.
+PATIENCE = 60
+COMPLETE = "/switchward.v1.WorkerService/CompleteWork"
+POLL = "/switchward.v1.WorkerService/PollWork"
+
+
+def program():
+    """The one program of the README's section on workers."""
+    readme = (ROOT / "README.md").read_text()
+    section = readme.split("\n## A worker\n")[1].split("\n## ")[0]
+    (text,) = re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    return text
+
+
+class Worker:
+    """The README's worker as a process of its own, which finds its server at this address."""
+
+    def __init__(self, address, key):
+        more = {"SWITCHWARD_ADDRESS": address, "SWITCHWARD_API_KEY": key, "PYTHONPATH": str(GENERATED)}
+        self.process = subprocess.Popen([sys.executable, "-c", program()], env={**os.environ, **more}, cwd=ROOT)
+
+    def kill(self):
+        """SIGKILL: the worker says nothing to anybody any more."""
+        self.process.kill()
+        self.process.wait(timeout=PATIENCE)
+
+
+class Between(grpc.GenericRpcHandler):
+    """Stands between a worker and the server. It notes what goes by, answers calls with what they are to fail with, and
+    can keep a CompleteWork from the server, or the server's answer from the worker; a call that is kept lasts until its
+    worker is gone."""
+
+    def __init__(self, channel):
+        self.channel = channel
+        self.keeps = None
+        self.kept = threading.Event()
+        self.fails = {}
+        self.failed = threading.Event()
+        self.items, self.results = [], []
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=8), handlers=[self])
+        self.address = f"http://127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def service(self, details):
+        return grpc.unary_unary_rpc_method_handler(lambda request, context: self.pass_on(details, request, context))
+
+    def pass_on(self, details, request, context):
+        codes = self.fails.get(details.method)
+        if codes:
+            self.failed.set()
+            context.abort(codes.pop(0), "not now")
+        if details.method == COMPLETE:
+            self.results.append(request)
+            if self.keeps == "request":
+                self.keep(context)
+        metadata = [(key, value) for key, value in details.invocation_metadata if key == "authorization"]
+        call = self.channel.unary_unary(details.method).future(request, metadata=metadata, timeout=PATIENCE)
+        context.add_callback(call.cancel)
+        reply = call.result()
+        if details.method == POLL:
+            self.items += worker_pb2.PollWorkResponse.FromString(reply).items
+        if details.method == COMPLETE and self.keeps == "answer":
+            self.keep(context)
+        return reply
+
+    def keep(self, context):
+        gone = threading.Event()
+        if context.add_callback(gone.set):
+            self.kept.set()
+            gone.wait(PATIENCE)
+        context.abort(grpc.StatusCode.CANCELLED, "kept")
+
+    def stop(self):
+        self.server.stop(grace=None).wait(PATIENCE)
+
+
+class AWorker(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.server = Server(folder.name, "--clock", "manual")
+        self.addCleanup(self.server.stop)
+        channel = self.server.connect()
+        self.sessions = session_pb2_grpc.SessionServiceStub(channel)
+        self.work = worker_pb2_grpc.WorkerServiceStub(channel)
+        self.clock = clock_pb2_grpc.ClockServiceStub(channel)
+        self.agent, self.person = bearer(self.server.agent), bearer(self.server.person)
+        self.between = Between(channel)
+        self.addCleanup(self.between.stop)
+        self.deploy("claim.yaml", (ROOT / "tests/gallery/claim/claim.yaml").read_bytes())
+
+    def deploy(self, path, source):
+        file = definition_pb2.DefinitionFile(path=path, content=source)
+        definitions = definition_pb2_grpc.DefinitionServiceStub(self.server.channel)
+        definitions.DeployDefinition(definition_pb2.DeployDefinitionRequest(files=[file]), metadata=self.person)
+
+    def start_worker(self, address=None):
+        worker = Worker(address or self.server.address, self.server.worker)
+        self.addCleanup(worker.kill)
+        return worker
+
+    def start(self, key, definition="claim"):
+        request = session_pb2.StartSessionRequest(definition=definition, session_id=key)
+        self.sessions.StartSession(request, metadata=self.agent)
+
+    def say(self, key, text):
+        """The user says something, and the agent's turn is over: a worker is needed."""
+        self.sessions.PostMessage(session_pb2.PostMessageRequest(name=key, text=text), metadata=self.agent)
+        self.sessions.EndTurn(session_pb2.EndTurnRequest(name=key), metadata=self.agent)
+
+    def session(self, key):
+        return self.sessions.GetSession(session_pb2.GetSessionRequest(name=key), metadata=self.agent).session
+
+    def history(self, key):
+        request = session_pb2.ListSessionEventsRequest(name=key, page_size=1000)
+        events = self.sessions.ListSessionEvents(request, metadata=self.agent).events
+        return [event for event in events if event.type.startswith("work.")]
+
+    def types(self, key):
+        return [event.type.removeprefix("work.") for event in self.history(key)]
+
+    def wait_until_done(self, key, times=1):
+        """Waits until so many pieces of a session's work are done: the session afterwards."""
+        watch = session_pb2.WatchSessionRequest(name=key)
+        watched = self.sessions.WatchSession(watch, metadata=self.agent, timeout=PATIENCE)
+        for update in watched:
+            times -= update.event.type == "work.done"
+            if times == 0:
+                watched.cancel()
+                return self.session(key)
+        raise AssertionError(f"{key} has ended without its work")
+
+    def advance(self, seconds):
+        request = clock_pb2.AdvanceClockRequest(duration={"seconds": seconds})
+        self.clock.AdvanceClock(request, metadata=self.person)
+
+    def killed_worker(self, key, keeps):
+        """A session whose work a worker has taken and done, and was killed before it had heard what came of it."""
+        self.between.keeps = keeps
+        worker = self.start_worker(self.between.address)
+        self.start(key)
+        self.say(key, "Order A-17, 250 dollars")
+        self.assertTrue(self.between.kept.wait(PATIENCE))
+        worker.kill()
+        self.between.keeps = None
+
+    def test_the_program_is_short(self):
+        self.assertLess(len(program().splitlines()), 40)
+
+    def test_a_conversation_goes_on_with_what_the_worker_has_read(self):
+        self.start_worker()
+        self.start("claim-1")
+        self.say("claim-1", "It was broken: 250 dollars!")
+        self.assertEqual(list(self.wait_until_done("claim-1").at), ["ask"])
+        self.say("claim-1", "Order A-17, 12.50 dollars")
+        session = self.wait_until_done("claim-1", times=2)
+        self.assertEqual(list(session.at), ["confirm"])
+        self.assertEqual(dict(session.data), {"order": "A-17", "amount": 12.5})
+        self.assertEqual(session.instructions, "Confirm 12.5 dollars for order A-17.")
+
+    def test_what_the_worker_cannot_do_is_failed_and_told(self):
+        self.start_worker()
+        source = (ROOT / "tests/gallery/claim/claim.yaml").read_text()
+        source = source.replace("name: claim", "name: paint").replace("name: order", "name: colour")
+        self.deploy("paint.yaml", source.replace("{gathered.order}", "{gathered.colour}").encode())
+        self.start("paint-1", "paint")
+        self.say("paint-1", "Red, 250 dollars")
+        self.assertEqual(list(self.wait_until_done("paint-1").at), ["by-hand"])
+        self.assertIn("colour", self.history("paint-1")[-1].data["wrong"])
+        self.start("claim-1")
+        self.say("claim-1", "Order A-17, 250 dollars")
+        self.assertEqual(list(self.wait_until_done("claim-1").at), ["confirm"])
+
+    def test_a_worker_goes_on_where_its_calls_fail(self):
+        self.between.fails = {COMPLETE: [grpc.StatusCode.ABORTED]}
+        self.start_worker(self.between.address)
+        self.start("claim-1")
+        self.say("claim-1", "Order A-17, 250 dollars")
+        self.assertTrue(self.between.failed.wait(PATIENCE))
+        self.start("claim-2")
+        self.say("claim-2", "Order B-2, 3 dollars")
+        self.assertEqual(list(self.wait_until_done("claim-2").at), ["confirm"], "it takes other work")
+        self.assertEqual(list(self.session("claim-1").at), ["read"])
+        self.advance(60)
+        self.assertEqual(list(self.wait_until_done("claim-1").at), ["confirm"])
+        self.assertEqual(self.types("claim-1"), ["opened", "leased", "released", "leased", "done"])
+
+        # More polls in a row than are retried.
+        self.between.fails[POLL] = [grpc.StatusCode.UNAVAILABLE] * 9
+        for key in ["claim-3", "claim-4"]:
+            self.start(key)
+            self.say(key, "Order C-3, 4 dollars")
+            self.assertEqual(list(self.wait_until_done(key).at), ["confirm"])
+        self.assertEqual(self.between.fails, {POLL: [], COMPLETE: []})
+
+    def test_what_a_killed_worker_had_taken_is_done_once_by_another(self):
+        self.killed_worker("claim-1", keeps="request")
+        self.assertEqual(list(self.session("claim-1").at), ["read"])
+        poll = worker_pb2.PollWorkRequest()
+        self.assertEqual(len(self.work.PollWork(poll, metadata=self.person).items), 0, "nobody else gets it yet")
+
+        self.start_worker(self.between.address)
+        self.advance(60)
+        session = self.wait_until_done("claim-1")
+        self.assertEqual(list(session.at), ["confirm"])
+        self.assertEqual(dict(session.data), {"order": "A-17", "amount": 250})
+        self.assertEqual(self.types("claim-1"), ["opened", "leased", "released", "leased", "done"])
+        first, second = self.between.items
+        self.assertEqual((first.name, first.attempt), (second.name, second.attempt))
+        self.assertEqual(second.attempt, 1)
+        self.assertEqual(first.idempotency_key, second.idempotency_key)
+        self.assertNotEqual(first.lease_token, second.lease_token)
+
+        # What the dead one had to say comes late, and changes nothing.
+        late = worker_pb2.CompleteWorkRequest.FromString(self.between.results[0])
+        with self.assertRaises(grpc.RpcError) as refused:
+            self.work.CompleteWork(late, metadata=self.person)
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.ABORTED)
+        self.assertEqual(reason(refused.exception).reason, "LEASE_LOST")
+        self.assertEqual(self.session("claim-1"), session)
+
+    def test_what_a_killed_worker_had_handed_in_is_not_done_again(self):
+        self.killed_worker("claim-1", keeps="answer")
+        session = self.session("claim-1")
+        self.assertEqual(list(session.at), ["confirm"])
+        self.start_worker(self.between.address)
+        self.advance(60)
+        self.start("claim-2")
+        self.say("claim-2", "Order B-2, 3 dollars")
+        self.assertEqual(list(self.wait_until_done("claim-2").at), ["confirm"], "another one works")
+        self.assertEqual(self.types("claim-1"), ["opened", "leased", "done"])
+        self.assertEqual([item.session for item in self.between.items].count(session.name), 1)
+
+        # Who repeats the call hears what the dead one did not.
+        again = worker_pb2.CompleteWorkRequest.FromString(self.between.results[0])
+        reply = self.work.CompleteWork(again, metadata=bearer(self.server.worker))
+        self.assertTrue(reply.accepted)
+        self.assertEqual(self.session("claim-1"), session)
+
+
+if __name__ == "__main__":
+    unittest.main()
