@@ -196,11 +196,14 @@ pub enum WorkKind {
     /// A request goes out over HTTP.
     #[n(3)]
     Http = 3,
+    /// What somebody means who wrote no phrase that says it.
+    #[n(4)]
+    Classify = 4,
 }
 
 impl WorkKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Agent, Self::Extract, Self::Judge, Self::Http];
+    pub const ALL: [Self; 5] = [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify];
 
     /// The kind's public name.
     #[must_use]
@@ -210,6 +213,7 @@ impl WorkKind {
             Self::Extract => "extract",
             Self::Judge => "judge",
             Self::Http => "http",
+            Self::Classify => "classify",
         }
     }
 
@@ -223,7 +227,7 @@ impl WorkKind {
     #[must_use]
     pub fn is_errand(self) -> bool {
         match self {
-            Self::Extract | Self::Judge | Self::Http => true,
+            Self::Extract | Self::Judge | Self::Http | Self::Classify => true,
             Self::Agent => false,
         }
     }

@@ -55,6 +55,8 @@ pub struct RecordReply {
     pub text: String,
     /// Whether the sender is proved; what others write is recorded and moves nothing.
     pub authenticated: bool,
+    /// Whether a model is at hand that can be asked what a reply means.
+    pub model: bool,
 }
 
 /// The conversation turns to another workflow.

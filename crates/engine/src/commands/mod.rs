@@ -3,6 +3,7 @@
 mod answer;
 mod authorize;
 mod cancel;
+mod classify;
 mod decide_gate;
 mod definitions;
 mod discuss_gate;

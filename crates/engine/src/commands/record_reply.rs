@@ -2,9 +2,10 @@
 //! written to counts, and only where the sender is proved; what anybody else writes is recorded and moves nothing.
 
 use serde_json::json;
-use switchward_expr::{Verdict, classify, decision_line, own_text};
+use switchward_expr::{Verdict, classify as sorted, decision_line, own_text};
 use switchward_machine::{ActKind, Decision, OpenId, Port, RunId, Wait, WaitOn};
 
+use super::classify;
 use crate::command::RecordReply;
 use crate::data::keep_below;
 use crate::event::{Flow, Writer};
@@ -55,9 +56,10 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
             About::Nothing => None,
         },
     })?;
+    let mail = Mail { from: &reply.from, own: &own, model: reply.model };
     match about {
-        About::Gate(gate, open) => at_gate(turn, gate, &open, &reply.from, &own)?,
-        About::Wait(thing) => at_wait(turn, root, thing, &reply.from, &own)?,
+        About::Gate(gate, open) => at_gate(turn, gate, &open, &mail)?,
+        About::Wait(thing) => at_wait(turn, root, thing, &mail)?,
         About::Late(gate, closed) => late(turn, root, gate, &closed, &reply.from)?,
         About::Nothing => {}
     }
@@ -103,21 +105,43 @@ fn waits_for(turn: &Turn<'_, '_>, run: RunId, from: &str) -> Result<Option<OpenI
     Ok(None)
 }
 
-fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, from: &str, own: &str) -> Result<(), Stop> {
+/// What somebody wrote.
+struct Mail<'m> {
+    from: &'m str,
+    /// The writer's own words.
+    own: &'m str,
+    /// Whether a model can be asked what they mean.
+    model: bool,
+}
+
+fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
     let spec = gates::spec_of(turn, open)?;
     let phrases =
         |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
     let (approve, refuse) = (phrases(Decision::Approve), phrases(Decision::Refuse));
-    let decision = match decision_line(own, approve, refuse, phrases(Decision::Discuss)) {
+    let decision = match decision_line(mail.own, approve, refuse, phrases(Decision::Discuss)) {
         Verdict::Approve => Decision::Approve,
         Verdict::Reject => Decision::Refuse,
-        Verdict::Undecided => return unclear(turn, &Unclear::Gate(gate, open), from, own),
+        Verdict::Undecided => {
+            let discussed = spec.resolve(Decision::Discuss).is_some();
+            let hinted = spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.hinted);
+            if mail.model && discussed && !hinted {
+                let ports = [REJECTED, DISCUSSION].map(str::to_owned);
+                return classify::ask(turn, open.run, gate, true, mail.from, mail.own, ports.into());
+            }
+            return unclear(turn, gate, open, mail.from, mail.own);
+        }
     };
-    decide(turn, gate, open, Ruling { decision, by: from.to_owned(), comment: comment(own), via: Via::Mail })
+    let (by, comment) = (mail.from.to_owned(), comment(mail.own));
+    decide(turn, gate, open, Ruling { decision, by, comment, via: Via::Mail })
 }
 
+/// The ports of an approval that a model may choose: never the one that approves.
+pub(super) const REJECTED: &str = "rejected";
+const DISCUSSION: &str = "discussion";
+
 /// Somebody's reply decides.
-fn decide(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: Ruling) -> Result<(), Stop> {
+pub(super) fn decide(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: Ruling) -> Result<(), Stop> {
     let spec = gates::spec_of(turn, open)?;
     let resolve = spec.resolve(ruling.decision);
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
@@ -125,20 +149,25 @@ fn decide(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: Ruling) ->
     gates::resolved(turn, open, resolve)
 }
 
-fn at_wait(turn: &mut Turn<'_, '_>, run: RunId, thing: OpenId, from: &str, own: &str) -> Result<(), Stop> {
+fn at_wait(turn: &mut Turn<'_, '_>, run: RunId, thing: OpenId, mail: &Mail<'_>) -> Result<(), Stop> {
     let wait = waiting(turn, run)?;
     let port = match &wait.sort {
         None => wait.done.clone(),
-        Some(sort) => match classify(own, &sort.ports).and_then(|at| sort.ports.get(at)) {
+        Some(sort) => match sorted(mail.own, &sort.ports).and_then(|at| sort.ports.get(at)) {
             Some((port, _)) => port.clone(),
-            None => return unclear(turn, &Unclear::Wait, from, own),
+            // Nothing says what it means: a model is asked where the author gave no phrases, else it waits on.
+            None if mail.model && !sort.hinted => {
+                let ports = sort.ports.iter().map(|(port, _)| port.word().to_owned()).collect();
+                return classify::ask(turn, run, thing, false, mail.from, mail.own, ports);
+            }
+            None => return Ok(()),
         },
     };
-    received(turn, run, thing, from, own, port)
+    received(turn, run, thing, mail.from, mail.own, port)
 }
 
 /// The wait that a run is in.
-fn waiting(turn: &Turn<'_, '_>, run: RunId) -> Result<Wait, Stop> {
+pub(super) fn waiting(turn: &Turn<'_, '_>, run: RunId) -> Result<Wait, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let act = machine.node(at.node).and_then(|node| node.acts.get(usize::from(at.act.0)));
@@ -151,7 +180,7 @@ fn waiting(turn: &Turn<'_, '_>, run: RunId) -> Result<Wait, Stop> {
 }
 
 /// A reply ends a wait with this port.
-fn received(
+pub(super) fn received(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     thing: OpenId,
@@ -164,20 +193,15 @@ fn received(
     gates::now_or_later(turn, run, Due::Ended(port))
 }
 
-/// Where no phrase says what a reply means.
-enum Unclear<'a> {
-    Gate(OpenId, &'a Open),
-    Wait,
-}
-
-/// No phrase says what a reply means, or phrases of several meanings stand in it. A wait goes on. A state that has a
-/// discussion is left through it; at every other gate the reply is noted and answered, and the gate stays open. Where
-/// the author gave no phrases and a model is at hand, this is the place to ask it.
-fn unclear(turn: &mut Turn<'_, '_>, of: &Unclear<'_>, from: &str, own: &str) -> Result<(), Stop> {
-    let (gate, open) = match of {
-        Unclear::Wait => return Ok(()),
-        Unclear::Gate(gate, open) => (*gate, *open),
-    };
+/// Nothing says what a reply means, or phrases of several meanings stand in it. A state that has a discussion is left
+/// through it; at every other gate the reply is noted and answered, and the gate stays open.
+pub(super) fn unclear(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    from: &str,
+    own: &str,
+) -> Result<(), Stop> {
     let (by, comment) = (from.to_owned(), cut(own, NOTE_BYTES_MAX));
     if gates::spec_of(turn, open)?.resolve(Decision::Discuss).is_some() {
         return decide(turn, gate, open, Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail });

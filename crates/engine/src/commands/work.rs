@@ -4,7 +4,7 @@
 use serde_json::Value;
 use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, WorkKind};
 
-use super::report;
+use super::{classify, report};
 use crate::acts::{accepted, result_schema};
 use crate::command::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, ReportUsage};
 use crate::data;
@@ -76,7 +76,12 @@ pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
     let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
     report::counted(turn, &usage)?;
     let message = if fail.message.is_empty() { "the worker gave up" } else { &fail.message };
-    end(turn, &found, Ended::Fault(Fault::work(message)))?;
+    let ended = match found.owed.about {
+        // A reply that nobody could read counts as undecided; that is no fault of the run.
+        About::Reply { .. } => Ended::Reply(None),
+        About::Act | About::Judge { .. } => Ended::Fault(Fault::work(message)),
+    };
+    end(turn, &found, ended)?;
     turn.moved()
 }
 
@@ -95,11 +100,13 @@ pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
             Some(holds) => Ended::Judged(Judged { exit, nth, holds }),
             None => Ended::Fault(Fault::result("/verdict must be true or false")),
         },
+        About::Reply { .. } => Ended::Reply(classify::port_of(&found.owed, &complete.result)),
     };
     // An answer of HTTP that says no is a result all the same; what does not fit its schema is none.
     let wrong = match &ended {
         Ended::Fault(fault) if fault.code == "bad_result" => Some(fault.message.clone()),
-        Ended::Fault(_) | Ended::Taken(..) | Ended::Judged(_) => None,
+        Ended::Reply(None) => Some("/port must be one of the ports".to_owned()),
+        Ended::Fault(_) | Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
     end(turn, &found, ended)?;
@@ -115,6 +122,9 @@ pub(super) fn lapse(turn: &mut Turn<'_, '_>, thing: OpenId, owed: &Owed, run: Ru
     let worker = owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let message = format!("{LEASES_LAPSED_MAX} workers had it, and none came back");
     turn.emit(Flow::WorkDone { thing, run, worker, wrong: Some(message.clone()) })?;
+    if let About::Reply { .. } = owed.about {
+        return classify::answered(turn, run, owed, None);
+    }
     let fault = Fault::lost(message);
     gates::now_or_later(turn, run, Due::Fault { code: fault.code.to_owned(), message: fault.message })
 }
@@ -125,6 +135,8 @@ enum Ended {
     Taken(Vec<(String, Value)>, Due),
     /// A guard is judged.
     Judged(Judged),
+    /// A reply means this port, or nothing that may be.
+    Reply(Option<String>),
     /// The attempt has failed.
     Fault(Fault),
 }
@@ -134,7 +146,8 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop>
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let wrong = match &ended {
         Ended::Fault(fault) => Some(fault.message.clone()),
-        Ended::Taken(..) | Ended::Judged(_) => None,
+        Ended::Reply(None) => Some("the reply counts as undecided".to_owned()),
+        Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     turn.emit(Flow::WorkDone { thing, run, worker, wrong })?;
     let due = match ended {
@@ -148,6 +161,7 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop>
             turn.emit(Flow::Judged { run, judged })?;
             Due::Judged
         }
+        Ended::Reply(port) => return classify::answered(turn, run, &found.owed, port.as_deref()),
         Ended::Fault(fault) => Due::Fault { code: fault.code.to_owned(), message: fault.message },
     };
     gates::now_or_later(turn, run, due)
@@ -215,5 +229,6 @@ pub(crate) fn schema_of(machine: &Machine, at: &crate::state::Run, owed: &Owed) 
             "properties": { "verdict": { "type": "boolean" } },
             "required": ["verdict"],
         }),
+        About::Reply { .. } => classify::schema(owed),
     }
 }

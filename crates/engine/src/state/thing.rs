@@ -1,7 +1,7 @@
 //! What is open beside gates: work that a worker owes, waits, and timers.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{ExitIx, NodeIx, Port, RunId, Time, WaitOn, WorkKind};
+use switchward_machine::{ExitIx, NodeIx, OpenId, Port, RunId, Time, WaitOn, WorkKind};
 
 use super::Json;
 
@@ -113,6 +113,16 @@ pub enum About {
         /// Which of the exit's judgements, from 0.
         #[n(1)]
         nth: u16,
+    },
+    /// A reply that no phrase decides, to an open gate or wait.
+    #[n(2)]
+    Reply {
+        /// The gate or the wait.
+        #[n(0)]
+        to: OpenId,
+        /// Whether it is a gate.
+        #[n(1)]
+        gate: bool,
     },
 }
 

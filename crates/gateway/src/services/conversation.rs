@@ -3,6 +3,7 @@
 use switchward_api::v1;
 use switchward_engine::limits::MESSAGE_BYTES_MAX;
 use switchward_engine::{Body, EndTurn, PostMessage, RecordData, RecordEvent, RecordReply, SwitchRun};
+use switchward_machine::WorkKind;
 
 use super::sessions::moved;
 use crate::convert;
@@ -72,7 +73,8 @@ pub(super) async fn record_event(call: &Call<'_>, message: v1::RecordEventReques
 pub(super) async fn record_reply(call: &Call<'_>, message: v1::RecordReplyRequest) -> Shown {
     let request = request_id(&message.request_id, "RecordReply", &message)?;
     let v1::RecordReplyRequest { from, text, authenticated, .. } = message;
-    let body = Body::RecordReply(RecordReply { from, text, authenticated });
+    let model = call.door.own.contains(&WorkKind::Classify);
+    let body = Body::RecordReply(RecordReply { from, text, authenticated, model });
     moved(call, &message.name, request, message.expected_sequence, body).await
 }
 

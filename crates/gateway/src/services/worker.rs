@@ -3,6 +3,7 @@
 mod stream;
 mod take;
 
+use prost::Message;
 use switchward_api::v1;
 use switchward_api::v1::worker_service_server::WorkerService;
 use switchward_engine::limits::{LEASE_MS_MAX, LEASE_MS_MIN, WORKER_BYTES_MAX};
@@ -84,7 +85,7 @@ impl WorkerService for Door {
     ) -> Answered<v1::CompleteWorkResponse> {
         let (call, message) = self.open(request, roles::WORK)?;
         let held = held(&call, &message.name, &message.lease_token).await?;
-        let request = request_id(&held.request(&message.request_id), "CompleteWork", &message)?;
+        let request = held.request(&message.request_id, "CompleteWork", &message)?;
         let cost = cost(message.cost_usd.as_deref())?;
         let result = match &message.result {
             None => serde_json::Value::Null,
@@ -106,7 +107,7 @@ impl WorkerService for Door {
     async fn fail_work(&self, request: Request<v1::FailWorkRequest>) -> Answered<v1::FailWorkResponse> {
         let (call, message) = self.open(request, roles::WORK)?;
         let held = held(&call, &message.name, &message.lease_token).await?;
-        let request = request_id(&held.request(&message.request_id), "FailWork", &message)?;
+        let request = held.request(&message.request_id, "FailWork", &message)?;
         let (cost, tokens) = (cost(message.cost_usd.as_deref())?, message.tokens);
         let (thing, fence) = (held.work, held.fence);
         let body = Body::FailWork(FailWork { thing, fence, message: message.message, cost, tokens });
@@ -120,7 +121,7 @@ impl WorkerService for Door {
     ) -> Answered<v1::ReleaseWorkResponse> {
         let (call, message) = self.open(request, roles::WORK)?;
         let held = held(&call, &message.name, &message.lease_token).await?;
-        let request = request_id(&held.request(&message.request_id), "ReleaseWork", &message)?;
+        let request = held.request(&message.request_id, "ReleaseWork", &message)?;
         let body = Body::ReleaseWork(ReleaseWork { thing: held.work, fence: held.fence });
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::ReleaseWorkResponse { sequence }))
@@ -137,9 +138,18 @@ struct Held {
 
 impl Held {
     /// The request id under which the work is finished: the caller's, else the lease's own, so that a repetition finds
-    /// the first reply either way.
-    fn request(&self, given: &str) -> String {
-        if given.is_empty() { format!("lease:{}", self.token) } else { given.to_owned() }
+    /// the first reply either way. What the lease was finished with counts once, whatever a repetition brings.
+    fn request(
+        &self,
+        given: &str,
+        method: &str,
+        message: &impl Message,
+    ) -> Result<Option<RequestId>, Refusal> {
+        if !given.is_empty() {
+            return request_id(given, method, message);
+        }
+        let id = format!("{method}:{}", self.token);
+        Ok(Some(RequestId { body: Digest::of(id.as_bytes()), id }))
     }
 }
 
@@ -210,6 +220,7 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
             v1::WorkKind::Extract => WorkKind::Extract,
             v1::WorkKind::Judge => WorkKind::Judge,
             v1::WorkKind::Http => WorkKind::Http,
+            v1::WorkKind::Classify => WorkKind::Classify,
             v1::WorkKind::Unspecified => {
                 return Err(Refusal::field("wanted.kinds", "must name kinds, like WORK_KIND_EXTRACT"));
             }

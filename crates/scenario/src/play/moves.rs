@@ -43,6 +43,8 @@ impl Player<'_> {
                 from: from.clone(),
                 text: text.clone(),
                 authenticated: *authenticated,
+                // Where one may be asked at all, a model counts as at hand.
+                model: true,
             })),
             Verb::Authorize(call) => self.authorize(call),
             Verb::Tool { name, success, cost, tokens } => self.by_agent(Body::ReportCall(ReportCall {

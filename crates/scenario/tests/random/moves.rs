@@ -201,7 +201,8 @@ impl Game {
         if chance.once_in(often) {
             let text = (*chance.pick(&REPLIES)).to_owned();
             let authenticated = chance.below(6) > 0;
-            let reply = RecordReply { from: person.to_owned(), text, authenticated };
+            let reply =
+                RecordReply { from: person.to_owned(), text, authenticated, model: chance.once_in(2) };
             return Ok(("mail", Role::Operator, Body::RecordReply(reply)));
         }
         let Some(gate) = gate.filter(|_| chance.once_in(2)) else {

@@ -50,6 +50,9 @@ fn result(chance: &mut Chance, kind: WorkKind) -> Value {
             _ => json!({ "free": 3, "title": "T", "tags": [1] }),
         },
         WorkKind::Judge => json!({ "verdict": chance.once_in(2) }),
+        WorkKind::Classify => {
+            json!({ "port": chance.pick(&["rejected", "discussion", "approved", "keen", "gone"]) })
+        }
         WorkKind::Http => json!({ "status": chance.pick(&[200, 204, 399, 503]), "body": value(chance) }),
     }
 }

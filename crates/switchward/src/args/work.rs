@@ -80,6 +80,8 @@ pub(crate) enum KindOfWork {
     Judge,
     /// Make an HTTP request.
     Http,
+    /// Saying what a reply means that no phrase decides.
+    Classify,
 }
 
 /// Work that was taken.

@@ -139,7 +139,7 @@ fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -
     let mut input = view.owed.input.0.clone();
     let stream = match view.kind {
         WorkKind::Http => Stream::Http,
-        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge => Stream::Model,
+        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => Stream::Model,
     };
     if let (WorkKind::Judge, Some(input)) = (view.kind, input.as_object_mut()) {
         // A judge judges what is so now.

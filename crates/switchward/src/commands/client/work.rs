@@ -19,6 +19,7 @@ pub(super) async fn poll(talk: &Talk, poll: PollWork) -> Result<(), Exit> {
         KindOfWork::Extract => v1::WorkKind::Extract,
         KindOfWork::Judge => v1::WorkKind::Judge,
         KindOfWork::Http => v1::WorkKind::Http,
+        KindOfWork::Classify => v1::WorkKind::Classify,
     };
     let wanted = v1::WorkWanted {
         kinds: poll.kinds.into_iter().map(|it| kind(it).into()).collect(),

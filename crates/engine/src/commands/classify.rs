@@ -1,0 +1,85 @@
+//! A model is asked what a reply means that no phrase decides. What it says is a proposal: it never approves, and where
+//! it says nothing that may be, the reply counts as undecided. Source: semantics §7, conversation (1).
+
+use serde_json::{Value, json};
+use switchward_machine::{Decision, OpenId, RunId, WorkKind};
+
+use super::record_reply::{REJECTED, decide, received, unclear, waiting};
+use crate::gates::Ruling;
+use crate::state::{About, Open, Owed, Thing, ThingBody, Via};
+use crate::turn::{Stop, Turn};
+use crate::{Flow, Key};
+
+/// Opens the work; of several replies, the newest is asked about.
+pub(super) fn ask(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    to: OpenId,
+    gate: bool,
+    from: &str,
+    own: &str,
+    ports: Vec<String>,
+) -> Result<(), Stop> {
+    let about = About::Reply { to, gate };
+    for thing in turn.run(run)?.things.clone() {
+        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+        if row.is_some_and(|row| asked(&row) == Some(about)) {
+            turn.emit(Flow::ThingClosed { thing, run })?;
+        }
+    }
+    let queue = turn.run(run)?.definition.clone();
+    let input = json!({ "text": own, "from": from, "ports": ports });
+    turn.open(run, ThingBody::Work { kind: WorkKind::Classify, owed: Owed::new(input, &queue, about) })?;
+    Ok(())
+}
+
+fn asked(thing: &Thing) -> Option<About> {
+    match &thing.body {
+        ThingBody::Work { owed, .. } => Some(owed.about),
+        ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
+    }
+}
+
+/// What a port must be.
+pub(super) fn schema(owed: &Owed) -> Value {
+    let ports = owed.input.0.get("ports").cloned().unwrap_or_default();
+    let port = json!({ "type": "string", "enum": ports });
+    json!({ "type": "object", "properties": { "port": port }, "required": ["port"] })
+}
+
+/// The port that a result names, if it may.
+pub(super) fn port_of(owed: &Owed, result: &Value) -> Option<String> {
+    let named = result.get("port").and_then(Value::as_str)?;
+    let ports = owed.input.0.get("ports").and_then(Value::as_array)?;
+    ports.iter().any(|port| port.as_str() == Some(named)).then(|| named.to_owned())
+}
+
+/// What the reply leads to; without a port it counts as undecided.
+pub(super) fn answered(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    owed: &Owed,
+    port: Option<&str>,
+) -> Result<(), Stop> {
+    let About::Reply { to, gate } = owed.about else { return Ok(()) };
+    let text = |name: &str| owed.input.0.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (from, own) = (text("from"), text("text"));
+    if gate {
+        let Some(open) = turn.rows.open(turn.tenant(), turn.session_id()?, to)? else { return Ok(()) };
+        let open = Open::clone(&open);
+        if port == Some(REJECTED) {
+            let ruling = Ruling { decision: Decision::Refuse, by: from, comment: own, via: Via::Mail };
+            return decide(turn, to, &open, ruling);
+        }
+        return unclear(turn, to, &open, &from, &own);
+    }
+    let Some(port) = port else { return Ok(()) };
+    let wait = waiting(turn, run)?;
+    let sorted = wait.sort.as_ref().and_then(|sort| {
+        sort.ports.iter().map(|(known, _)| known).find(|known| known.word() == port).cloned()
+    });
+    match sorted {
+        Some(port) => received(turn, run, to, &from, &own, port),
+        None => Ok(()),
+    }
+}
