@@ -14,7 +14,7 @@ struct Bound {
     more: bool,
 }
 
-const BOUNDS: [Bound; 3] = [
+const BOUNDS: [Bound; 4] = [
     Bound {
         what: "steps by echo",
         callers: 256,
@@ -40,6 +40,15 @@ const BOUNDS: [Bound; 3] = [
         value: |round| round.latency_ratio,
         floor: 2.5,
         aim: Some(1.6),
+        more: false,
+    },
+    Bound {
+        what: "server CPU of a conversation's command by a checkpoint's",
+        callers: 64,
+        connections: 8,
+        value: |round| round.conversation_cpu().unwrap_or(f64::MAX),
+        floor: 1.5,
+        aim: None,
         more: false,
     },
 ];
@@ -112,7 +121,18 @@ mod tests {
             steps_an_entry: 1.0,
             ratio: value,
             latency_ratio: value,
+            conversation: Some(figures),
         }
+    }
+
+    #[test]
+    fn a_conversation_that_costs_too_much_is_told() {
+        let mut talk = round(64, 8, 0.2, QUIET_SYNCS);
+        assert_eq!(talk.conversation_cpu(), Some(1.0));
+        talk.conversation.iter_mut().for_each(|figures| figures.server_cpu_us_a_step = 1.6);
+        assert!(judge(&[talk.clone()]).is_err());
+        talk.conversation = None;
+        assert!(judge(&[talk]).is_err(), "what was to be measured and was not is no success");
     }
 
     #[test]

@@ -40,6 +40,18 @@ const STATES: [&str; 3] = ["env-check", "migration-check", "traffic-check"];
 /// About as long as an agent's reasons are.
 const NOTE: &str = "evidence reviewed; thresholds hold; no open incidents; the change was tested on staging and the \
                     rollback was rehearsed this morning; proceed with the rollout as planned and watch the dashboards";
+/// Five states, two of which run through: what is measured beside the deploy gate.
+const CONVERSATION: &str = include_str!("conversation.json");
+
+/// What each caller does over and over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A session of the deploy gate: a start and three answers.
+    Gate,
+    /// A conversation of five states: a start, a message, data, and two turns that each drain a state of logic.
+    Conversation,
+}
+
 /// Callers warm up before anything is measured.
 const WARM_UP: Duration = Duration::from_millis(500);
 /// The longest latency that is told apart, microseconds.
@@ -58,13 +70,18 @@ async fn channel(server: &Server) -> anyhow::Result<Channel> {
 /// Deploys the definition that the load is about.
 pub(crate) async fn deploy(server: &Server) -> anyhow::Result<()> {
     let mut client = DefinitionServiceClient::new(channel(server).await?);
-    let file = v1::DefinitionFile { path: "deploy-gate.json".into(), content: DEFINITION.into() };
-    let mut request = Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
-    request.metadata_mut().insert("authorization", bearer(&server.person_key)?);
-    client.deploy_definition(request).await.context("failed to deploy the definition")?;
-    // Each shard learns the machine by its first session; that is no step, and must not be counted as one.
+    for (path, content) in [("deploy-gate.json", DEFINITION), ("conversation.json", CONVERSATION)] {
+        let file = v1::DefinitionFile { path: path.into(), content: content.into() };
+        let mut request =
+            Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
+        request.metadata_mut().insert("authorization", bearer(&server.person_key)?);
+        client.deploy_definition(request).await.context("failed to deploy a definition")?;
+    }
+    // Each shard learns a machine by its first session; that is no step, and must not be counted as one.
     let shape = Shape { callers: 8, connections: 1, time: WARM_UP };
-    run(server, shape).await.context("failed to warm up")?;
+    for work in [Work::Gate, Work::Conversation] {
+        run(server, shape, work).await.context("failed to warm up")?;
+    }
     Ok(())
 }
 
@@ -84,6 +101,57 @@ impl Caller {
             request.metadata_mut().insert("authorization", key.clone());
         }
         request
+    }
+
+    /// One conversation; `step` is told of each of its steps.
+    async fn conversation(&mut self, mut step: impl FnMut(Instant)) -> anyhow::Result<()> {
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        let request_id = |step: usize| format!("talk-{}-{number}-{step}", self.block);
+        let begin = Instant::now();
+        let start = v1::StartSessionRequest {
+            definition: "talk".into(),
+            request_id: request_id(0),
+            ..v1::StartSessionRequest::default()
+        };
+        let started = self.client.clone().start_session(self.request(start)).await?.into_inner();
+        step(begin);
+        let name = started.session.context("a start was answered without a session")?.name;
+        let begin = Instant::now();
+        let said = v1::PostMessageRequest {
+            name: name.clone(),
+            text: NOTE.into(),
+            request_id: request_id(1),
+            ..v1::PostMessageRequest::default()
+        };
+        self.client.post_message(self.request(said)).await?;
+        step(begin);
+        let begin = Instant::now();
+        let text = |text: &str| prost_types::Value {
+            kind: Some(prost_types::value::Kind::StringValue(text.to_owned())),
+        };
+        let fields = [("order".to_owned(), text("A-17")), ("note".to_owned(), text(NOTE))].into();
+        let record = v1::RecordDataRequest {
+            name: name.clone(),
+            values: Some(prost_types::Struct { fields }),
+            request_id: request_id(2),
+            ..v1::RecordDataRequest::default()
+        };
+        self.client.record_data(self.request(record)).await?;
+        step(begin);
+        for turn in 3..5 {
+            let begin = Instant::now();
+            let end = v1::EndTurnRequest {
+                name: name.clone(),
+                request_id: request_id(turn),
+                ..v1::EndTurnRequest::default()
+            };
+            let ended = self.client.end_turn(self.request(end)).await?.into_inner();
+            step(begin);
+            let at = ended.session.context("a turn came without a session")?.at;
+            let wanted = if turn == 3 { "confirm" } else { "bye" };
+            anyhow::ensure!(at == [wanted], "a conversation went on to {at:?}");
+        }
+        Ok(())
     }
 
     /// One session; `step` is told of each of its steps.
@@ -117,7 +185,7 @@ impl Caller {
 }
 
 /// Runs one block. Any unexpected status fails it.
-pub(crate) async fn run(server: &Server, shape: Shape) -> anyhow::Result<Load> {
+pub(crate) async fn run(server: &Server, shape: Shape, work: Work) -> anyhow::Result<Load> {
     let mut channels = Vec::new();
     for _ in 0..shape.connections {
         channels.push(channel(server).await?);
@@ -144,7 +212,10 @@ pub(crate) async fn run(server: &Server, shape: Shape) -> anyhow::Result<Load> {
                         latency.saturating_record(us.max(1));
                     }
                 };
-                caller.session(&mut each).await?;
+                match work {
+                    Work::Gate => caller.session(&mut each).await?,
+                    Work::Conversation => caller.conversation(&mut each).await?,
+                }
             }
             anyhow::Ok(latency)
         }));

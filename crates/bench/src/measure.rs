@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::load::{Load, Shape, run};
+use crate::load::{Load, Shape, Work, run};
 use crate::probe::syncs;
 use crate::process::{Server, used};
 
@@ -32,7 +32,12 @@ pub(crate) struct Round {
     pub(crate) ratio: f64,
     /// Ours by one sync and one echo, both medians; means something at one caller.
     pub(crate) latency_ratio: f64,
+    /// The same callers in conversations; measured at one point only.
+    pub(crate) conversation: Option<Figures>,
 }
+
+/// The point at which conversations are measured, too: callers and connections.
+const CONVERSATIONS_AT: (usize, usize) = (64, 8);
 
 /// What one side of a point came to.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -55,9 +60,9 @@ impl Round {
         folder: &Path,
     ) -> anyhow::Result<Self> {
         let (syncs_a_second, sync_p50_ms) = syncs(folder)?;
-        let (echo, _) = side(echo, shape).await.context("the echo failed")?;
+        let (echo, _) = side(echo, shape, Work::Gate).await.context("the echo failed")?;
         let before = Counters::read(ours).await?;
-        let (figures, load) = side(ours, shape).await.context("the server failed")?;
+        let (figures, load) = side(ours, shape, Work::Gate).await.context("the server failed")?;
         let spent = Counters::read(ours).await?.since(&before);
         let steps = load.acknowledged;
         anyhow::ensure!(
@@ -67,6 +72,11 @@ impl Round {
             spent.events
         );
         let each = |count: u64| count as f64 / steps.max(1) as f64;
+        let conversation = if (shape.callers, shape.connections) == CONVERSATIONS_AT {
+            Some(side(ours, shape, Work::Conversation).await.context("the conversations failed")?.0)
+        } else {
+            None
+        };
         Ok(Self {
             round,
             callers: shape.callers,
@@ -80,13 +90,21 @@ impl Round {
             steps_an_entry: steps as f64 / spent.entries.max(1) as f64,
             ratio: figures.steps_a_second / echo.steps_a_second,
             latency_ratio: figures.p50_ms / (sync_p50_ms + echo.p50_ms),
+            conversation,
         })
     }
 }
 
-async fn side(server: &Server, shape: Shape) -> anyhow::Result<(Figures, Load)> {
+impl Round {
+    /// Server CPU of one command of a conversation by that of one of the deploy gate; nothing where it was not measured.
+    pub(crate) fn conversation_cpu(&self) -> Option<f64> {
+        self.conversation.map(|talk| talk.server_cpu_us_a_step / self.ours.server_cpu_us_a_step)
+    }
+}
+
+async fn side(server: &Server, shape: Shape, work: Work) -> anyhow::Result<(Figures, Load)> {
     let (server_before, client_before) = (server.used()?.0, used(std::process::id())?.0);
-    let load = run(server, shape).await?;
+    let load = run(server, shape, work).await?;
     let ((server_after, memory), client_after) = (server.used()?, used(std::process::id())?.0);
     let each = |seconds: f64| seconds * 1e6 / load.acknowledged.max(1) as f64;
     let at = |quantile: f64| load.latency.value_at_quantile(quantile) as f64 / 1e3;

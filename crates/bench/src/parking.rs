@@ -53,7 +53,7 @@ pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::
     let server = Server::switchward(binary, folder, None)?;
     deploy(&server).await?;
     // Buffers, caches and the allocator grow to what the load asks for, whatever is parked: that comes first.
-    load::run(&server, WARM_UP).await?;
+    load::run(&server, WARM_UP, load::Work::Gate).await?;
     let begun = Instant::now();
     park(&server, 0, FIRST).await?;
     let first = Look::take(&server, &data).await?;
