@@ -136,8 +136,10 @@ impl World for Voters {
 }
 
 fn scenarios() -> Vec<(PathBuf, Scenario)> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/checkpoint/scenarios");
-    let files = std::fs::read_dir(corpus).unwrap().map(|file| file.unwrap().path());
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let folders = ["checkpoint", "conversation"].map(|format| corpus.join(format).join("scenarios"));
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files = files.map(|file| file.unwrap().path());
     let read = |path: PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let scenario = parse(&name, &std::fs::read(&path).unwrap());
@@ -155,7 +157,7 @@ fn scenarios() -> Vec<(PathBuf, Scenario)> {
 fn every_scenario_holds_on_three_voters() {
     let mut voters = Voters::open();
     let all = scenarios();
-    assert!(all.len() >= 100, "the corpus is there: {}", all.len());
+    assert!(all.len() >= 400, "the corpus is there: {}", all.len());
     let mut failed = Vec::new();
     for (path, scenario) in &all {
         if voters.now() > scenario.start.at {
