@@ -2,6 +2,7 @@
 
 use switchward_machine::{Boundary, Ending, Outcome, RunId};
 
+use crate::limits::RESULT_TOLD_BYTES_MAX;
 use crate::moves::{Next, exit_on, void};
 use crate::state::{ThingBody, Why};
 use crate::turn::{Stop, Turn};
@@ -40,7 +41,12 @@ impl Fault {
 
     /// A worker's result is not what was asked for.
     pub(crate) fn result(message: impl Into<String>) -> Self {
-        Self { code: "bad_result", message: message.into() }
+        let mut message = message.into();
+        if message.len() > RESULT_TOLD_BYTES_MAX {
+            message.truncate(message.floor_char_boundary(RESULT_TOLD_BYTES_MAX));
+            message.push('…');
+        }
+        Self { code: "bad_result", message }
     }
 
     /// Work was handed out too often, and nobody came back with it.

@@ -112,7 +112,14 @@ pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) 
 /// It happens now, or on resuming where the session is paused.
 pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
     if turn.session()?.status == Status::Suspended {
-        turn.emit(Event::Deferred { run, due })?;
+        // What a person has decided stands, and a judgement is kept with its choice.
+        let kept = match (&turn.run(run)?.due, &due) {
+            (Some(Due::Take(_) | Due::End(_)), _) | (Some(_), Due::Judged) => true,
+            (Some(Due::Ended(_) | Due::Again | Due::Judged | Due::Fault { .. }) | None, _) => false,
+        };
+        if !kept {
+            turn.emit(Event::Deferred { run, due })?;
+        }
         return Ok(());
     }
     moves::go_on(turn, run, due)

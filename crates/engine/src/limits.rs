@@ -112,3 +112,5 @@ pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
 pub const REPLY_BYTES_MAX: usize = 64 * 1024;
 /// The address of a mail's sender, bytes.
 pub const ADDRESS_BYTES_MAX: usize = 512;
+/// What is told of a result that does not fit, bytes.
+pub const RESULT_TOLD_BYTES_MAX: usize = 512;

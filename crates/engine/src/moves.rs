@@ -238,6 +238,7 @@ fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop>
     drop(at);
     let hold = node.exits.get(usize::from(exit.0)).and_then(|found| found.hold);
     let Some(hold) = hold else { return Ok(Next::Take(exit)) };
+    acts::drop_judges(turn, run)?;
     gates::attempt(turn, run, exit, hold, matches!(node.boundary, Boundary::Ignore(_)))
 }
 

@@ -1,6 +1,7 @@
 //! Events as the outside sees them: a public type, and what a reader needs of it.
 
-use switchward_machine::{BudgetUnit, ExitIx, GateKind, Machine, Micros, NodeIx, OpenId, Outcome};
+use serde_json::{Value, json};
+use switchward_machine::{BudgetUnit, ExitIx, GateKind, Machine, Micros, NodeIx, OpenId, Outcome, WorkKind};
 
 use crate::state::{ThingBody, Via};
 use crate::{Event, Flow};
@@ -145,9 +146,9 @@ fn left(machine: &Machine, node: NodeIx, exit: ExitIx) -> Option<PublicEvent> {
 
 fn opened(body: &ThingBody) -> PublicEvent {
     match body {
-        ThingBody::Work { kind, owed } => {
-            PublicEvent::new("work.opened").with("kind", kind.word()).with("input", &owed.input.0)
-        }
+        ThingBody::Work { kind, owed } => PublicEvent::new("work.opened")
+            .with("kind", kind.word())
+            .with("input", shown(*kind, &owed.input.0)),
         ThingBody::Wait { on, due, .. } => {
             PublicEvent::new("wait.opened").with("for", on.word()).with("due_ms", due.0)
         }
@@ -260,4 +261,18 @@ fn usage(event: &Event) -> Option<PublicEvent> {
         },
         _ => return None,
     })
+}
+
+/// What readers of a history see of what a worker was handed: of a request its method and where it goes, because its
+/// headers, its query and its body may hold what is nobody else's.
+fn shown(kind: WorkKind, input: &Value) -> Value {
+    match kind {
+        WorkKind::Http => {
+            let url = input.get("url").and_then(Value::as_str).unwrap_or_default();
+            let url = url.split(['?', '#']).next().unwrap_or_default();
+            let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+            json!({ "method": input.get("method"), "url": url })
+        }
+        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => input.clone(),
+    }
 }

@@ -53,3 +53,5 @@ pub(crate) const POLL_QUEUES_MAX: usize = 20;
 pub(crate) const POLL_WAIT_MS_MAX: u64 = 60_000;
 /// How long a stream of work may be asked to last, milliseconds.
 pub(crate) const STREAM_LIFETIME_MS_MAX: u64 = 24 * 3_600_000;
+/// Bytes of items after which a poll takes no more; the last one may add as much as one item can be.
+pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;

@@ -73,6 +73,7 @@ fn is_work(event: &Event) -> bool {
             Flow::ThingOpened { body: ThingBody::Work { .. }, .. }
                 | Flow::WorkReleased { .. }
                 | Flow::WorkDone { .. }
+                | Flow::ThingClosed { .. }
         ) | Event::Voided { .. }
     )
 }

@@ -13,7 +13,7 @@ use crate::moves::Next;
 use crate::turn::{Stop, Turn};
 
 pub(crate) use operations::operate;
-pub(crate) use work::{accepted, ask_judge, result_schema};
+pub(crate) use work::{accepted, ask_judge, drop_judges, result_schema};
 
 /// What operations came to.
 pub(crate) enum Ran {

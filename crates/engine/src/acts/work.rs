@@ -76,11 +76,7 @@ pub(crate) fn ask_judge(
     turn.emit(Flow::ChoicePending { run, event })?;
     for thing in turn.run(run)?.things.clone() {
         let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
-        let judge = |body: &ThingBody| match body {
-            ThingBody::Work { kind, .. } => *kind == WorkKind::Judge,
-            ThingBody::Wait { .. } | ThingBody::Timer { .. } => false,
-        };
-        if row.is_some_and(|row| judge(&row.body)) {
+        if row.is_some_and(|row| judges(&row.body)) {
             return Ok(());
         }
     }
@@ -89,6 +85,28 @@ pub(crate) fn ask_judge(
     let owed = Owed::new(input, &queue, About::Judge { exit, nth: asked.nth });
     turn.open(run, ThingBody::Work { kind: WorkKind::Judge, owed })?;
     Ok(())
+}
+
+/// An exit is chosen: nobody need judge any more.
+pub(crate) fn drop_judges(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
+    if turn.run(run)?.choice.is_none() {
+        return Ok(());
+    }
+    turn.emit(Flow::ChoiceOver { run })?;
+    for thing in turn.run(run)?.things.clone() {
+        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+        if row.is_some_and(|row| judges(&row.body)) {
+            turn.emit(Flow::ThingClosed { thing, run })?;
+        }
+    }
+    Ok(())
+}
+
+fn judges(body: &ThingBody) -> bool {
+    match body {
+        ThingBody::Work { kind, .. } => *kind == WorkKind::Judge,
+        ThingBody::Wait { .. } | ThingBody::Timer { .. } => false,
+    }
 }
 
 /// What a result comes to.

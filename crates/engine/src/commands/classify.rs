@@ -74,6 +74,10 @@ pub(super) fn answered(
         return unclear(turn, to, &open, &from, &own);
     }
     let Some(port) = port else { return Ok(()) };
+    if turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, to))?.is_none() {
+        // The wait is over, and what the reply meant comes too late.
+        return Ok(());
+    }
     let wait = waiting(turn, run)?;
     let sorted = wait.sort.as_ref().and_then(|sort| {
         sort.ports.iter().map(|(known, _)| known).find(|known| known.word() == port).cloned()

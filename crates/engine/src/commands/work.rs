@@ -73,6 +73,7 @@ pub(super) fn release(turn: &mut Turn<'_, '_>, release: &ReleaseWork) -> Result<
 pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, Stop> {
     check_text("message", &fail.message, NOTE_BYTES_MAX)?;
     let found = held(turn, fail.thing, fail.fence)?;
+    not_frozen(turn, &found)?;
     let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
     report::counted(turn, &usage)?;
     let message = if fail.message.is_empty() { "the worker gave up" } else { &fail.message };
@@ -88,6 +89,7 @@ pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
 pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Result<Reply, Stop> {
     check_size("result", data::length(&complete.result), RESULT_BYTES_MAX, "bytes")?;
     let found = held(turn, complete.thing, complete.fence)?;
+    not_frozen(turn, &found)?;
     let ended = match found.owed.about {
         About::Act => {
             let accept = accept_of(turn, &found)?;
@@ -116,7 +118,7 @@ pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
 /// A lease is over, and nobody has come back: the work is another's, or was handed out too often.
 pub(super) fn lapse(turn: &mut Turn<'_, '_>, thing: OpenId, owed: &Owed, run: RunId) -> Result<(), Stop> {
     turn.emit(Flow::WorkReleased { thing, lapsed: true })?;
-    if owed.lapsed + 1 < LEASES_LAPSED_MAX {
+    if owed.lapsed + 1 < LEASES_LAPSED_MAX || turn.run(run)?.held.is_some() {
         return Ok(());
     }
     let worker = owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
@@ -125,6 +127,7 @@ pub(super) fn lapse(turn: &mut Turn<'_, '_>, thing: OpenId, owed: &Owed, run: Ru
     if let About::Reply { .. } = owed.about {
         return classify::answered(turn, run, owed, None);
     }
+    unjudged(turn, run, owed.about)?;
     let fault = Fault::lost(message);
     gates::now_or_later(turn, run, Due::Fault { code: fault.code.to_owned(), message: fault.message })
 }
@@ -162,9 +165,29 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop>
             Due::Judged
         }
         Ended::Reply(port) => return classify::answered(turn, run, &found.owed, port.as_deref()),
-        Ended::Fault(fault) => Due::Fault { code: fault.code.to_owned(), message: fault.message },
+        Ended::Fault(fault) => {
+            unjudged(turn, run, found.owed.about)?;
+            Due::Fault { code: fault.code.to_owned(), message: fault.message }
+        }
     };
     gates::now_or_later(turn, run, due)
+}
+
+/// What could not be judged does not hold: where the fault is ignored, nobody is asked again.
+fn unjudged(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), Stop> {
+    if let About::Judge { exit, nth } = about {
+        turn.emit(Flow::Judged { run, judged: Judged { exit, nth, holds: false } })?;
+    }
+    Ok(())
+}
+
+/// While a person is asked whether the state may be left, its work waits: the answer may make it void.
+fn not_frozen(turn: &Turn<'_, '_>, found: &Found) -> Result<(), Stop> {
+    if found.owed.about == About::Act && turn.run(found.run)?.held.is_some() {
+        let message = "a person is asked first whether the state is left; keep the lease and try again";
+        return Err(Rejection::new(Reason::ApprovalPending, message).into());
+    }
+    Ok(())
 }
 
 fn check_lease(lease_ms: u64) -> Result<(), Rejection> {

@@ -23,7 +23,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         }
         Flow::ChoicePending { run, event } => {
             let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
-            at.choice.get_or_insert_with(|| Choice { event: *event, judged: Vec::new() });
+            let choice = at.choice.get_or_insert_with(|| Choice { event: *event, judged: Vec::new() });
+            // The end of the body asks for more than an event did, and is not forgotten for it.
+            choice.event &= *event;
         }
         Flow::ChoiceOver { run } => rows.run_at_mut(&Key::run(site.tenant, id, *run))?.choice = None,
         Flow::Judged { run, judged } => {

@@ -405,7 +405,7 @@ fn command(chance: &mut Chance) -> Body {
             tokens: 0,
         }),
         10 => Body::SignalCompletion,
-        16..=18 => Body::RecordEvent(RecordEvent {
+        16..=18 | 23..=25 => Body::RecordEvent(RecordEvent {
             key: (*chance.pick(&EVENTS)).to_owned(),
             data: Map::from_iter([(key(chance).to_owned(), value(chance))]),
             state: None,

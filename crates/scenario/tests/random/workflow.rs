@@ -291,14 +291,14 @@ fn ports(state: &Value, kind: &str) -> &'static [&'static str] {
 }
 
 fn guard(chance: &mut Chance, depth: usize) -> Value {
-    let kinds = if depth == 0 { 14 } else { 15 };
+    let kinds = if depth == 0 { 16 } else { 17 };
     let (of, config) = match chance.below(kinds) {
         0 => ("always", json!({})),
         1 => ("all_required_answered", json!({ "keys": [key(chance)] })),
         2 | 12 => {
             ("tool_called", json!({ "tool_name": chance.pick(&TOOLS), "require_success": chance.once_in(2) }))
         }
-        3 => ("data_contains", json!({ "key": key(chance), "pattern": "[a-c7]" })),
+        3 | 15 => ("data_contains", json!({ "key": key(chance), "pattern": "[a-c7]" })),
         4 => ("data_equals", json!({ "key": chance.pick(&["flag", "free"]), "value": chance.once_in(2) })),
         5 | 9 => ("data_greater_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 6) })),
         6 => ("data_less_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 6) })),
@@ -306,7 +306,7 @@ fn guard(chance: &mut Chance, depth: usize) -> Value {
             "data_in_list",
             json!({ "key": chance.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true, false, 7] }),
         ),
-        10 => ("external_event", json!({ "event_key": chance.pick(&EVENTS) })),
+        10 | 14 => ("external_event", json!({ "event_key": chance.pick(&EVENTS) })),
         11 | 13 => ("llm_judge", json!({ "rubric": chance.pick(&["It is polite.", "It is short."]) })),
         8 => ("user_confirmed", if chance.once_in(2) { json!({}) } else { json!({ "patterns": ["aye"] }) }),
         _ => {

@@ -9,24 +9,28 @@ use std::time::Duration;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::Errand;
 use switchward_engine::{
-    Actor, Body, Command, IndexKey, LeaseWork, ReleaseWork, Reply, Scope, Settings, View as _, WorkView,
-    work_view,
+    Actor, Body, Command, FailWork, IndexKey, LeaseWork, ReleaseWork, Reply, Scope, Settings, View as _,
+    WorkView, work_view,
 };
-use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
+use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Clock as _, Failure, Shard, SystemClock};
 use tokio::sync::watch;
 
 /// How long an errand may take from its lease on, milliseconds; then it goes out again.
 const LEASE_MS: u64 = 90_000;
-/// Errands of one shard that are out at one time.
-const OUT_MAX: usize = 256;
+/// Requests of one shard that are out at one time.
+const REQUESTS_OUT_MAX: usize = 128;
+/// Questions of one shard that are out at one time: what a desk can ask within a lease.
+const QUESTIONS_OUT_MAX: usize = 12;
+/// What is left of a lease when its errand must be over, so that its outcome comes while the lease holds, milliseconds.
+const SPARE_MS: u64 = 20_000;
 /// How long is waited where nothing is told, and after a bus that was full.
 const TICK: Duration = Duration::from_secs(1);
 /// What the history calls whoever leases them.
 const WORKER: &str = "delivery";
 
 /// Work that is out, by its place, with its lease.
-type Out = BTreeMap<(TenantId, SessionId, OpenId), u64>;
+type Out = BTreeMap<(TenantId, SessionId, OpenId), (u64, Stream)>;
 
 /// Relays the errands of one shard until it is told to stop.
 pub(super) async fn work(
@@ -38,24 +42,27 @@ pub(super) async fn work(
     let mut news = shard.watch_work();
     let mut out = Out::new();
     loop {
-        match round(&shard, bus.as_ref(), &kinds, &mut out).await {
-            Ok(()) | Err(Failure::Electing | Failure::Overloaded | Failure::Rejected(_)) => {}
+        let full = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
+            Ok(full) => full,
+            Err(Failure::Electing | Failure::Overloaded | Failure::Rejected(_)) => true,
             Err(Failure::Draining | Failure::Stopped) => return,
-        }
+        };
         // Whichever comes first: a change that comes while nobody waits is kept.
         tokio::select! {
-            told = news.changed() => if !told { return },
+            told = news.changed(), if !full => if !told { return },
             () = tokio::time::sleep(TICK) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
 }
 
-/// Puts on the bus what is ready, as far as there is room.
-async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) -> Result<(), Failure> {
+/// Puts on the bus what is ready, as far as there is room; true where the bus has none.
+async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) -> Result<bool, Failure> {
     forget_done(shard, out).await?;
     for kind in kinds {
-        for (tenant, session, work) in ready(shard, *kind, OUT_MAX.saturating_sub(out.len())).await? {
+        let (stream, most) = stream_of(*kind);
+        let room = most.saturating_sub(out.values().filter(|(_, of)| *of == stream).count());
+        for (tenant, session, work) in ready(shard, *kind, room).await? {
             let fence = match submit(shard, tenant, session, lease(work)).await {
                 Ok(Reply::Leased { fence, .. }) => fence,
                 // A worker was faster, or the work is void.
@@ -64,19 +71,34 @@ async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) 
             };
             let view = shard.read().await?.steady(|rows| work_view(rows, tenant, session, work));
             let Ok(Some(view)) = view else { continue };
-            let (stream, envelope) = envelope(tenant, session, &view, fence);
-            match bus.publish(stream, envelope).await {
-                Ok(()) => drop(out.insert((tenant, session, work), fence)),
+            match bus.publish(stream, envelope(tenant, session, &view, fence)).await {
+                Ok(()) => drop(out.insert((tenant, session, work), (fence, stream))),
+                Err(BusError::Size { .. }) => {
+                    // It will never fit, and must not stand before the others.
+                    let (message, cost, tokens) = ("it is too large to go out".to_owned(), Micros(0), 0);
+                    let fail = Body::FailWork(FailWork { thing: work, fence, message, cost, tokens });
+                    submit(shard, tenant, session, fail).await.map(drop)?;
+                }
                 Err(error) => {
                     let release = Body::ReleaseWork(ReleaseWork { thing: work, fence });
                     submit(shard, tenant, session, release).await.map(drop)?;
                     told(&error);
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
     }
-    Ok(())
+    Ok(false)
+}
+
+/// The stream that this kind of work goes out by, and how much of one shard is on it at one time.
+fn stream_of(kind: WorkKind) -> (Stream, usize) {
+    match kind {
+        WorkKind::Http => (Stream::Http, REQUESTS_OUT_MAX),
+        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => {
+            (Stream::Model, QUESTIONS_OUT_MAX)
+        }
+    }
 }
 
 fn told(error: &BusError) {
@@ -114,7 +136,7 @@ async fn ready(
 /// Forgets what is done, given back or lost.
 async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
     let view = shard.read().await?;
-    out.retain(|(tenant, session, work), fence| {
+    out.retain(|(tenant, session, work), (fence, _)| {
         let found = view.steady(|rows| work_view(rows, *tenant, *session, *work)).ok().flatten();
         found.is_some_and(|found| found.owed.fence == *fence && found.owed.lease.is_some())
     });
@@ -135,12 +157,8 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
     shard.submit(command).await
 }
 
-fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -> (Stream, Envelope) {
+fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -> Envelope {
     let mut input = view.owed.input.0.clone();
-    let stream = match view.kind {
-        WorkKind::Http => Stream::Http,
-        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => Stream::Model,
-    };
     if let (WorkKind::Judge, Some(input)) = (view.kind, input.as_object_mut()) {
         // A judge judges what is so now.
         input.insert("data".into(), serde_json::Value::Object(view.data.clone()));
@@ -157,9 +175,9 @@ fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -
         input,
         result_schema: view.schema.clone(),
         // By the machine's clock and not the server's, which may stand still.
-        deadline_ms: SystemClock.now().after_ms(LEASE_MS).0,
+        deadline_ms: SystemClock.now().after_ms(LEASE_MS - SPARE_MS).0,
         idempotency_key: key,
     };
     let body = serde_json::to_vec(&errand).expect("an errand is plain JSON");
-    (stream, Envelope { tenant: tenant.0, id: errand.name, body })
+    Envelope { tenant: tenant.0, id: errand.name, body }
 }

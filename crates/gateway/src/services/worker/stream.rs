@@ -63,6 +63,7 @@ impl Sending {
         let mut news = News::of(&self.door.cluster);
         let mut revoked = self.door.revocations.told.subscribe();
         let mut draining = self.door.draining.subscribe();
+        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
         loop {
             if let Err(refused) = self.send_ready().await {
                 let _reader_gone = self.sender.send(Err(refused.into())).await;
@@ -70,7 +71,7 @@ impl Sending {
             }
             let sign = tokio::select! {
                 () = news.come() => false,
-                () = tokio::time::sleep(HEARTBEAT) => true,
+                _ = beat.tick() => true,
                 told = revoked.changed() => told.is_err(),
                 () = begun(&mut draining) => {
                     let _reader_gone = self.sender.send(Err(refusal(Failure::Draining).into())).await;
@@ -86,10 +87,7 @@ impl Sending {
 
     /// Sends what is ready, as far as the worker has room for it.
     async fn send_ready(&mut self) -> Result<(), Refusal> {
-        let key = key_of(&self.door.cluster, &self.caller.key_id);
-        if !key.is_some_and(|key| key.works(self.door.cluster.now())) {
-            return Err(invalid());
-        }
+        self.check_key()?;
         self.forget_done().await?;
         loop {
             let room = self.max.saturating_sub(self.out.len());
@@ -101,6 +99,8 @@ impl Sending {
                 Ok(permit) => permit,
                 Err(_) => return Ok(()),
             };
+            // A slow reader may have kept this waiting for long.
+            self.check_key()?;
             let call = Call { door: &self.door, caller: self.caller.clone(), trace: self.trace.clone() };
             let Some(taken) = take(&call, &self.wanted, 1).await?.into_iter().next() else {
                 return Ok(());
@@ -108,6 +108,12 @@ impl Sending {
             self.out.push((taken.session, taken.work, taken.fence));
             permit.send(Ok(v1::StreamWorkResponse { item: Some(taken.item) }));
         }
+    }
+
+    /// Whether the caller's key still works.
+    fn check_key(&self) -> Result<(), Refusal> {
+        let key = key_of(&self.door.cluster, &self.caller.key_id);
+        if key.is_some_and(|key| key.works(self.door.cluster.now())) { Ok(()) } else { Err(invalid()) }
     }
 
     /// Forgets what is done, given back or lost.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
+use prost::Message as _;
 use switchward_api::v1;
 use switchward_engine::{Body, IndexKey, LeaseWork, Reply, Scope, View, WorkView, work_view};
 use switchward_machine::{OpenId, SessionId, TenantId, Time, WorkKind};
@@ -19,6 +20,7 @@ use crate::auth::Caller;
 use crate::convert::{json, timestamp};
 use crate::door::{Call, refusal, unreadable};
 use crate::error::{Reason, Refusal};
+use crate::limits::POLL_BYTES_MAX;
 use crate::names;
 
 /// Which work is wanted, and for whom.
@@ -118,13 +120,22 @@ pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result
     }
     ready.sort_unstable();
     ready.dedup();
-    let mut taken = Vec::new();
+    let mut taken: Vec<Taken> = Vec::new();
+    let mut bytes = 0;
     for (_, session, work) in ready {
-        if taken.len() >= max {
+        if taken.len() >= max || bytes >= POLL_BYTES_MAX {
             break;
         }
         let Some(_claim) = Claim::on(&call.door.claims, (session, work)) else { continue };
-        taken.extend(lease(call, wanted, session, work).await?);
+        match lease(call, wanted, session, work).await {
+            Ok(found) => {
+                bytes += found.as_ref().map_or(0, |found| found.item.encoded_len());
+                taken.extend(found);
+            }
+            // What is taken already is handed out all the same.
+            Err(_) if !taken.is_empty() => break,
+            Err(refused) => return Err(refused),
+        }
     }
     Ok(taken)
 }
