@@ -18,7 +18,7 @@ use moves::Game;
 use tally::Tally;
 
 /// Steps in all; more by `RANDOM_STEPS`.
-const STEPS: usize = 160_000;
+const STEPS: usize = 180_000;
 /// Steps of one workflow.
 const OF_EACH: usize = 24;
 

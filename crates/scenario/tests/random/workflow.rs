@@ -248,7 +248,7 @@ fn edges(
     count: usize,
     transitions: &mut Vec<Value>,
 ) {
-    let forward = ["logic", "output", "deterministic"].contains(&kind);
+    let forward = ["logic", "output", "deterministic", "parse"].contains(&kind);
     let mut edge = |chance: &mut Chance, port: Option<&str>, guards: Vec<Value>| {
         // States that run through seldom lead back, or most of them would go round in circles.
         let from = if forward && chance.below(12) > 0 { (at + 1).min(count - 1) } else { 0 };
@@ -301,12 +301,12 @@ fn guard(chance: &mut Chance, depth: usize) -> Value {
         3 | 15 => ("data_contains", json!({ "key": key(chance), "pattern": "[a-c7]" })),
         4 => ("data_equals", json!({ "key": chance.pick(&["flag", "free"]), "value": chance.once_in(2) })),
         5 | 9 => ("data_greater_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 6) })),
-        6 => ("data_less_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 6) })),
+        6 | 14 => ("data_less_than", json!({ "key": chance.pick(&NUMBERS), "value": chance.from(0, 6) })),
         7 => (
             "data_in_list",
             json!({ "key": chance.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true, false, 7] }),
         ),
-        10 | 14 => ("external_event", json!({ "event_key": chance.pick(&EVENTS) })),
+        10 => ("external_event", json!({ "event_key": chance.pick(&EVENTS) })),
         11 | 13 => ("llm_judge", json!({ "rubric": chance.pick(&["It is polite.", "It is short."]) })),
         8 => ("user_confirmed", if chance.once_in(2) { json!({}) } else { json!({ "patterns": ["aye"] }) }),
         _ => {
