@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use switchward_machine::Time;
 
-use crate::command::{Command, Scope};
+use crate::command::Command;
 use crate::commands::dispatch;
 use crate::decision::{Decision, Turn as TurnRecord};
 use crate::evolve::{Changes, Site, finish};
 use crate::turn::{Stop, Turn};
 use crate::working::Working;
-use crate::{Key, Reason, Rejection, Reply, Row, View, ViewError};
+use crate::{Key, Reason, Rejection, Reply, Row, View, ViewError, remembered};
 
 /// What a batch came to.
 #[derive(Debug)]
@@ -93,18 +93,9 @@ fn run(command: &Command, rows: &mut Working<'_>, at: Time) -> ControlFlow<ViewE
 /// The reply that this request id was answered with before.
 fn answered_before(command: &Command, rows: &Working<'_>) -> Result<Option<Reply>, Stop> {
     let Some(request) = &command.request else { return Ok(None) };
-    let hash = request.hash();
-    if let Scope::Session(id) = command.scope {
-        // A session knows which replies are kept, so a new request needs no look at the disk.
-        let session = rows.session(command.tenant, id)?;
-        if session.is_none_or(|session| !session.requests.contains(&hash)) {
-            return Ok(None);
-        }
-    }
-    let key = Key::request(command.tenant, &command.scope, hash);
-    let Some(known) = rows.request_at(&key)? else { return Ok(None) };
+    let Some(known) = remembered::answered(rows, command)? else { return Ok(None) };
     if known.body == request.body {
-        return Ok(Some(known.reply.clone()));
+        return Ok(Some(known.reply));
     }
     let message = format!("request id {:?} came before with another body; use a new one", request.id);
     Err(Rejection::new(Reason::RequestIdReused, message).fact("request_id", &request.id).into())

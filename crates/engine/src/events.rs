@@ -1,7 +1,8 @@
 //! Events from outside: what listens to them, and those that come before anything does.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{ActKind, Node, RunId, WaitOn};
+use switchward_expr::classify;
+use switchward_machine::{ActKind, Node, Port, RunId, Wait, WaitOn};
 
 use crate::data;
 use crate::event::{Flow, Writer};
@@ -24,10 +25,42 @@ pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool
     Ok(waits || node.exits.iter().any(|exit| exit.guard.listens(key)))
 }
 
-/// The oldest event that came early and is still kept.
-pub(crate) fn earliest(turn: &Turn<'_, '_>) -> Result<Option<Early>, Stop> {
+/// The oldest event that came early, is still kept and ends this wait, and how the wait ends.
+pub(crate) fn earliest(turn: &Turn<'_, '_>, wait: &Wait) -> Result<Option<(Early, Port)>, Stop> {
     let now = turn.now();
-    Ok(turn.session()?.early.iter().find(|early| now < early.until).cloned())
+    let session = turn.session()?;
+    let mut kept = session.early.iter().filter(|early| now < early.until);
+    Ok(kept.find_map(|early| {
+        let none = Map::new();
+        let port = port_of(wait, &early.key, early.data.0.as_object().unwrap_or(&none))?;
+        Some((early.clone(), port))
+    }))
+}
+
+/// How an event ends a wait; nothing where the wait sorts and no phrase, or phrases of several ports, stand in the event:
+/// in its key or in a text of its data.
+pub(crate) fn port_of(wait: &Wait, key: &str, data: &Map<String, Value>) -> Option<Port> {
+    let Some(sort) = &wait.sort else { return Some(wait.done.clone()) };
+    let at = classify(&words(key, data), &sort.ports)?;
+    sort.ports.get(at).map(|(port, _)| port.clone())
+}
+
+/// The texts of an event, one a line. What stands between the words of a key, as in `invoice.paid`, is no part of them.
+fn words(key: &str, data: &Map<String, Value>) -> String {
+    let mut lines: String = key.chars().map(|sign| if sign.is_alphanumeric() { sign } else { ' ' }).collect();
+    let mut left: Vec<&Value> = data.values().rev().collect();
+    while let Some(value) = left.pop() {
+        match value {
+            Value::String(text) => {
+                lines.push('\n');
+                lines.push_str(text);
+            }
+            Value::Array(list) => left.extend(list.iter().rev()),
+            Value::Object(map) => left.extend(map.values().rev()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    lines
 }
 
 /// The events that came early and that an exit of this node asks for: they count as come since it was entered.

@@ -59,9 +59,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Grant(grant) => vec![due(DUE, grant.expires, key)],
         Row::Call(call) if call.reserved.0 > 0 => vec![due(DUE, call.at.after_ms(CALL_KEPT_MS), key)],
         Row::Ledger(ledger) => ledger.lapses().map(|at| due(DUE, at, key)).into_iter().collect(),
-        Row::Request(request) if !of_session(request) => {
-            vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)]
-        }
+        Row::Request(request) => vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)],
         Row::Outbox(effect) if effect.body.inner() => vec![due(RELAY, effect.deliver_at, key)],
         Row::Thing(thing) => things(key, thing),
         Row::Run(_)
@@ -70,7 +68,6 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
-        | Row::Request(_)
         | Row::Outbox(_)
         | Row::Machine(_)
         | Row::Tenant(_)
@@ -84,12 +81,9 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
     }
 }
 
-/// Whether a row that is changed may stand in an index, or may have stood there before; nothing is a row that goes.
+/// Whether the row of a key may stand in an index, or may have stood there before.
 #[must_use]
-pub fn may_be_indexed(key: &Key, row: Option<&Row>) -> bool {
-    if let Some(Row::Request(request)) = row {
-        return !of_session(request);
-    }
+pub fn may_be_indexed(key: &Key) -> bool {
     let kinds = [
         Kind::Session,
         Kind::Open,
@@ -101,22 +95,6 @@ pub fn may_be_indexed(key: &Key, row: Option<&Row>) -> bool {
         Kind::Request,
     ];
     kinds.into_iter().any(|kind| key.is(kind))
-}
-
-/// A reply of a session goes with its session; only the others fall due by themselves.
-fn of_session(request: &crate::Request) -> bool {
-    match request.reply {
-        crate::Reply::Done
-        | crate::Reply::Tenant(_)
-        | crate::Reply::Key(_)
-        | crate::Reply::Version { .. } => false,
-        crate::Reply::Session { .. }
-        | crate::Reply::Authorized(_)
-        | crate::Reply::Gate { .. }
-        | crate::Reply::Leased { .. }
-        | crate::Reply::Worked { .. }
-        | crate::Reply::Limits(_) => true,
-    }
 }
 
 /// When a thing falls due, and where it stands while it is work that nobody has.

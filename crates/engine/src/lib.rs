@@ -29,6 +29,7 @@ mod period;
 pub mod policy;
 mod public;
 mod rejection;
+mod remembered;
 mod reply;
 mod scope;
 mod state;
@@ -53,12 +54,14 @@ pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
 pub use public::{PublicEvent, public_events};
 pub use rejection::{Reason, Rejection};
+pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use state::{
-    About, ApiKey, Asked, AskedCall, Attached, Call, Choice, Closed, Data, Definition, Due as Deferral,
-    Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters,
-    Open, Owed, Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile, Spent, Tenant,
-    Thing, ThingBody, Version, Via, Why,
+    About, Answered, ApiKey, Asked, AskedCall, Attached, Call, Choice, Closed, Data, Definition,
+    Due as Deferral, Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
+    Loop, Meters, Open, Owed, Remembered, Request, Reservation, Resolution, Row, RowError, Run, Session,
+    SourceFile, Spent, Tenant, Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{GateView, SessionView, WorkView, gate_view, run_views, session_view, work_view};
+pub use working::Held as SharedRow;

@@ -7,7 +7,7 @@ use switchward_machine::{Machine, Node, OpenId, RunId, SessionId, Status, Tenant
 use crate::commands::schema_of;
 use crate::scope::Scope;
 use crate::state::{Closed, Open, Owed, Run, Session, Thing, ThingBody};
-use crate::working::Working;
+use crate::working::{Held, Working};
 use crate::{Key, View, ViewError};
 
 /// A session, with all that is needed to show it.
@@ -16,9 +16,9 @@ pub struct SessionView {
     /// Which.
     pub id: SessionId,
     /// Its row.
-    pub session: Session,
+    pub session: Held<Session>,
     /// Its root run.
-    pub run: Run,
+    pub run: Held<Run>,
     /// The machine that it is pinned to.
     pub machine: Arc<Machine>,
     /// The root run's data.
@@ -106,7 +106,6 @@ pub fn session_view(
         let row = rows.thing_at(&Key::thing(tenant, id, *thing))?;
         things.extend(row.map(|row| (*thing, Thing::clone(&row))));
     }
-    let (session, run) = (Session::clone(&session), Run::clone(&run));
     Ok(Some(SessionView { id, session, run, machine, data, things }))
 }
 

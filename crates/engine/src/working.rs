@@ -37,8 +37,8 @@ macro_rules! typed {
     )*};
 }
 
-/// A row of a known kind.
-pub(crate) struct Held<T: 'static> {
+/// A row of a known kind, shared with whoever else reads it.
+pub struct Held<T: 'static> {
     row: Arc<Row>,
     of: fn(&Row) -> &T,
 }
@@ -47,6 +47,18 @@ impl<T> std::ops::Deref for Held<T> {
     type Target = T;
     fn deref(&self) -> &T {
         (self.of)(&self.row)
+    }
+}
+
+impl<T> Clone for Held<T> {
+    fn clone(&self) -> Self {
+        Self { row: Arc::clone(&self.row), of: self.of }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Held<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
     }
 }
 
@@ -107,6 +119,7 @@ impl<'a> Working<'a> {
         grant_at: Grant, Grant;
         ledger_at, ledger_at_mut: Ledger, LedgerRow;
         request_at: Request, crate::Request;
+        history_at: History, crate::History;
         outbox_at: Outbox, crate::Effect;
         tenant_at, tenant_at_mut: Tenant, crate::Tenant;
         api_key_at, api_key_at_mut: ApiKey, crate::ApiKey;

@@ -9,11 +9,11 @@
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
-    About, Actor, ApiKey, Asked, AskedCall, Attached, Authorized, Call, Choice, Closed, Data, Decision,
-    DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant,
-    Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Remaining, Reply,
-    Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant,
-    Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    About, Actor, Answered, ApiKey, Asked, AskedCall, Attached, Authorized, Call, Choice, Closed, Data,
+    Decision, DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow,
+    Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed,
+    Remaining, Remembered, Reply, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings,
+    SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_machine::{
     ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
@@ -92,7 +92,6 @@ fn session() -> Session {
         opens: vec![OpenId(6)],
         calls: vec![7],
         grants: vec![8],
-        requests: vec![[9; 16]],
         head: Digest([8; 32]),
         queue: vec![RunId(2)],
         runs: 2,
@@ -100,6 +99,7 @@ fn session() -> Session {
         early: vec![Early { key: "paid".into(), data: Json(serde_json::json!({"usd": 3})), until: Time(9) }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
+        requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
     }
 }
 
@@ -299,9 +299,13 @@ fn definition() -> Definition {
     }
 }
 
+fn answered() -> Answered {
+    Answered { body: digest(), reply: Reply::Session { session: SessionId([7; 16]), sequence: 5 } }
+}
+
 fn history() -> History {
     let events = vec![Event::RequestsForgotten];
-    History { at: Time(3), by: actor(), request: Some("r-1".into()), events }
+    History { at: Time(3), by: actor(), request: Some("r-1".into()), events, answered: Some(answered()) }
 }
 
 fn replies() -> Vec<Reply> {

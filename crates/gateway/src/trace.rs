@@ -79,7 +79,10 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         (1..=REQUEST_ID_CHARS_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
     });
     let drawn = || HeaderValue::try_from(format!("{:032x}", rand::random::<u128>()));
-    given.cloned().map_or_else(drawn, Ok).expect("hex digits may stand in a header")
+    let mut id = given.cloned().map_or_else(drawn, Ok).expect("hex digits may stand in a header");
+    // No later response has the same, so it need not take the room of headers that repeat in the table of HTTP/2.
+    id.set_sensitive(true);
+    id
 }
 
 fn span(path: &str, headers: &HeaderMap, id: &HeaderValue) -> Span {

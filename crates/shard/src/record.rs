@@ -116,7 +116,7 @@ fn payload(row: &Row) -> usize {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use switchward_engine::{Decision, History};
+    use switchward_engine::{Answered, Decision, History};
     use switchward_machine::Time;
 
     const ROWS: &str = include_str!("../../engine/tests/golden/row.v1.txt");
@@ -178,9 +178,12 @@ mod tests {
         }
         rows.extend(lines(DECISIONS).map(|(_, stored)| {
             let turn = Decision::decode(&lengthened(&stored)).unwrap().turns.remove(0);
-            let request = turn.request.map(|(id, _)| id);
+            let (request, answered) = match turn.request {
+                Some((id, body)) => (Some(id), Some(Answered { body, reply: turn.reply })),
+                None => (None, None),
+            };
             let name = format!("history of {:.40?}", turn.events);
-            (name, Row::History(History { at: Time(1), by: turn.by, request, events: turn.events }))
+            (name, Row::History(History { at: Time(1), by: turn.by, request, events: turn.events, answered }))
         }));
         rows
     }

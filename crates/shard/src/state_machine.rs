@@ -71,7 +71,7 @@ impl StateMachine {
     fn puts(&self, changes: Changes) -> io::Result<Vec<(Key, Option<Arc<Row>>)>> {
         let mut puts = Vec::with_capacity(changes.len() * 2);
         for (key, row) in changes {
-            if may_be_indexed(&key, row.as_deref()) {
+            if may_be_indexed(&key) {
                 let old = self.shared.state.get(key.as_bytes()).map_err(broken)?;
                 if unmoved(old.as_ref(), row.as_deref()) {
                     puts.push((key, row));

@@ -1,5 +1,7 @@
 //! Named maxima of this crate. Sizes are in bytes unless the name says otherwise.
 
+use std::num::NonZeroUsize;
+
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
@@ -42,6 +44,8 @@ pub const APPLIED_BYTES_MAX: usize = MIB;
 pub const ROW_OVERHEAD_BYTES: usize = 128;
 /// The clean cache of a group, unless configured.
 pub const CLEAN_BYTES_DEFAULT: usize = 64 * MIB;
+/// Keys of a group that are known to have no row, so that the disk is not asked again; about 150 bytes of memory each.
+pub const ABSENT_KEYS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 /// Rows of memory that a scan copies in one go.
 pub const SCAN_CHUNK_ROWS_MAX: usize = 1024;
 /// The least that a scan copies in one go.

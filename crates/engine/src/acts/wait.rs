@@ -10,11 +10,11 @@ use crate::turn::{Stop, Turn};
 
 pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Next, Stop> {
     if wait.on == WaitOn::Event
-        && let Some(early) = events::earliest(turn)?
+        && let Some((early, port)) = events::earliest(turn, wait)?
     {
         turn.emit(Flow::EarlyTaken { run, keys: vec![early.key.clone()] })?;
         events::remember(turn, run, &early.key, &early.data.0)?;
-        return Ok(Next::Ended(wait.done.clone()));
+        return Ok(Next::Ended(port));
     }
     let due = turn.now().after_ms(wait.for_ms);
     let (late, done) = (wait.late.clone(), wait.done.clone());

@@ -44,6 +44,8 @@ pub struct RecordEvent {
     pub data: Map<String, Value>,
     /// The state that it is for, where it is for one alone.
     pub state: Option<String>,
+    /// Whether a model is at hand that can be asked what it means.
+    pub model: bool,
 }
 
 /// A reply comes by mail.

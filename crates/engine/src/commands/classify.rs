@@ -1,25 +1,40 @@
-//! A model is asked what a reply means that no phrase decides. What it says is a proposal: it never approves, and where
+//! A model is asked what a reply or an event means that no phrase decides. What it says is a proposal: it never approves, and where
 //! it says nothing that may be, the reply counts as undecided. Source: semantics §7, conversation (1).
 
-use serde_json::{Value, json};
-use switchward_machine::{Decision, OpenId, RunId, WorkKind};
+use serde_json::{Map, Value, json};
+use switchward_machine::{Decision, OpenId, Port, RunId, WorkKind};
 
 use super::record_reply::{REJECTED, decide, received, unclear, waiting};
-use crate::gates::Ruling;
-use crate::state::{About, Open, Owed, Thing, ThingBody, Via};
+use crate::events;
+use crate::gates::{self, Ruling};
+use crate::state::{About, Due, Open, Owed, Thing, ThingBody, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Flow, Key};
 
-/// Opens the work; of several replies, the newest is asked about.
-pub(super) fn ask(
+/// What is to be sorted.
+pub(super) enum Said<'s> {
+    /// A reply to a gate or to a wait.
+    Reply { from: &'s str, own: &'s str, gate: bool },
+    /// An event that a wait is for.
+    Event { key: &'s str, data: &'s Map<String, Value> },
+}
+
+/// Opens the work; of several replies or events, the newest is asked about.
+pub(super) fn ask<P>(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     to: OpenId,
-    gate: bool,
-    from: &str,
-    own: &str,
-    ports: Vec<String>,
+    said: Said<'_>,
+    ports: &[(Port, P)],
 ) -> Result<(), Stop> {
+    let ports: Vec<&str> = ports.iter().map(|(port, _)| port.word()).collect();
+    let (gate, input) = match said {
+        Said::Reply { from, own, gate } => (gate, json!({ "text": own, "from": from, "ports": ports })),
+        Said::Event { key, data } => {
+            let text = json!({ "event_key": key, "data": data }).to_string();
+            (false, json!({ "text": text, "event_key": key, "data": data, "ports": ports }))
+        }
+    };
     let about = About::Reply { to, gate };
     for thing in turn.run(run)?.things.clone() {
         let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
@@ -28,7 +43,6 @@ pub(super) fn ask(
         }
     }
     let queue = turn.run(run)?.definition.clone();
-    let input = json!({ "text": own, "from": from, "ports": ports });
     turn.open(run, ThingBody::Work { kind: WorkKind::Classify, owed: Owed::new(input, &queue, about) })?;
     Ok(())
 }
@@ -82,8 +96,13 @@ pub(super) fn answered(
     let sorted = wait.sort.as_ref().and_then(|sort| {
         sort.ports.iter().map(|(known, _)| known).find(|known| known.word() == port).cloned()
     });
-    match sorted {
-        Some(port) => received(turn, run, to, &from, &own, port),
-        None => Ok(()),
+    let Some(port) = sorted else { return Ok(()) };
+    match owed.input.0.get("event_key").and_then(Value::as_str) {
+        Some(key) => {
+            turn.emit(Flow::ThingClosed { thing: to, run })?;
+            events::remember(turn, run, key, owed.input.0.get("data").unwrap_or(&Value::Null))?;
+            gates::now_or_later(turn, run, Due::Ended(port))
+        }
+        None => received(turn, run, to, &from, &own, port),
     }
 }

@@ -2,8 +2,10 @@
 //! guarded exits at once, the others wait for the end of a turn.
 
 use serde_json::{Value, json};
-use switchward_machine::{Port, RunId, WaitOn};
+use switchward_machine::{OpenId, Port, RunId, WaitOn};
 
+use super::classify::{self, Said};
+use super::record_reply::waiting;
 use crate::command::RecordEvent;
 use crate::event::{Flow, Writer};
 use crate::events;
@@ -62,18 +64,29 @@ fn well_formed(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<(
     Ok(())
 }
 
-/// Ends the wait that the event was waited for by; how the act ends.
+/// Ends the wait that the event was waited for by; how the act ends. An event that says nothing to a wait that sorts
+/// leaves it open, and a model is asked where there is one and the author gave no phrases.
 fn ended_wait(turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Option<Port>, Stop> {
-    for thing in turn.run(run)?.things.clone() {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
-        let done = row.and_then(|row| match &row.body {
-            ThingBody::Wait { on: WaitOn::Event, done, .. } => Some(done.clone()),
-            ThingBody::Wait { .. } | ThingBody::Work { .. } | ThingBody::Timer { .. } => None,
-        });
-        if let Some(port) = done {
-            turn.emit(Flow::ThingClosed { thing, run })?;
-            events::remember(turn, run, &event.key, &Value::Object(event.data.clone()))?;
-            return Ok(Some(port));
+    let Some(thing) = open_wait(turn, run)? else { return Ok(None) };
+    let wait = waiting(turn, run)?;
+    if let Some(port) = events::port_of(&wait, &event.key, &event.data) {
+        turn.emit(Flow::ThingClosed { thing, run })?;
+        events::remember(turn, run, &event.key, &Value::Object(event.data.clone()))?;
+        return Ok(Some(port));
+    }
+    if let Some(sort) = wait.sort.filter(|sort| event.model && !sort.hinted) {
+        let said = Said::Event { key: &event.key, data: &event.data };
+        classify::ask(turn, run, thing, said, &sort.ports)?;
+    }
+    Ok(None)
+}
+
+/// The wait for an event that the run is in.
+fn open_wait(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<OpenId>, Stop> {
+    for thing in &turn.run(run)?.things {
+        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, *thing))?;
+        if row.is_some_and(|row| matches!(row.body, ThingBody::Wait { on: WaitOn::Event, .. })) {
+            return Ok(Some(*thing));
         }
     }
     Ok(None)

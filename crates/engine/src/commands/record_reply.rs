@@ -114,6 +114,12 @@ struct Mail<'m> {
     model: bool,
 }
 
+impl<'m> Mail<'m> {
+    fn said(&self, gate: bool) -> classify::Said<'m> {
+        classify::Said::Reply { from: self.from, own: self.own, gate }
+    }
+}
+
 fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
     let spec = gates::spec_of(turn, open)?;
     let phrases =
@@ -126,8 +132,8 @@ fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) 
             let discussed = spec.resolve(Decision::Discuss).is_some();
             let hinted = spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.hinted);
             if mail.model && discussed && !hinted {
-                let ports = [REJECTED, DISCUSSION].map(str::to_owned);
-                return classify::ask(turn, open.run, gate, true, mail.from, mail.own, ports.into());
+                let ports = [REJECTED, DISCUSSION].map(|port| (Port::Named(port.to_owned()), ()));
+                return classify::ask(turn, open.run, gate, mail.said(true), &ports);
             }
             return unclear(turn, gate, open, mail.from, mail.own);
         }
@@ -157,8 +163,7 @@ fn at_wait(turn: &mut Turn<'_, '_>, run: RunId, thing: OpenId, mail: &Mail<'_>) 
             Some((port, _)) => port.clone(),
             // Nothing says what it means: a model is asked where the author gave no phrases, else it waits on.
             None if mail.model && !sort.hinted => {
-                let ports = sort.ports.iter().map(|(port, _)| port.word().to_owned()).collect();
-                return classify::ask(turn, run, thing, false, mail.from, mail.own, ports);
+                return classify::ask(turn, run, thing, mail.said(false), &sort.ports);
             }
             None => return Ok(()),
         },

@@ -10,12 +10,12 @@ mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchward_machine::{SessionId, TenantId, Time};
+use switchward_machine::{Digest, SessionId, TenantId, Time};
 
 use crate::command::Scope;
 use crate::decision::{Decision, Turn};
 use crate::limits::REQUESTS_MAX;
-use crate::state::{History, Request};
+use crate::state::{Answered, History, Remembered, Request};
 use crate::working::Working;
 use crate::{Event, Key, Row, View, ViewError};
 
@@ -113,31 +113,28 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
 
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.
 pub(crate) fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &Turn) -> Result<(), ViewError> {
-    let mut forgotten = None;
     if let Scope::Session(id) = site.scope {
         let session = rows.session_at_mut(&site.session_key()?)?;
         session.updated = site.at;
         let count = u64::try_from(turn.events.len()).unwrap_or(u64::MAX);
         let first = session.sequence.saturating_sub(count);
         if let Some((request, _)) = &turn.request {
-            session.requests.push(hash(request));
-            if session.requests.len() > REQUESTS_MAX {
-                forgotten = Some(session.requests.remove(0));
+            if session.requests.len() == REQUESTS_MAX {
+                session.requests.remove(0);
             }
+            session.requests.push(Remembered { hash: hash(request), sequence: first });
         }
+        let answer = |(_, body): &(String, Digest)| Answered { body: *body, reply: turn.reply.clone() };
         let history = History {
             at: site.at,
             by: turn.by.clone(),
             request: turn.request.as_ref().map(|(id, _)| id.clone()),
             events: turn.events.clone(),
+            answered: turn.request.as_ref().map(answer),
         };
         session.head = history.link(session.head);
         rows.put(Key::history(site.tenant, *id, first), Row::History(history));
-    }
-    if let Some(request) = forgotten {
-        rows.delete(Key::request(site.tenant, site.scope, request));
-    }
-    if let Some((id, body)) = &turn.request {
+    } else if let Some((id, body)) = &turn.request {
         let request = Request { body: *body, reply: turn.reply.clone(), at: site.at };
         rows.put(Key::request(site.tenant, site.scope, hash(id)), Row::Request(request));
     }
@@ -145,7 +142,7 @@ pub(crate) fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &Turn) -> Re
 }
 
 fn hash(request: &str) -> [u8; 16] {
-    let digest = switchward_machine::Digest::of(request.as_bytes());
+    let digest = Digest::of(request.as_bytes());
     let mut hash = [0u8; 16];
     hash.copy_from_slice(&digest.0[..16]);
     hash

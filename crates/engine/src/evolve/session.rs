@@ -64,7 +64,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             let root = session.root;
             rows.run_at_mut(&run_key(root))?.due = None;
         }
-        Event::RequestsForgotten => forget(rows, site)?,
+        Event::RequestsForgotten => rows.session_at_mut(&site.session_key()?)?.requests.clear(),
         _ => {}
     }
     Ok(())
@@ -124,14 +124,6 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         session.workflows.clone_from(workflows);
     }
     session
-}
-
-fn forget(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
-    let requests = std::mem::take(&mut rows.session_at_mut(&site.session_key()?)?.requests);
-    for request in requests {
-        rows.delete(Key::request(site.tenant, site.scope, request));
-    }
-    Ok(())
 }
 
 /// A run exists from now on.

@@ -133,7 +133,5 @@ fn moved_on(command: &Command, session: &Session) -> bool {
 }
 
 fn known(rows: &Working<'_>, command: &Command) -> Result<bool, ViewError> {
-    let Some(request) = &command.request else { return Ok(false) };
-    let key = crate::Key::request(command.tenant, &command.scope, request.hash());
-    Ok(rows.request_at(&key)?.is_some())
+    Ok(crate::remembered::answered(rows, command)?.is_some())
 }

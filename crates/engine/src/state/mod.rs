@@ -16,6 +16,6 @@ pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Effect, EffectBody};
 pub(crate) use row::machine_bytes;
-pub use row::{History, Request, Row, RowError};
-pub use session::{Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Run, Session};
+pub use row::{Answered, History, Request, Row, RowError};
+pub use session::{Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Remembered, Run, Session};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

@@ -101,6 +101,20 @@ pub struct History {
     /// What happened, in order.
     #[n(3)]
     pub events: Vec<Event>,
+    /// What the request id was answered with, so that the same request is answered with it again.
+    #[n(4)]
+    pub answered: Option<Answered>,
+}
+
+/// The reply to a request. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Answered {
+    /// Of the body that came with the id.
+    #[n(0)]
+    pub body: Digest,
+    /// The reply.
+    #[n(1)]
+    pub reply: Reply,
 }
 
 impl History {
@@ -114,7 +128,7 @@ impl History {
     }
 }
 
-/// A reply that is remembered for its request id. Stored form.
+/// A reply that is remembered for its request id, outside of sessions: theirs stand in their histories. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Request {
     /// Of the body that came with the id.
@@ -189,27 +203,48 @@ pub(crate) mod machine_bytes {
     }
 }
 
-/// A list of 16-byte hashes, as one byte string.
-pub(crate) mod hashes {
+/// Remembered request ids, as one byte string.
+pub(crate) mod remembered {
     use minicbor::decode::Error as DecodeError;
     use minicbor::encode::{Error as EncodeError, Write};
     use minicbor::{Decoder, Encoder};
 
+    use crate::state::Remembered;
+
+    const HASH_BYTES: usize = 16;
+    const ENTRY_BYTES: usize = HASH_BYTES + 8;
+
     pub(crate) fn encode<C, W: Write>(
-        list: &[[u8; 16]],
+        list: &[Remembered],
         e: &mut Encoder<W>,
         _: &mut C,
     ) -> Result<(), EncodeError<W::Error>> {
-        e.bytes(list.as_flattened())?.ok()
+        let mut bytes = Vec::with_capacity(list.len() * ENTRY_BYTES);
+        for entry in list {
+            bytes.extend_from_slice(&entry.hash);
+            bytes.extend_from_slice(&entry.sequence.to_be_bytes());
+        }
+        e.bytes(&bytes)?.ok()
     }
 
-    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Vec<[u8; 16]>, DecodeError> {
-        let (list, rest) = d.bytes()?.as_chunks::<16>();
-        if rest.is_empty() { Ok(list.to_vec()) } else { Err(DecodeError::message("a hash is cut short")) }
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Vec<Remembered>, DecodeError> {
+        let (list, rest) = d.bytes()?.as_chunks::<ENTRY_BYTES>();
+        if !rest.is_empty() {
+            return Err(DecodeError::message("a remembered request id is cut short"));
+        }
+        Ok(list.iter().map(entry).collect())
     }
 
-    pub(crate) fn cbor_len<C>(list: &[[u8; 16]], ctx: &mut C) -> usize {
-        let len = list.len() * 16;
+    fn entry(bytes: &[u8; ENTRY_BYTES]) -> Remembered {
+        let mut hash = [0; HASH_BYTES];
+        let mut sequence = [0; 8];
+        hash.copy_from_slice(&bytes[..HASH_BYTES]);
+        sequence.copy_from_slice(&bytes[HASH_BYTES..]);
+        Remembered { hash, sequence: u64::from_be_bytes(sequence) }
+    }
+
+    pub(crate) fn cbor_len<C>(list: &[Remembered], ctx: &mut C) -> usize {
+        let len = list.len() * ENTRY_BYTES;
         minicbor::CborLen::cbor_len(&len, ctx) + len
     }
 }

@@ -65,9 +65,6 @@ pub struct Session {
     /// Its approved calls that are not yet made, oldest first.
     #[n(18)]
     pub grants: Vec<u64>,
-    /// The request ids whose replies are remembered, oldest first.
-    #[cbor(n(19), with = "crate::state::row::hashes")]
-    pub requests: Vec<[u8; 16]>,
     /// The head of the chain of its history: the digest of the head before it and of what the last command added, see
     /// [`History::link`](crate::History::link).
     #[n(20)]
@@ -90,6 +87,18 @@ pub struct Session {
     /// Closed gates that addressed somebody, oldest first; late replies are told of them.
     #[cbor(n(26), default)]
     pub answered: Vec<OpenId>,
+    /// The request ids whose replies are remembered, oldest first.
+    #[cbor(n(27), with = "crate::state::row::remembered", default)]
+    pub requests: Vec<Remembered>,
+}
+
+/// A request id whose reply stands in the history. Stored form: 24 bytes of a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remembered {
+    /// Of the id, see [`RequestId::hash`](crate::RequestId::hash).
+    pub hash: [u8; 16],
+    /// The sequence of the first event of what it did, which is the key of its history.
+    pub sequence: u64,
 }
 
 /// An event that came before anything listened to it.

@@ -1,10 +1,10 @@
 //! Rows in a map, as a shard keeps them in files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{
-    Changes, History, IndexKey, Key, Kind, Row, Scope, Session, View, ViewError, index_keys,
+    Changes, History, IndexKey, Key, Kind, RequestId, Row, Session, View, ViewError, index_keys,
 };
 use switchward_machine::{Digest, Status};
 
@@ -97,19 +97,29 @@ impl Rows {
         Ok(())
     }
 
-    /// A session remembers the replies that it names, and no other.
+    /// The replies that a session remembers stand in its history, under the request ids that they were given to; no
+    /// other row keeps one.
     fn remembers(&self, key: &Key, session: &Session) -> Result<(), String> {
         let Some(id) = key.session_of() else { return Err(format!("{key:?} is no session's")) };
-        let request = |hash: &[u8; 16]| Key::request(key.tenant_of(), &Scope::Session(id), *hash);
-        let named: BTreeSet<Key> = session.requests.iter().map(request).collect();
+        for known in &session.requests {
+            let row = self.row(&Key::history(key.tenant_of(), id, known.sequence));
+            let row = row.map_err(|error| error.to_string())?;
+            let Some(Row::History(history)) = row.as_deref() else {
+                return Err(format!("{key:?} remembers a reply that its history does not have: {known:?}"));
+            };
+            let request = history.request.clone().map(|id| RequestId { id, body: Digest([0; 32]) }.hash());
+            if request != Some(known.hash) || history.answered.is_none() {
+                return Err(format!("{key:?} remembers {known:?}, and there stands {history:?}"));
+            }
+        }
         let prefix = Key::prefix_of_session(key.tenant_of(), id, Kind::Request);
-        let mut kept = BTreeSet::new();
+        let mut alone = None;
         let look = &mut |key: &Key, _: &_| {
-            kept.insert(key.clone());
-            ControlFlow::Continue(())
+            alone = Some(key.clone());
+            ControlFlow::Break(())
         };
         self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
-        if named == kept { Ok(()) } else { Err(format!("{key:?} names {named:?} and keeps {kept:?}")) }
+        alone.map_or(Ok(()), |key| Err(format!("{key:?} keeps a reply beside the history")))
     }
 
     /// A session's head is what its whole history comes to, and what a history without one of its parts does not.

@@ -116,9 +116,7 @@ impl World {
 
     /// Whether the reply of a request id is still kept: bounded in number and in time.
     fn remembered(&self, command: &Command) -> bool {
-        let hash = command.request.as_ref().map(RequestId::hash);
-        let key = hash.map(|hash| switchward_engine::Key::request(command.tenant, &command.scope, hash));
-        key.is_some_and(|key| matches!(self.rows.row(&key), Ok(Some(_))))
+        switchward_engine::is_remembered(&self.rows, command).is_ok_and(|known| known)
     }
 
     /// Asks the ledger where a limit has a say; nothing where the ledger refuses.

@@ -34,7 +34,7 @@ pub(super) fn vertex(
     let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();
     let success = match state.kind {
         Kind::Timer(_) => named(timer_port),
-        Kind::Event(_) | Kind::Reply(..) => named(RECEIVED),
+        Kind::Event(..) | Kind::Reply(..) => named(RECEIVED),
         Kind::Work(_) => named(COMPLETE),
         Kind::Conversation
         | Kind::Action
@@ -114,7 +114,7 @@ fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
         }
         Kind::Output(_)
         | Kind::Timer(_)
-        | Kind::Event(_)
+        | Kind::Event(..)
         | Kind::Reply(..)
         | Kind::Work(_)
         | Kind::Approval(_) => {
@@ -139,8 +139,8 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
     };
     match kind {
         Kind::Conversation | Kind::Action => vec![end(Trigger::Auto { event: false }, TERMINAL.into())],
-        Kind::Timer(_) | Kind::Event(_) | Kind::Reply(_, None) => at(&[RECEIVED, TIMEOUT]),
-        Kind::Reply(_, Some(sort)) => {
+        Kind::Timer(_) | Kind::Event(_, None) | Kind::Reply(_, None) => at(&[RECEIVED, TIMEOUT]),
+        Kind::Event(_, Some(sort)) | Kind::Reply(_, Some(sort)) => {
             let ports: Vec<&str> = sort.ports.iter().map(|(port, _)| port.word()).chain([TIMEOUT]).collect();
             at(&ports)
         }
@@ -182,8 +182,9 @@ fn acts(
         Kind::Timer(for_ms) => {
             one(ActKind::Wait(Wait::plain(WaitOn::Time, for_ms, named(timer_port), Port::Done)))
         }
-        Kind::Event(for_ms) => {
-            one(ActKind::Wait(Wait::plain(WaitOn::Event, for_ms, named(TIMEOUT), named(RECEIVED))))
+        Kind::Event(for_ms, sort) => {
+            let wait = Wait::plain(WaitOn::Event, for_ms, named(TIMEOUT), named(RECEIVED));
+            one(ActKind::Wait(Wait { sort, ..wait }))
         }
         Kind::Reply(for_ms, sort) => {
             let wait = Wait::plain(WaitOn::Reply, for_ms, named(TIMEOUT), named(RECEIVED));

@@ -93,11 +93,7 @@ pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
     match (word, at, for_ms) {
         (Some("timer"), _, Some(for_ms)) => (Kind::Timer(for_ms), ways),
         (Some("email_reply"), _, Some(for_ms)) => (Kind::Reply(for_ms, sort), ways),
-        (Some("webhook"), _, Some(for_ms)) if sort.is_none() => (Kind::Event(for_ms), ways),
-        (Some("webhook"), Some(at), _) if sort.is_some() => {
-            cx.not_run(at.span, "a classified wait for \"webhook\"");
-            (Kind::NotRun, ways)
-        }
+        (Some("webhook"), _, Some(for_ms)) => (Kind::Event(for_ms, sort), ways),
         _ => (Kind::NotRun, ways),
     }
 }

@@ -91,8 +91,8 @@ pub(super) enum Kind {
     Output(Option<Message>),
     /// So many milliseconds pass.
     Timer(u64),
-    /// An event comes within so many milliseconds.
-    Event(u64),
+    /// An event comes within so many milliseconds, and may be sorted.
+    Event(u64, Option<Sort>),
     /// A worker owes something, and the state ends with a port.
     Work(Work),
     /// A reply comes within so many milliseconds, and may be sorted.

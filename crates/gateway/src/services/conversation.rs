@@ -66,7 +66,8 @@ pub(super) async fn record_event(call: &Call<'_>, message: v1::RecordEventReques
         return Err(Refusal::field("data", "must be an object"));
     };
     let state = (!message.state.is_empty()).then_some(message.state);
-    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state });
+    let model = call.door.own.contains(&WorkKind::Classify);
+    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model });
     moved(call, &message.name, request, message.expected_sequence, body).await
 }
 

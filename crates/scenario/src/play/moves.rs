@@ -38,6 +38,7 @@ impl Player<'_> {
                 key: key.clone(),
                 data: data.clone(),
                 state: state.clone(),
+                model: true,
             })),
             Verb::Email { from, text, authenticated } => self.by_operator(Body::RecordReply(RecordReply {
                 from: from.clone(),

@@ -409,6 +409,7 @@ fn command(chance: &mut Chance) -> Body {
             key: (*chance.pick(&EVENTS)).to_owned(),
             data: Map::from_iter([(key(chance).to_owned(), value(chance))]),
             state: None,
+            model: chance.once_in(2),
         }),
         11 => Body::RetryNode,
         12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),

@@ -173,9 +173,8 @@ fn round(chance: &mut Chance, wishes: &mut Wishes, cluster: &Cluster, now: Time)
 /// Sends again what was answered before, perhaps to an earlier life of the server: the answer is the same.
 fn repeat(life: &Life, wishes: &Wishes, chance: &mut Chance) {
     let Some((command, reply)) = wishes.again(chance) else { return };
-    let request = command.request.as_ref().expect("only those are kept").hash();
-    let key = Key::request(command.tenant, &command.scope, request);
-    let remembered = || Everywhere(&life.cluster).row(&key).unwrap().is_some();
+    let asked = command.clone();
+    let remembered = || switchward_engine::is_remembered(&Everywhere(&life.cluster), &asked).unwrap();
     // An answer that changed nothing is worked out anew.
     if !remembered() {
         return;

@@ -1,5 +1,5 @@
 use super::{Record, RowKey, rows::Change};
-use crate::limits::ROW_OVERHEAD_BYTES;
+use crate::limits::{ABSENT_KEYS_MAX, ROW_OVERHEAD_BYTES};
 use lru::LruCache;
 
 /// Rows in memory that are also on disk, the least recently used of which go first.
@@ -8,6 +8,8 @@ use lru::LruCache;
 /// names the epoch in which it began, and every flush begins a new one.
 pub(super) struct Clean<R> {
     rows: LruCache<RowKey, Change<R>>,
+    /// Keys that the disk has no row of.
+    absent: LruCache<RowKey, ()>,
     bytes: usize,
     bytes_max: usize,
     epoch: u64,
@@ -15,7 +17,8 @@ pub(super) struct Clean<R> {
 
 impl<R: Record> Clean<R> {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Clean { rows: LruCache::unbounded(), bytes: 0, bytes_max, epoch: 0 }
+        let absent = LruCache::new(ABSENT_KEYS_MAX);
+        Clean { rows: LruCache::unbounded(), absent, bytes: 0, bytes_max, epoch: 0 }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -34,11 +37,23 @@ impl<R: Record> Clean<R> {
     pub(super) fn clear(&mut self) {
         self.begin_epoch();
         self.rows.clear();
+        self.absent.clear();
         self.bytes = 0;
     }
 
-    pub(super) fn get(&mut self, key: &[u8]) -> Option<R> {
-        self.rows.get(key)?.row.clone()
+    /// The row where it is here, `Some(None)` where it is known that there is none.
+    pub(super) fn get(&mut self, key: &[u8]) -> Option<Option<R>> {
+        if let Some(change) = self.rows.get(key) {
+            return Some(change.row.clone());
+        }
+        self.absent.get(key).map(|()| None)
+    }
+
+    /// Takes note that the disk was read and has no row of the key.
+    pub(super) fn offer_absent(&mut self, epoch: u64, key: &[u8]) {
+        if epoch == self.epoch {
+            self.absent.put(key.into(), ());
+        }
     }
 
     /// Takes a row that was read from disk.
@@ -51,6 +66,7 @@ impl<R: Record> Clean<R> {
 
     /// Takes over a row that was flushed.
     pub(super) fn settle(&mut self, key: &RowKey, change: &Change<R>) {
+        self.absent.pop(key);
         if change.row.as_ref().is_some_and(Record::cache) {
             self.put(key.clone(), change.clone());
         } else if let Some(old) = self.rows.pop(key) {

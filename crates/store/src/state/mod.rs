@@ -97,13 +97,16 @@ impl<R: Record> State<R> {
                 return Ok(row);
             }
             let mut clean = self.0.clean.lock();
-            if let Some(row) = clean.get(key) {
-                return Ok(Some(row));
+            if let Some(known) = clean.get(key) {
+                return Ok(known);
             }
             (tables.disk.clone(), clean.epoch())
         };
         let stored = disk.get(forms::row_key(key)).map_err(StoreError::database("read a row"))?;
-        let Some(stored) = stored else { return Ok(None) };
+        let Some(stored) = stored else {
+            self.0.clean.lock().offer_absent(epoch, key);
+            return Ok(None);
+        };
         let row = decode::<R>(&stored)?;
         if row.cache() {
             self.0.clean.lock().offer(epoch, key, &row);

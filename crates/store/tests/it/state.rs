@@ -134,6 +134,23 @@ fn the_clean_cache_is_bounded_and_parked_rows_stay_out() {
 }
 
 #[test]
+fn a_row_that_was_missed_is_found_once_it_is_there() {
+    let root = tempfile::tempdir().unwrap();
+    let state = open_state(root.path());
+    for parked in [false, true] {
+        let row = Some(Text { text: "it is there".to_owned(), parked });
+        for _ in 0..2 {
+            assert_eq!(state.get(b"key").unwrap(), None, "parked: {parked}");
+        }
+        apply(&state, [(b"key", row.clone())], "there");
+        flush(&state, "on disk");
+        assert_eq!(state.get(b"key").unwrap(), row, "parked: {parked}");
+        apply(&state, [(b"key", None)], "gone");
+        flush(&state, "gone from the disk");
+    }
+}
+
+#[test]
 fn a_group_has_one_state_at_a_time() {
     let root = tempfile::tempdir().unwrap();
     let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();

@@ -1,0 +1,30 @@
+//! Replies that are remembered, so that a request that comes again is answered and not carried out again.
+
+use crate::command::{Command, Scope};
+use crate::state::Answered;
+use crate::working::Working;
+use crate::{Key, View, ViewError};
+
+/// What the command's request id was answered with before. A session's replies stand in its history, the others under
+/// their request ids.
+pub(crate) fn answered(rows: &Working<'_>, command: &Command) -> Result<Option<Answered>, ViewError> {
+    let Some(request) = &command.request else { return Ok(None) };
+    let hash = request.hash();
+    let Scope::Session(id) = command.scope else {
+        let known = rows.request_at(&Key::request(command.tenant, &command.scope, hash))?;
+        return Ok(known.map(|known| Answered { body: known.body, reply: known.reply.clone() }));
+    };
+    let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
+    // A session knows which replies are kept, so a new request needs no look at the disk.
+    let Some(known) = session.requests.iter().rev().find(|known| known.hash == hash) else { return Ok(None) };
+    let history = rows.history_at(&Key::history(command.tenant, id, known.sequence))?;
+    Ok(history.and_then(|history| history.answered.clone()))
+}
+
+/// Whether the command's request id has a reply that is still remembered: their number and their time are bounded.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn is_remembered(view: &dyn View, command: &Command) -> Result<bool, ViewError> {
+    Ok(answered(&Working::new(view), command)?.is_some())
+}
