@@ -28,8 +28,8 @@ struct Args {
     /// The server's binary.
     #[arg(long, default_value = "target/release/switchward")]
     server: PathBuf,
-    /// How often every point is measured.
-    #[arg(long, default_value_t = 3)]
+    /// How often every point is measured. The median is judged, and of three it is now and then a bad one.
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of each block.
     #[arg(long, default_value_t = 4.0)]
