@@ -226,6 +226,8 @@ pub enum Body {
     DecideGate(DecideGate),
     /// A person says something about a decision, and does not make it.
     DiscussGate(DiscussGate),
+    /// A participant answers her part of a task.
+    AnswerGate(AnswerGate),
     /// A cap is set anew.
     RaiseCap(RaiseCap),
     /// Stop in place.
@@ -365,6 +367,19 @@ pub struct DiscussGate {
     /// The gate, which stays open.
     pub gate: OpenId,
     /// What is said.
+    pub comment: String,
+    /// What the person was shown; where given it must be what the gate shows.
+    pub shown: Option<Digest>,
+}
+
+/// A participant answers her part of a task.
+#[derive(Debug, Clone)]
+pub struct AnswerGate {
+    /// The gate, which this answer ends.
+    pub gate: OpenId,
+    /// Any value; what it means is the definition's affair.
+    pub answer: serde_json::Value,
+    /// Words beside it.
     pub comment: String,
     /// What the person was shown; where given it must be what the gate shows.
     pub shown: Option<Digest>,

@@ -32,6 +32,7 @@ mod rejection;
 mod reply;
 mod scope;
 mod state;
+mod tasks;
 mod turn;
 mod view;
 mod views;
@@ -39,11 +40,11 @@ mod working;
 
 pub use args::{Args, BadArgs};
 pub use command::{
-    AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, CompleteWork, Confirm,
-    CreateKey, CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, ExtendLease, FailWork,
-    InstallMachine, LeaseWork, Pause, PostMessage, Queued, RaiseCap, RecordData, RecordEvent, RecordReply,
-    ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings,
-    Settle, Start, Sweep, SwitchRun, UpdateTenant,
+    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, Command, CompleteWork,
+    Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, ExtendLease,
+    FailWork, InstallMachine, LeaseWork, Pause, PostMessage, Queued, RaiseCap, RecordData, RecordEvent,
+    RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope,
+    Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
@@ -57,8 +58,8 @@ pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Repl
 pub use state::{
     About, ApiKey, Asked, AskedCall, Attached, Call, Choice, Closed, Data, Definition, Due as Deferral,
     Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters,
-    Open, Owed, Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile, Spent, Tenant,
-    Thing, ThingBody, Version, Via, Why,
+    Open, Owed, Part, Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile, Spent,
+    Tenant, Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{GateView, SessionView, WorkView, gate_view, run_views, session_view, work_view};

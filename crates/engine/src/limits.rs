@@ -2,6 +2,12 @@
 
 /// Open gates of one session; one more is QUOTA_EXCEEDED.
 pub const OPENS_MAX: usize = 100;
+/// People who take part in one task: each of them is asked at a gate, and no more may be open.
+pub const PARTICIPANTS_MAX: usize = OPENS_MAX;
+/// A participant's answer, bytes of JSON.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Nesting of a participant's answer.
+pub const ANSWER_DEPTH_MAX: usize = 32;
 /// Calls of one session that are permitted and not yet reported, and that the state remembers. Beyond it a call
 /// that reserves nothing is not remembered, one that reserves money is QUOTA_EXCEEDED.
 pub const CALLS_OPEN_MAX: usize = 1_000;

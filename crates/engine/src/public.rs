@@ -115,6 +115,12 @@ fn flow(event: &Event, machine: &Machine) -> Option<PublicEvent> {
         Flow::ReplyAnswered { gate, to } => {
             PublicEvent::new("reply.answered").with("gate", number(gate)).with("to", to)
         }
+        Flow::GateAnswered { gate, by, answer, comment, via } => PublicEvent::new("task.completed")
+            .with("gate", number(gate))
+            .with("by", by)
+            .with("via", via.word())
+            .with("answer", &answer.0)
+            .with("comment", comment),
         Flow::WorkLeased { thing, worker, until, again: false } => PublicEvent::new("work.leased")
             .with("work", thing.0)
             .with("worker", worker)
@@ -172,9 +178,11 @@ fn ended(outcome: Outcome) -> &'static str {
 fn gates(event: &Event) -> Option<PublicEvent> {
     Some(match event {
         Event::GateOpened { gate, body, .. } => {
-            let told = PublicEvent::new("approval.requested")
-                .with("gate", number(gate))
-                .with("kind", body.kind.word());
+            let kind = match body.kind {
+                GateKind::Notify | GateKind::ToolAsk | GateKind::Approval => "approval.requested",
+                GateKind::Task => "task.created",
+            };
+            let told = PublicEvent::new(kind).with("gate", number(gate)).with("kind", body.kind.word());
             let told = told.with("requester", &body.requester);
             let to = body.asked.as_ref().map(|asked| asked.to.join(" ")).unwrap_or_default();
             let told = told.with("to", to);
@@ -273,6 +281,8 @@ fn shown(kind: WorkKind, input: &Value) -> Value {
             let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
             json!({ "method": input.get("method"), "url": url })
         }
-        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => input.clone(),
+        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify | WorkKind::Delegate => {
+            input.clone()
+        }
     }
 }

@@ -11,9 +11,9 @@ use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
     About, Actor, ApiKey, Asked, AskedCall, Attached, Authorized, Call, Choice, Closed, Data, Decision,
     DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant,
-    Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Remaining, Reply,
-    Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant,
-    Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Part, Remaining,
+    Reply, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, SourceFile, Spent,
+    Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_machine::{
     ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
@@ -153,6 +153,7 @@ fn things() -> Vec<ThingBody> {
         },
         ThingBody::Timer { due: Time(9), why: Why::Backoff },
         ThingBody::Work { kind: WorkKind::Judge, owed: owed() },
+        ThingBody::Work { kind: WorkKind::Delegate, owed: Owed::default() },
     ]
 }
 
@@ -201,7 +202,21 @@ fn gate() -> Gate {
         exit: None,
         notice: Some(9),
         asked: Some(asked()),
+        part: None,
     }
+}
+
+/// A gate of a task, for one of its participants.
+fn part() -> Gate {
+    let asked = Asked::once("ann@example.com", "Your answer is needed: survey", "Rate us.");
+    let part = Part { first: OpenId(6), of: 2 };
+    let plain = Gate::open_to_all(GateIx(1), GateKind::Task, "agent".into());
+    Gate { asked: Some(asked), part: Some(part), ..plain }
+}
+
+fn answered() -> Resolution {
+    let answer = Json(serde_json::json!({ "rating": 5 }));
+    Resolution::Answered { by: "ann@example.com".into(), answer, comment: "fine".into(), via: Via::Mail }
 }
 
 fn asked() -> Asked {
@@ -367,6 +382,8 @@ fn rows_keep_their_form() {
     ];
     rows.push(("closed-lapsed", closed(Resolution::Lapsed)));
     rows.push(("closed-discussed", closed(decided(GateDecision::Discuss))));
+    rows.push(("open-part", Row::Open(Open { gate: part(), ..open() })));
+    rows.push(("closed-answered", closed(answered())));
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
     rows.extend(things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
@@ -481,7 +498,10 @@ fn later() -> Vec<Event> {
     let fault = Deferral::Fault { code: "work_error".into(), message: "no".into() };
     let deferred = [Deferral::Judged, fault].map(|due| Event::Deferred { run, due });
     let discussed = Event::GateDiscussed { gate, by, comment };
-    [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred).collect()
+    let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);
+    let answered = Flow::GateAnswered { gate, by: worker(), answer, comment, via };
+    let all = [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred);
+    all.chain([Event::Flow(answered)]).collect()
 }
 
 fn shared() -> Vec<Event> {
@@ -572,12 +592,14 @@ fn earlier(name: &str) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn what_earlier_builds_wrote_can_be_read() {
-    for file in ["row.v1.before-data.txt", "row.v1.before-approvals.txt"] {
+    for file in ["row.v1.before-data.txt", "row.v1.before-approvals.txt", "row.v1.before-tasks.txt"] {
         for (name, bytes) in earlier(file) {
             assert!(Row::decode(&bytes).is_ok(), "{file}: {name}");
         }
     }
-    for file in ["decision.v1.before-data.txt", "decision.v1.before-approvals.txt"] {
+    for file in
+        ["decision.v1.before-data.txt", "decision.v1.before-approvals.txt", "decision.v1.before-tasks.txt"]
+    {
         for (name, bytes) in earlier(file) {
             assert!(Decision::decode(&bytes).is_ok(), "{file}: {name}");
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use switchward_machine::{
     Accept, ActKind, Boundary, Decision, Machine, NoExit, Node, Op, Outcome, Port, Resolve, Target, Trigger,
-    WaitOn, analyse,
+    WaitOn, WorkKind, analyse,
 };
 
 use crate::limits::ENDS_SHARED_MAX;
@@ -74,8 +74,10 @@ fn vertex(node: &Node) -> Vertex {
 fn word(act: &ActKind) -> Option<&'static str> {
     match act {
         ActKind::Ask(_) => Some("asks"),
+        ActKind::Work(work) if work.kind == WorkKind::Delegate => Some("delegates"),
         ActKind::Work(_) => Some("works"),
         ActKind::Wait(_) => Some("waits"),
+        ActKind::Decide(decide) if decide.each => Some("people answer"),
         ActKind::Decide(_) => Some("a person decides"),
         ActKind::Do(ops) if ops.is_empty() => None,
         ActKind::Do(ops) if ops.iter().all(|op| matches!(op, Op::Send(_))) => Some("sends"),

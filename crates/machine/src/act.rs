@@ -36,12 +36,27 @@ pub enum ActKind {
     Decide(#[n(0)] Decide),
 }
 
+impl ActKind {
+    /// Whether nothing but its own end lets a run leave: no exit is tried while it is open.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        match self {
+            Self::Decide(_) => true,
+            Self::Work(work) => work.kind == WorkKind::Delegate,
+            Self::Ask(_) | Self::Do(_) | Self::Wait(_) => false,
+        }
+    }
+}
+
 /// What a person decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Decide {
     /// The gate that opens.
     #[n(0)]
     pub gate: GateIx,
+    /// Whether it opens once for each of those whom it addresses. The act is then done when all of them have answered.
+    #[cbor(n(1), skip_if = "std::ops::Not::not")]
+    pub each: bool,
 }
 
 /// What the agent owes.
@@ -199,11 +214,15 @@ pub enum WorkKind {
     /// What somebody means who wrote no phrase that says it.
     #[n(4)]
     Classify = 4,
+    /// Another assistant does it, and the run goes on when that has finished.
+    #[n(5)]
+    Delegate = 5,
 }
 
 impl WorkKind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify];
+    pub const ALL: [Self; 6] =
+        [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify, Self::Delegate];
 
     /// The kind's public name.
     #[must_use]
@@ -214,6 +233,7 @@ impl WorkKind {
             Self::Judge => "judge",
             Self::Http => "http",
             Self::Classify => "classify",
+            Self::Delegate => "delegate",
         }
     }
 
@@ -228,7 +248,7 @@ impl WorkKind {
     pub fn is_errand(self) -> bool {
         match self {
             Self::Extract | Self::Judge | Self::Http | Self::Classify => true,
-            Self::Agent => false,
+            Self::Agent | Self::Delegate => false,
         }
     }
 }

@@ -139,6 +139,8 @@ pub enum Verb {
     Work(Work),
     /// A person decides.
     Decide(Decide),
+    /// A person fills in what was asked for.
+    Form(Form),
     /// Another session starts; what follows is about it.
     Start(StartAgain),
     /// The clock moves.
@@ -190,6 +192,7 @@ impl Verb {
             Self::Usage { .. } => "usage",
             Self::Work(_) => "work",
             Self::Decide(_) => "decide",
+            Self::Form(_) => "form",
             Self::Start(_) => "start",
             Self::Wait(_) => "wait",
             Self::Publish(_) => "publish",
@@ -241,6 +244,17 @@ pub struct Decide {
     pub by: String,
     /// Words beside it.
     pub comment: String,
+}
+
+/// A person fills in what was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
+    /// The node of the gate.
+    pub node: Option<String>,
+    /// What is filled in.
+    pub values: Value,
+    /// By whom.
+    pub by: String,
 }
 
 /// The kinds of gate that a scenario can name.

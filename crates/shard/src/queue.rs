@@ -191,6 +191,7 @@ fn essential(body: &Body) -> bool {
         | Body::ReleaseWork(_)
         | Body::DecideGate(_)
         | Body::DiscussGate(_)
+        | Body::AnswerGate(_)
         | Body::Cancel(_)
         | Body::AckEffect(_)
         | Body::Sweep(_)
@@ -231,6 +232,7 @@ fn cost(body: &Body) -> usize {
         Body::RecordData(record) => record.values.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::RecordEvent(event) => event.data.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::CompleteWork(complete) => weigh(&complete.result),
+        Body::AnswerGate(answer) => weigh(&answer.answer),
         Body::FailWork(fail) => fail.message.len(),
         Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),

@@ -4,6 +4,7 @@ mod calls;
 mod client;
 mod conversation;
 pub(crate) mod files;
+mod gates;
 mod graph;
 mod values;
 mod work;
@@ -14,13 +15,14 @@ use std::path::PathBuf;
 
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
-    Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Decide,
-    Deploy, Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
-    RevokeKey, Start, Verdict, Watch, Who,
+    Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
+    Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
+    RevokeKey, Start, Watch, Who,
 };
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
+pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use work::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork, WorkCommand};
 

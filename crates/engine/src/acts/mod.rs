@@ -10,6 +10,7 @@ use crate::ViewError;
 use crate::faults::Fault;
 use crate::gates;
 use crate::moves::Next;
+use crate::tasks;
 use crate::turn::{Stop, Turn};
 
 pub(crate) use operations::operate;
@@ -39,6 +40,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<N
         }),
         ActKind::Work(owed) => work::begin(turn, run, owed),
         ActKind::Wait(wait) => wait::begin(turn, run, wait),
+        ActKind::Decide(decide) if decide.each => tasks::open(turn, run, decide.gate),
         ActKind::Decide(decide) => Ok(match gates::open(turn, run, decide.gate, None)? {
             None => Next::Rest,
             Some(fault) => Next::Fault(fault),

@@ -1,6 +1,7 @@
 //! Commands: one file each.
 
 mod answer;
+mod answer_gate;
 mod authorize;
 mod cancel;
 mod classify;
@@ -71,6 +72,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::ReportUsage(report) => report::usage(turn, report),
         Body::DecideGate(decide) => decide_gate::run(turn, decide),
         Body::DiscussGate(discuss) => discuss_gate::run(turn, discuss),
+        Body::AnswerGate(answer) => answer_gate::run(turn, answer),
         Body::RaiseCap(raise) => raise_cap::run(turn, raise),
         Body::Pause(pause) => pause::pause(turn, pause),
         Body::Resume(resume) => pause::resume(turn, resume),

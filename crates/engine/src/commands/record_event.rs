@@ -42,9 +42,20 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
         Some(port) => moves::drive(turn, root, Next::Ended(port))?,
         // A person is asked about an exit already: no other is tried meanwhile.
         None if turn.run(root)?.held.is_some() => {}
+        // Somebody else has the state until that is done.
+        None if kept(turn, root)? => {}
         None => moves::drive(turn, root, Next::Event)?,
     }
     turn.moved()
+}
+
+/// Whether the part of the body that a run is in lets it leave by its own end alone.
+fn kept(turn: &Turn<'_, '_>, run: RunId) -> Result<bool, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let act = machine.node(at.node).and_then(|node| node.acts.get(usize::from(at.act.0)));
+    let over = at.rests || at.choice.is_some();
+    Ok(!over && act.is_some_and(|act| act.kind.keeps()))
 }
 
 fn well_formed(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<(), Stop> {

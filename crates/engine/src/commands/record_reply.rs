@@ -14,6 +14,7 @@ use crate::gates::{self, Ruling};
 use crate::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use crate::period;
 use crate::state::{Closed, Due, Open, Resolution, ThingBody, Via};
+use crate::tasks::{self, Given};
 use crate::turn::{Stop, Turn, check_text, ended};
 use crate::{Event, Key, Reason, Rejection, Reply, ViewError};
 
@@ -74,7 +75,8 @@ fn about(turn: &Turn<'_, '_>, root: RunId, from: &str) -> Result<About, Stop> {
         let Some(open) = turn.rows.open(turn.tenant(), id, *gate)? else { continue };
         let meant = open.gate.asked.is_some() && open.gate.addresses(from);
         // Who asked cannot decide, whichever way it is said.
-        if meant && !open.gate.requester.eq_ignore_ascii_case(from) && wait.is_none_or(|wait| wait < *gate) {
+        let own = open.gate.kind.needs_another() && open.gate.requester.eq_ignore_ascii_case(from);
+        if meant && !own && wait.is_none_or(|wait| wait < *gate) {
             return Ok(About::Gate(*gate, Box::new(Open::clone(&open))));
         }
     }
@@ -116,6 +118,9 @@ struct Mail<'m> {
 
 fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
     let spec = gates::spec_of(turn, open)?;
+    if spec.resolve(Decision::Answer).is_some() {
+        return at_task(turn, gate, open, mail);
+    }
     let phrases =
         |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
     let (approve, refuse) = (phrases(Decision::Approve), phrases(Decision::Refuse));
@@ -135,6 +140,21 @@ fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) 
     let (by, comment) = (mail.from.to_owned(), comment(mail.own));
     decide(turn, gate, open, Ruling { decision, by, comment, via: Via::Mail })
 }
+
+/// What a participant writes is her answer, as it stands.
+fn at_task(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
+    let (answer, by, comment) = (mail.own.trim(), mail.from.to_owned(), String::new());
+    if !answer.is_empty() {
+        let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
+        return tasks::answer(turn, gate, open, given);
+    }
+    turn.emit(Event::GateDiscussed { gate, by, comment })?;
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    gates::answer(turn, open.run, gate, asked, mail.from, UNANSWERED.to_owned())
+}
+
+const UNANSWERED: &str = "Your reply had no words of its own, and the request is still open.\n\
+    To answer, reply with your answer above what you quote.";
 
 /// The ports of an approval that a model may choose: never the one that approves.
 pub(super) const REJECTED: &str = "rejected";
@@ -223,6 +243,7 @@ fn late(turn: &mut Turn<'_, '_>, run: RunId, gate: OpenId, closed: &Closed, from
 /// How a gate was closed, for somebody who wrote too late.
 fn told(closed: &Closed) -> String {
     let how = match &closed.resolution {
+        Resolution::Answered { .. } => "an answer had come before".to_owned(),
         Resolution::Decided { decision, by, .. } => {
             format!("{by} decided before: {}", decision.word(closed.open.gate.kind))
         }

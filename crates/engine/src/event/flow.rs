@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{NodeIx, OpenId, Port, RunId, Time};
 
-use crate::state::{Json, Judged, Loop, ThingBody};
+use crate::state::{Json, Judged, Loop, ThingBody, Via};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -267,6 +267,25 @@ pub enum Flow {
         /// Who.
         #[n(1)]
         to: String,
+    },
+    /// A participant has answered her part of a task.
+    #[n(40)]
+    GateAnswered {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who.
+        #[n(1)]
+        by: String,
+        /// What.
+        #[n(2)]
+        answer: Json,
+        /// Words beside it.
+        #[n(3)]
+        comment: String,
+        /// Which way it came.
+        #[n(4)]
+        via: Via,
     },
 }
 

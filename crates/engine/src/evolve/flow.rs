@@ -64,7 +64,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::GateEscalated { .. }
         | Flow::GateLapsed { .. }
         | Flow::ReplyRecorded { .. }
-        | Flow::ReplyAnswered { .. } => gates::asked(rows, site, flow)?,
+        | Flow::ReplyAnswered { .. }
+        | Flow::GateAnswered { .. } => gates::asked(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
     Ok(())

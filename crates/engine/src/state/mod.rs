@@ -11,7 +11,7 @@ mod thing;
 
 pub use catalogue::{ApiKey, Definition, SourceFile, Tenant, Version};
 pub use data::{Data, Json};
-pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Resolution, Via};
+pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Effect, EffectBody};

@@ -41,6 +41,8 @@ pub(super) fn vertex(
         | Kind::Operations(_)
         | Kind::Output(_)
         | Kind::Approval(_)
+        | Kind::Task(_)
+        | Kind::Delegate(_)
         | Kind::NotRun => Port::Done,
     };
     let on_no_exit = on_no_exit(&state.kind, terminal);
@@ -104,7 +106,7 @@ fn exit(edge: Edge<'_>) -> Exit {
 fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
     let end = || NoExit::End(Ending::plain(Outcome::Completed));
     match kind {
-        Kind::Conversation | Kind::Action => NoExit::Stay,
+        Kind::Conversation | Kind::Action | Kind::Task(_) | Kind::Delegate(_) => NoExit::Stay,
         Kind::Operations(_) | Kind::NotRun => {
             if terminal {
                 end()
@@ -138,7 +140,9 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
         ports.iter().map(|port| end(Trigger::Port(named(port)), format!("port {port}"))).collect()
     };
     match kind {
-        Kind::Conversation | Kind::Action => vec![end(Trigger::Auto { event: false }, TERMINAL.into())],
+        Kind::Conversation | Kind::Action | Kind::Task(_) | Kind::Delegate(_) => {
+            vec![end(Trigger::Auto { event: false }, TERMINAL.into())]
+        }
         Kind::Timer(_) | Kind::Event(_) | Kind::Reply(_, None) => at(&[RECEIVED, TIMEOUT]),
         Kind::Reply(_, Some(sort)) => {
             let ports: Vec<&str> = sort.ports.iter().map(|(port, _)| port.word()).chain([TIMEOUT]).collect();
@@ -171,7 +175,7 @@ fn acts(
             let owed = Work::plain(WorkKind::Agent, true);
             one(ActKind::Work(Work { accept: Some(Accept::Data), input, ..owed }))
         }
-        Kind::Work(work) => one(ActKind::Work(work)),
+        Kind::Work(work) | Kind::Delegate(work) => one(ActKind::Work(work)),
         Kind::Operations(steps) => {
             let mut targets = Vec::new();
             steps::targets(&steps, &mut targets);
@@ -189,7 +193,8 @@ fn acts(
             let wait = Wait::plain(WaitOn::Reply, for_ms, named(TIMEOUT), named(RECEIVED));
             one(ActKind::Wait(Wait { sort, ..wait }))
         }
-        Kind::Approval(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates) })),
+        Kind::Approval(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates), each: false })),
+        Kind::Task(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates), each: true })),
         Kind::NotRun => one(ActKind::Do(Vec::new())),
     }
 }

@@ -1,8 +1,11 @@
-//! States that owe something to the outside: wait, task, delegate, subworkflow. Of these a wait runs; the others are
-//! checked and told as not run.
+//! States that owe something to the outside: wait, task, delegate, subworkflow. Of these a subworkflow is checked and
+//! told as not run.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{Port, Sort};
+use switchward_machine::{
+    Accept, Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Message, Port, Recipient,
+    Resolve, Sort, Text, Work, WorkKind,
+};
 
 use super::messages::{self, Addresses};
 use super::reader::Reader;
@@ -131,45 +134,62 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
     enabled.then(|| Sort { ports, hinted: hinted(&phrases) })
 }
 
-/// *States*, Task: one part for each participant.
-pub(super) fn task<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
-    let Some(node) = fields.required("task_template", cx.report) else { return };
-    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return };
-    match (fields.optional("participants"), fields.optional("participants_from")) {
+/// *States*, Task: one part for each participant, who is sent the instructions and gives one answer.
+pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
+    let Some(node) = fields.required("task_template", cx.report) else { return Kind::NotRun };
+    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return Kind::NotRun };
+    let to = participants(node, &fields, cx);
+    let body = fields.required("instructions", cx.report);
+    let body = body.and_then(|node| read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx));
+    let Some(body) = body else { return Kind::NotRun };
+    let subject = Text { source: format!("Your answer is needed: {name}"), dialect: Dialect::Plain };
+    let (channel, content) = (Channel::Email, Content::Text);
+    let message = Message { channel, to, subject: Some(subject), body, content };
+    let inquiry = Inquiry { message, phrases: Vec::new(), hinted: true, rounds: None };
+    let outcomes = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
+    Kind::Task(Box::new(GateSpec { kind: GateKind::Task, outcomes, inquiry: Some(inquiry) }))
+}
+
+/// Who takes part in a task: a list, or what the data hold; `template` is where that stands.
+fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Vec<Recipient> {
+    let from = match (fields.optional("participants"), fields.optional("participants_from")) {
         (Some(_), Some(from)) => {
             let message = "participants are listed, and taken from the data; one of them is meant";
             cx.report.add(Finding::new(TWO_SOURCES, from.span, message));
+            return Vec::new();
         }
-        (Some(list), None) => {
-            messages::recipients(list, Addresses::Mail, cx);
-        }
-        (None, Some(from)) => {
-            if let Some(text) = shape::text(from, "`participants_from`", LINE_BYTES_MAX, cx.report) {
-                match expr::rooted(text) {
-                    Some(path) => cx.keys.reads(path, from.span),
-                    None => {
-                        let message = format!("`participants_from` cannot be {}", quoted(text));
-                        let finding = Finding::new(RECIPIENT, from.span, message);
-                        cx.report.add(finding.hint("write it like gathered.reviewers"));
-                    }
-                }
-            }
-        }
+        (Some(list), None) => return messages::recipients(list, Addresses::Mail, cx),
+        (None, Some(from)) => from,
         (None, None) => {
             let message = "`task_template` needs the key `participants`";
-            let finding = Finding::new(MISSING_KEY, node.span, message);
+            let finding = Finding::new(MISSING_KEY, template.span, message);
             cx.report.add(finding.hint("or take them from the data with `participants_from`"));
+            return Vec::new();
         }
+    };
+    let Some(text) = shape::text(from, "`participants_from`", LINE_BYTES_MAX, cx.report) else {
+        return Vec::new();
+    };
+    if let Some(path) = expr::rooted(text) {
+        cx.keys.reads(path, from.span);
+        return expr::path(path).map(Recipient::Listed).into_iter().collect();
     }
-    if let Some(node) = fields.required("instructions", cx.report) {
-        read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx);
-    }
+    let message = format!("`participants_from` cannot be {}", quoted(text));
+    let finding = Finding::new(RECIPIENT, from.span, message);
+    cx.report.add(finding.hint("write it like gathered.reviewers"));
+    Vec::new()
 }
 
-/// *Delegate mechanics*.
-pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
+/// *Delegate mechanics*: another assistant does what the instructions say. What it gives back is recorded as data.
+pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
     let assistant = fields.required("assistant", cx.report);
-    assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
+    let assistant = assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
+    let Some(assistant) = assistant.map(read::json_text) else { return Kind::NotRun };
+    let instructions = fields.optional("instructions").and_then(Node::as_text).map(read::json_text);
+    let instructions = instructions.map(|text| format!(r#","instructions":{text}"#)).unwrap_or_default();
+    let input = Some(format!(r#"{{"assistant":{assistant}{instructions}}}"#));
+    let owed = Work::plain(WorkKind::Delegate, false);
+    Kind::Delegate(Work { accept: Some(Accept::Data), input, ..owed })
 }
 
 /// *Subworkflow mechanics*.

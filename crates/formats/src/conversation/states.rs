@@ -99,6 +99,10 @@ pub(super) enum Kind {
     Reply(u64, Option<Sort>),
     /// A person decides.
     Approval(Box<GateSpec>),
+    /// Each of several people owes an answer.
+    Task(Box<GateSpec>),
+    /// Another assistant owes something, and the state is left when it is done.
+    Delegate(Work),
     /// This build does not run it, or it could not be read.
     NotRun,
 }
@@ -229,24 +233,17 @@ fn kind<'a>(
         "wait" => outside::wait(node, fields, cx),
         "parse" => parse::parse(fields, cx),
         "approval" => {
-            let name = node.get("name").and_then(Node::as_text).unwrap_or_default();
-            let spec = approval::state(name, fields, cx);
+            let spec = approval::state(name(node), fields, cx);
             (Kind::Approval(Box::new(spec)), Ways::ports(&approval::PORTS))
         }
-        "task" => (Kind::NotRun, {
-            outside::task(fields, cx);
-            Ways::Guards
-        }),
-        "delegate" => (Kind::NotRun, {
-            outside::delegate(fields, cx);
-            Ways::Guards
-        }),
+        "task" => (outside::task(name(node), fields, cx), Ways::Guards),
+        "delegate" => (outside::delegate(fields, cx), Ways::Guards),
         _ => (Kind::NotRun, {
             outside::subworkflow(fields, workflow, cx);
             Ways::Guards
         }),
     };
-    if !["approval", "parse", "wait"].contains(&word)
+    if !["approval", "parse", "wait", "task", "delegate"].contains(&word)
         && let Some(at) = node.get("type")
     {
         cx.not_run(at.span, &format!("a state of the type {}", quoted(word)));
@@ -254,6 +251,11 @@ fn kind<'a>(
         cx.not_run(mode.span, &format!("`execution_mode` of a state of the type {}", quoted(word)));
     }
     found
+}
+
+/// What a state calls itself; empty where it has no name.
+fn name(state: &Node) -> &str {
+    state.get("name").and_then(Node::as_text).unwrap_or_default()
 }
 
 /// Operations that nothing would run.

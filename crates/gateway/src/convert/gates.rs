@@ -5,7 +5,7 @@ use switchward_engine::{GateView, Open, Resolution, SessionView};
 use switchward_machine::{Decision, OpenId};
 
 use super::sessions::kind;
-use super::timestamp;
+use super::{json, timestamp};
 use crate::auth::Caller;
 use crate::names;
 
@@ -23,6 +23,18 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
                     time: Some(timestamp(closed.at)),
                     comment: comment.clone(),
                     via: via.word().into(),
+                    answer: None,
+                };
+                (&closed.open, v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+            }
+            Resolution::Answered { by, answer, comment, via } => {
+                let resolution = v1::GateResolution {
+                    decision: v1::GateDecision::Answer.into(),
+                    by: by.clone(),
+                    time: Some(timestamp(closed.at)),
+                    comment: comment.clone(),
+                    via: via.word().into(),
+                    answer: Some(json::to_value(&answer.0)),
                 };
                 (&closed.open, v1::GateStatus::Decided, Some(resolution), Some(closed.at))
             }
@@ -59,6 +71,7 @@ fn decision(decision: Decision) -> v1::GateDecision {
         Decision::Approve => v1::GateDecision::Approve,
         Decision::Refuse => v1::GateDecision::Refuse,
         Decision::Discuss => v1::GateDecision::Discuss,
+        Decision::Answer => v1::GateDecision::Answer,
     }
 }
 

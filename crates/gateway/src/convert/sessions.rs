@@ -153,5 +153,6 @@ pub(crate) fn kind(kind: GateKind) -> v1::GateKind {
         GateKind::Notify => v1::GateKind::Notify,
         GateKind::ToolAsk => v1::GateKind::ToolAsk,
         GateKind::Approval => v1::GateKind::Approval,
+        GateKind::Task => v1::GateKind::Task,
     }
 }

@@ -51,6 +51,8 @@ impl Memory {
             decide.shown = elsewhere;
         } else if let Body::DiscussGate(discuss) = &mut other.body {
             discuss.shown = elsewhere;
+        } else if let Body::AnswerGate(answer) = &mut other.body {
+            answer.shown = elsewhere;
         } else {
             return Ok(());
         }

@@ -37,6 +37,7 @@ pub(crate) fn check(events: &[Event], machine: &Machine) -> Result<(), String> {
                 (None, Decision::Approve) => entry.port = Some("approved"),
                 (None, Decision::Refuse) => entry.port = Some("rejected"),
                 (None, Decision::Discuss) => entry.port = Some("discussion"),
+                (_, Decision::Answer) => return Err(format!("{event:?} is no decision")),
             }
         } else if let Event::Flow(Flow::GateLapsed { gate }) = event {
             let (run, _) = gates.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;

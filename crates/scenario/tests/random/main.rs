@@ -8,6 +8,7 @@ mod approvals;
 mod chance;
 mod moves;
 mod tally;
+mod tasks;
 mod workers;
 mod workflow;
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate, EndTurn, Event, Flow, Key,
-    Kind, Pause, PostMessage, RecordData, RecordEvent, RecordReply, Reply, ReportCall, RequestId, Resume,
-    Role, Row, Scope, SessionView, Settings, Start, Thing, ThingBody, View, public_events, session_view,
+    Actor, AnswerGate, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate, EndTurn, Event,
+    Flow, Key, Kind, Pause, PostMessage, RecordData, RecordEvent, RecordReply, Reply, ReportCall, RequestId,
+    Resume, Role, Row, Scope, SessionView, Settings, Start, Thing, ThingBody, View, public_events,
+    session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
@@ -19,11 +20,12 @@ use switchward_scenario::{Broken, Care, Layout, Memory, World};
 use crate::approvals;
 use crate::chance::Chance;
 use crate::tally::Tally;
+use crate::tasks;
 use crate::workers;
 use crate::workflow::{EVENTS, PEOPLE, REPLIES, SAID, TOOLS, key, value};
 
 /// Refusals that a random command may meet.
-const MEANT: [&str; 8] = [
+const MEANT: [&str; 10] = [
     "STATE_MISMATCH",
     "SCHEMA_VIOLATION",
     "RETRY_EXHAUSTED",
@@ -32,6 +34,8 @@ const MEANT: [&str; 8] = [
     "QUOTA_EXCEEDED",
     "APPROVAL_PENDING",
     "NOT_AN_APPROVER",
+    "ALREADY_RESOLVED",
+    "FIELD_INVALID",
 ];
 const HOUR_MS: u64 = 3_600_000;
 
@@ -209,6 +213,12 @@ impl Game {
             return Ok(("agent", Role::Agent, command(chance)));
         };
         let comment = "because".to_owned();
+        let task = self.kinds.get(view.at()).is_some_and(|kind| kind == "task");
+        if chance.once_in(if task { 2 } else { 20 }) {
+            let gate = self.part(chance, &view.session.opens)?.unwrap_or(gate);
+            let answer = AnswerGate { gate, answer: value(chance), comment, shown: None };
+            return Ok((person, Role::Approver, Body::AnswerGate(answer)));
+        }
         let body = match chance.below(4) {
             0 => Body::DiscussGate(DiscussGate { gate, comment, shown: None }),
             1 => Body::DecideGate(DecideGate {
@@ -227,6 +237,17 @@ impl Game {
             }),
         };
         Ok((person, Role::Approver, body))
+    }
+
+    /// One of the open gates, or one that was answered before.
+    fn part(&self, chance: &mut Chance, opens: &[OpenId]) -> Result<Option<OpenId>, String> {
+        if !opens.is_empty() && !chance.once_in(6) {
+            return Ok(Some(*chance.pick(opens)));
+        }
+        let answered = self.events()?.into_iter().rev().find_map(|event| {
+            if let Event::Flow(Flow::GateAnswered { gate, .. }) = event { Some(gate) } else { None }
+        });
+        Ok(answered)
     }
 
     fn view(&self) -> Result<SessionView, String> {
@@ -300,6 +321,7 @@ impl Game {
             }
         }
         approvals::check(&self.events()?, &self.machine)?;
+        tasks::check(&self.events()?, &self.machine)?;
         self.led(&view)
     }
 
@@ -329,7 +351,8 @@ impl Game {
                 return Err(format!("{thing:?} was done twice"));
             }
         }
-        let open = view.session.status.ended() && !view.things.is_empty();
+        let open = !view.things.is_empty() || !view.session.opens.is_empty();
+        let open = view.session.status.ended() && open;
         if open { Err("something is open after the end".into()) } else { Ok(()) }
     }
 

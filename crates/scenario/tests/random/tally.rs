@@ -74,6 +74,11 @@ const WANTED: &[&str] = &[
     "event approval.timed_out",
     "event reply.recorded",
     "event reply.answered",
+    "state task",
+    "state delegate",
+    "guard all_tasks_complete",
+    "event task.created",
+    "event task.completed",
 ];
 
 /// See the module.

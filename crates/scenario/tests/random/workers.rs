@@ -53,6 +53,11 @@ fn result(chance: &mut Chance, kind: WorkKind) -> Value {
         WorkKind::Classify => {
             json!({ "port": chance.pick(&["rejected", "discussion", "approved", "keen", "gone"]) })
         }
+        WorkKind::Delegate => match chance.below(4) {
+            0 => Value::Null,
+            1 => json!({ "count": "many" }),
+            _ => json!({ "tags": ["done"], "count": 1 }),
+        },
         WorkKind::Http => json!({ "status": chance.pick(&[200, 204, 399, 503]), "body": value(chance) }),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const SAID: [&str; 6] = ["yes", "no thanks", "ok, do it", "not sure",
 const TRANSFORMS: [&str; 8] =
     ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
 const OPERATORS: [&str; 10] = ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 22] = [
     "conversation",
     "conversation",
     "conversation",
@@ -39,6 +39,11 @@ const KINDS: [&str; 17] = [
     "approval",
     "approval",
     "approval",
+    "task",
+    "task",
+    "task",
+    "delegate",
+    "delegate",
 ];
 /// Keys of events.
 pub(crate) const EVENTS: [&str; 1] = ["paid"];
@@ -141,6 +146,10 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
             "source": chance.pick(&["last_user_message", "gathered_data.title", "gathered_data.title"]),
         }),
         "approval" => approval(chance),
+        "task" => task(chance),
+        "delegate" => json!({
+            "type": "delegate", "assistant": "helper", "instructions": "See to {gathered.title}.",
+        }),
         "reply" => reply(chance),
         _ => {
             let on = *chance.pick(&["timer", "webhook"]);
@@ -198,6 +207,21 @@ fn approval(chance: &mut Chance) -> Value {
         });
     }
     state
+}
+
+/// A task; seldom one of nobody, or of what is no list of people.
+fn task(chance: &mut Chance) -> Value {
+    let people = match chance.below(4) {
+        0 => json!([PEOPLE[0], PEOPLE[3], PEOPLE[0].to_uppercase()]),
+        1 => json!([PEOPLE[0], PEOPLE[1], "conversation_contact", "{gathered_data.gone}"]),
+        _ => json!([PEOPLE[0]]),
+    };
+    let mut template = json!({ "participants": people, "instructions": "Rate {gathered_data.title}." });
+    if chance.once_in(6) {
+        let from = *chance.pick(&["gathered.gone", "gathered_data.tags", "gathered.title", "gathered.list"]);
+        template = json!({ "participants_from": from, "instructions": "Rate us." });
+    }
+    json!({ "type": "task", "task_template": template })
 }
 
 /// An output state that writes to somebody who may answer.
@@ -291,8 +315,9 @@ fn ports(state: &Value, kind: &str) -> &'static [&'static str] {
 }
 
 fn guard(chance: &mut Chance, depth: usize) -> Value {
-    let kinds = if depth == 0 { 16 } else { 17 };
+    let kinds = if depth == 0 { 17 } else { 18 };
     let (of, config) = match chance.below(kinds) {
+        16 => ("all_tasks_complete", json!({})),
         0 => ("always", json!({})),
         1 => ("all_required_answered", json!({ "keys": [key(chance)] })),
         2 | 12 => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
+use super::gates::Decide;
 use super::values::{duration, label};
 use super::work::Work;
 
@@ -76,7 +77,8 @@ Examples:
   switchward list gates
   switchward decide gat_... approve
   switchward decide gat_... refuse --comment 'not on a Friday'
-  switchward decide gat_... discuss --comment 'what is it for?'    # it stays open")]
+  switchward decide gat_... discuss --comment 'what is it for?'    # it stays open
+  switchward decide gat_... answer --answer 'Five stars'           # a part of a task")]
     Decide(On<Decide>),
     /// Raise what a session may cost.
     #[command(after_help = "Example:\n  switchward raise release-42 --cost-usd 12.50")]
@@ -232,35 +234,6 @@ pub(crate) struct Answer {
     /// Kept in the history beside the answer.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
-}
-
-/// Arguments of `decide`.
-#[derive(Debug, Args)]
-pub(crate) struct Decide {
-    /// The gate, as `switchward list gates` names it.
-    pub(crate) gate: String,
-    /// The decision; `resume` is `approve`, `reject` is `refuse`.
-    #[arg(value_enum)]
-    pub(crate) decision: Verdict,
-    /// Kept beside the decision; `discuss` needs it.
-    #[arg(long, value_name = "TEXT", required_if_eq("decision", "discuss"))]
-    pub(crate) comment: Option<String>,
-    /// Digest of the arguments that you were shown; refused where the gate is about others.
-    #[arg(long, value_name = "SHA256")]
-    pub(crate) args_digest: Option<String>,
-}
-
-/// What a person can decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Verdict {
-    /// It may go on.
-    #[value(alias = "resume")]
-    Approve,
-    /// It may not.
-    #[value(alias = "reject")]
-    Refuse,
-    /// Neither: it is talked about, and stays open.
-    Discuss,
 }
 
 /// Arguments of `raise`.

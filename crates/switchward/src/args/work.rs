@@ -82,6 +82,8 @@ pub(crate) enum KindOfWork {
     Http,
     /// Saying what a reply means that no phrase decides.
     Classify,
+    /// Do what the instructions say as another assistant.
+    Delegate,
 }
 
 /// Work that was taken.

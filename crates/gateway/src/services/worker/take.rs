@@ -205,6 +205,7 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         WorkKind::Judge => v1::WorkKind::Judge,
         WorkKind::Http => v1::WorkKind::Http,
         WorkKind::Classify => v1::WorkKind::Classify,
+        WorkKind::Delegate => v1::WorkKind::Delegate,
     };
     let object = |value: &serde_json::Value| value.as_object().map(json::to_struct);
     v1::WorkItem {

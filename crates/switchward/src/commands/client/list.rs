@@ -117,10 +117,9 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let text = || {
         let mut table = Table::new(&["GATE", "CALL", "ARGUMENTS", "ASKED BY", "OPENED", "SESSION"]);
         for gate in &reply.gates {
-            let review = || format!("review of {:?} at {}", gate.answer, gate.state);
             table.row([
                 show::id(&gate.name).to_owned(),
-                if gate.capability.is_empty() { review() } else { gate.capability.clone() },
+                show::about(gate),
                 String::from_utf8_lossy(&gate.args).into_owned(),
                 gate.requested_by.clone(),
                 show::time(gate.create_time.as_ref()),
@@ -131,7 +130,7 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     };
     talk.printer.list(("ListGatesResponse", &reply), ("Gate", &reply.gates), text)?;
     if let Some(gate) = reply.gates.first() {
-        talk.printer.advice(&show::to_decide(&gate.name));
+        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
     }
     more(talk, &reply.next_page_token);
     Ok(())

@@ -20,6 +20,7 @@ pub(super) async fn poll(talk: &Talk, poll: PollWork) -> Result<(), Exit> {
         KindOfWork::Judge => v1::WorkKind::Judge,
         KindOfWork::Http => v1::WorkKind::Http,
         KindOfWork::Classify => v1::WorkKind::Classify,
+        KindOfWork::Delegate => v1::WorkKind::Delegate,
     };
     let wanted = v1::WorkWanted {
         kinds: poll.kinds.into_iter().map(|it| kind(it).into()).collect(),
