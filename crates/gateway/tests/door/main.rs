@@ -29,6 +29,7 @@ mod publishing;
 mod requests;
 mod roles;
 mod same;
+mod tasks;
 mod tenants;
 mod watching;
 mod working;

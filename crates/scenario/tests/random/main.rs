@@ -99,3 +99,35 @@ fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
         assert_eq!(at(&pair[1]), if at(&pair[0]) == 5 { 2 } else { at(&pair[0]) + 1 }, "{circle:?}");
     }
 }
+
+#[test]
+fn answers_that_the_data_cannot_hold_are_an_error_of_the_task() {
+    let people: Vec<String> = (0..20).map(|at| format!("p{at}@example.com")).collect();
+    let task = json!({ "participants": people, "instructions": "Tell us all." });
+    let workflow = json!({
+        "name": "essays",
+        "states": [
+            { "name": "write", "type": "task", "task_template": task, "on_error": "port" },
+            { "name": "done", "type": "conversation" },
+            { "name": "sorry", "type": "conversation" },
+        ],
+        "transitions": [
+            { "from": "write", "to": "done", "guards": [{ "type": "all_tasks_complete" }] },
+            { "from": "write", "port": "error", "to": "sorry" },
+        ],
+    });
+    for (bytes, at) in [(60 * 1024, "sorry"), (6 * 1024, "done")] {
+        let mut game = Game::open(&workflow, b"", false, false).unwrap();
+        for person in &people {
+            game.answer(person, json!("x".repeat(bytes))).unwrap();
+        }
+        let (_, view) = game.decisions().unwrap();
+        assert_eq!((view.at(), view.data.contains_key("tasks")), (at, at == "done"));
+    }
+    let mut game = Game::open(&workflow, b"", false, false).unwrap();
+    assert!(game.answer(&people[0], json!("x".repeat(64 * 1024))).unwrap_err().contains("bytes"));
+    let deep = (0..33).fold(json!(1), |inner, _| json!([inner]));
+    assert!(game.answer(&people[0], deep).unwrap_err().contains("levels"));
+    assert!(game.answer(&people[0], Value::Null).is_err());
+    assert!(game.answer(&people[1], json!(1)).is_err(), "the oldest part is somebody else's");
+}

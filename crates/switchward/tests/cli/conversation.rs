@@ -102,6 +102,40 @@ fn an_approval_is_shown_and_a_reply_decides_it() {
     assert!(card.contains("refused by lead@example.com") && card.contains("too dear"), "{card}");
 }
 
+const SURVEY: &str = "name: survey
+states:
+  - {name: rate, type: task, task_template: {participants_from: gathered.people, instructions: Rate us.}}
+  - {name: helper, type: delegate, assistant: analyst}
+  - {name: done, type: conversation}
+transitions:
+  - {from: rate, to: helper, guards: [{type: all_tasks_complete}]}
+  - {from: helper, to: done, guards: [{type: always}]}
+";
+
+#[test]
+fn parts_of_a_task_are_listed_and_answered_and_another_assistant_takes_over() {
+    let dev = Dev::start();
+    let folder = folder(&[("survey.yaml", SURVEY)]);
+    dev.run(&["deploy", folder.path().join("survey.yaml").to_str().unwrap()]).with_code(0);
+    let people = r#"{"people": ["person", "ann@example.com"]}"#;
+    dev.run(&["start", "survey", "--key", "survey-1", "--input", people]).with_code(0);
+    let listed = dev.run(&["list", "gates"]).with_code(0).out;
+    assert!(listed.contains("task: rate asks person") && listed.contains("asks ann@example.com"), "{listed}");
+    let gates = dev.json(&["list", "gates", "--filter", "kind=\"task\""]);
+    let gate = gates["gates"][0]["name"].as_str().expect("a gate").to_owned();
+    let card = dev.run(&["get", &gate]).with_code(0);
+    assert!(card.out.contains("participant") && card.out.contains("Rate us."), "{card:?}");
+    dev.run(&["decide", &gate, "answer"]).with_code(2);
+    let answered = dev.json(&["decide", &gate, "answer", "--answer", "{\"rating\": 5}"]);
+    assert_eq!(answered["gate"]["resolution"]["answer"]["rating"], 5.0);
+    let card = dev.run(&["get", &gate]).with_code(0).out;
+    assert!(card.contains("answered by person") && card.contains("{\"rating\": 5}"), "{card}");
+    let moved = dev.json(&["reply", "survey-1", "ann@example.com", "Fine"]);
+    assert_eq!(moved["session"]["at"][0], "helper");
+    let polled = dev.json(&["work", "poll", "--kind", "delegate"]);
+    assert_eq!(polled["items"][0]["input"]["assistant"], "analyst");
+}
+
 const HOLDS: &str = "definition: gate.yaml\nsteps:\n  - turn: {}\n    expect: {status: completed}\n";
 const FAILS: &str = "definition: gate.yaml\nsteps:\n  - turn: {}\n    expect: {status: failed}\n";
 const GATE: &str = "name: one\nstates:\n  - {name: talk, type: conversation}\ntransitions: []\n";
