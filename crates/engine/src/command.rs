@@ -8,7 +8,8 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
 pub use catalogue::{
-    ActivateVersion, CreateKey, CreateTenant, Deploy, InstallMachine, RevokeKey, UpdateTenant,
+    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, Deploy, InstallMachine, PutAssistant,
+    RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
@@ -16,6 +17,7 @@ pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 use crate::Args;
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
+use crate::state::Assisted;
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -258,16 +260,20 @@ pub enum Body {
     Deploy(Deploy),
     /// Another version is used from now on.
     ActivateVersion(ActivateVersion),
+    /// An assistant is made, or made anew.
+    PutAssistant(PutAssistant),
+    /// An assistant is no more.
+    DeleteAssistant(DeleteAssistant),
 }
 
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// The definition's name.
+    /// The definition's name; empty where the first message tells which of `workflows` are meant.
     pub definition: String,
-    /// Its version.
+    /// Its version; 0 where there is no definition.
     pub version: u32,
-    /// The machine that it compiled to; must be installed in the shard.
+    /// The machine that it compiled to, or the assistant's; must be installed in the shard.
     pub machine: Digest,
     /// The caller's own key for the session.
     pub key: Option<String>,
@@ -283,6 +289,10 @@ pub struct Start {
     pub contact: Option<String>,
     /// The workflows that it may switch between, its own among them; none where there is only its own.
     pub workflows: Vec<Queued>,
+    /// The assistant that it is with, where it is with one.
+    pub assistant: Option<Assisted>,
+    /// What the user opens the conversation with.
+    pub message: Option<String>,
 }
 
 impl Start {

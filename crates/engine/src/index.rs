@@ -77,6 +77,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Version(_)
+        | Row::Assistant(_)
         | Row::Clock(_)
         | Row::Index
         | Row::LastTenant(_)

@@ -61,6 +61,8 @@ pub enum Kind {
     Data = 21,
     /// The user's last message in a session.
     Said = 22,
+    /// An assistant.
+    Assistant = 30,
 }
 
 /// Above every bucket: rows that belong to a shard as a whole.
@@ -212,6 +214,12 @@ impl Key {
             .with(name.as_bytes())
             .with(&[0])
             .with(&number.to_be_bytes())
+    }
+
+    /// An assistant of a tenant.
+    #[must_use]
+    pub fn assistant(tenant: TenantId, name: &str) -> Self {
+        Self::start(CATALOGUE, tenant, Kind::Assistant).with(name.as_bytes())
     }
 
     /// The number that the last tenant got.

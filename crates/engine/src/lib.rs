@@ -21,6 +21,7 @@ mod faults;
 mod gates;
 mod guards;
 mod index;
+mod intent;
 mod key;
 pub mod limits;
 mod messages;
@@ -40,14 +41,14 @@ mod working;
 pub use args::{Args, BadArgs};
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, CompleteWork, Confirm,
-    CreateKey, CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, ExtendLease, FailWork,
-    InstallMachine, LeaseWork, Pause, PostMessage, Queued, RaiseCap, RecordData, RecordEvent, RecordReply,
-    ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings,
-    Settle, Start, Sweep, SwitchRun, UpdateTenant,
+    CreateKey, CreateTenant, DecideGate, DefaultEffect, DeleteAssistant, Deploy, DiscussGate, EndTurn,
+    ExtendLease, FailWork, InstallMachine, LeaseWork, Pause, PostMessage, PutAssistant, Queued, RaiseCap,
+    RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume,
+    RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{Event, Flow, Writer};
+pub use event::{AssistantFact, Event, Flow, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
@@ -55,10 +56,10 @@ pub use public::{PublicEvent, public_events};
 pub use rejection::{Reason, Rejection};
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use state::{
-    About, ApiKey, Asked, AskedCall, Attached, Call, Choice, Closed, Data, Definition, Due as Deferral,
-    Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters,
-    Open, Owed, Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile, Spent, Tenant,
-    Thing, ThingBody, Version, Via, Why,
+    About, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Call, Choice, Closed, Data, Definition,
+    Due as Deferral, Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
+    Loop, Meters, Open, Owed, Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile,
+    Spent, Tenant, Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{GateView, SessionView, WorkView, gate_view, run_views, session_view, work_view};

@@ -114,3 +114,11 @@ pub const REPLY_BYTES_MAX: usize = 64 * 1024;
 pub const ADDRESS_BYTES_MAX: usize = 512;
 /// What is told of a result that does not fit, bytes.
 pub const RESULT_TOLD_BYTES_MAX: usize = 512;
+/// An assistant's name, characters.
+pub const ASSISTANT_NAME_CHARS_MAX: usize = 63;
+/// An assistant's instructions, bytes.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
+/// What is told of a workflow where somebody chooses between workflows, bytes.
+pub const DESCRIPTION_TOLD_BYTES_MAX: usize = 1024;
+/// Attempts to find out what a first message means.
+pub const INTENT_ATTEMPTS_MAX: u32 = 3;

@@ -10,6 +10,7 @@ use crate::events;
 use crate::faults::{self, Fault};
 use crate::gates;
 use crate::guards::{Looked, Verdict};
+use crate::intent;
 use crate::limits::{ENTRIES_MAX, TRAIL_MAX};
 use crate::state::{Due, EffectBody};
 use crate::turn::{Stop, Turn};
@@ -87,6 +88,7 @@ pub(crate) fn go_on(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(),
         Due::Again => Next::Again,
         Due::Judged => Next::Judged,
         Due::Fault { code, message } => Next::Fault(Fault::kept(&code, message)),
+        Due::Chosen(names) => return intent::begin(turn, &names),
     };
     drive(turn, run, next)
 }

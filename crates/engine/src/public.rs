@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use switchward_machine::{BudgetUnit, ExitIx, GateKind, Machine, Micros, NodeIx, OpenId, Outcome, WorkKind};
 
+use crate::intent;
 use crate::state::{ThingBody, Via};
 use crate::{Event, Flow};
 
@@ -57,9 +58,11 @@ fn moves(event: &Event, machine: &Machine) -> Option<PublicEvent> {
     Some(match event {
         Event::SessionStarted { definition, version, role, key, .. } => PublicEvent::new("session.started")
             .with("definition", definition)
-            .with("version", version)
+            .with("version", if definition.is_empty() { String::new() } else { version.to_string() })
             .with("role", role)
             .with("key", key.as_deref().unwrap_or_default()),
+        // Where the session's own run stands is no state of any workflow.
+        Event::Entered { run, .. } if *run == intent::RUN => return None,
         Event::Entered { node, .. } => {
             PublicEvent::new("session.state_entered").with("state", name(machine, *node))
         }
@@ -89,13 +92,16 @@ fn flow(event: &Event, machine: &Machine) -> Option<PublicEvent> {
         Flow::MessagePosted { text, by_agent } => PublicEvent::new("message.posted")
             .with("from", if *by_agent { "agent" } else { "user" })
             .with("text", text),
+        Flow::Assisted { assistant } => {
+            PublicEvent::new("session.assisted").with("assistant", &assistant.name)
+        }
         Flow::TurnEnded { .. } => PublicEvent::new("turn.ended"),
         Flow::Signalled { .. } => PublicEvent::new("completion.signalled"),
         Flow::Wrote { key, value, .. } => {
             PublicEvent::new("data.recorded").with("key", key).with("value", &value.0)
         }
-        Flow::Faulted { node, code, message, .. } => PublicEvent::new("pass.failed")
-            .with("state", name(machine, *node))
+        Flow::Faulted { run, node, code, message } => PublicEvent::new("pass.failed")
+            .with("state", if *run == intent::RUN { String::new() } else { name(machine, *node) })
             .with("code", code)
             .with("message", message),
         Flow::Restarted { asked, .. } => PublicEvent::new("state.retried").with("asked", asked),
@@ -273,6 +279,8 @@ fn shown(kind: WorkKind, input: &Value) -> Value {
             let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
             json!({ "method": input.get("method"), "url": url })
         }
-        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => input.clone(),
+        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => {
+            input.clone()
+        }
     }
 }

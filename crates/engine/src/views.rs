@@ -6,7 +6,7 @@ use switchward_machine::{Machine, Node, OpenId, RunId, SessionId, Status, Tenant
 
 use crate::commands::schema_of;
 use crate::scope::Scope;
-use crate::state::{Closed, Open, Owed, Run, Session, Thing, ThingBody};
+use crate::state::{Assisted, Closed, Open, Owed, Run, Session, Thing, ThingBody};
 use crate::working::Working;
 use crate::{Key, View, ViewError};
 
@@ -157,6 +157,8 @@ pub struct WorkView {
     pub data: Map<String, Value>,
     /// The user's last message.
     pub said: Option<String>,
+    /// The assistant that the session is with, where it is with one.
+    pub assistant: Option<Assisted>,
 }
 
 /// Open work of a session of this tenant; nothing where there is none.
@@ -186,6 +188,7 @@ pub fn work_view(
         schema: schema_of(&machine, &run, &owed),
         data: data.map(|data| data.values.clone()).unwrap_or_default(),
         said: said.map(|said| String::clone(&said)),
+        assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.clone()),
         thing: Thing::clone(&thing),
         owed,
     }))

@@ -112,6 +112,7 @@ impl<'a> Working<'a> {
         api_key_at, api_key_at_mut: ApiKey, crate::ApiKey;
         definition_at, definition_at_mut: Definition, crate::Definition;
         version_at: Version, crate::Version;
+        assistant_at: Assistant, crate::Assistant;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
         thing_at, thing_at_mut: Thing, Thing;

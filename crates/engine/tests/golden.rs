@@ -9,16 +9,16 @@
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
-    About, Actor, ApiKey, Asked, AskedCall, Attached, Authorized, Call, Choice, Closed, Data, Decision,
-    DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant,
-    Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Remaining, Reply,
-    Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant,
-    Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    About, Actor, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached, Authorized, Call,
+    Choice, Closed, Data, Decision, DefaultEffect, Deferral, Definition, Early, Effect, EffectBody,
+    EffectOfCall, Event, Flow, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule,
+    Meters, Open, Owed, Remaining, Reply, Request, Reservation, Resolution, Role, Row, Run, Scope, Session,
+    Settings, SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_machine::{
-    ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
-    Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period, Policy,
-    Port, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, WorkKind,
+    Accept, ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx,
+    GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period,
+    Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work, WorkKind,
 };
 
 fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
@@ -100,7 +100,34 @@ fn session() -> Session {
         early: vec![Early { key: "paid".into(), data: Json(serde_json::json!({"usd": 3})), until: Time(9) }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
+        assistant: None,
     }
+}
+
+fn assisted() -> Option<Assisted> {
+    Some(Assisted { name: "support".into(), instructions: "Be brief.".into() })
+}
+
+fn assistant() -> Assistant {
+    Assistant {
+        name: "support".into(),
+        workflows: vec!["refund".into(), "shipping".into()],
+        instructions: "Be brief.".into(),
+        machine: digest(),
+        created: Time(1),
+        updated: Time(2),
+    }
+}
+
+/// A machine that asks which workflows are meant.
+fn asking() -> Arc<Machine> {
+    let accept = Some(Accept::Workflows);
+    let work = Work { accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Intent, false) };
+    let act = switchward_machine::Act { kind: switchward_machine::ActKind::Work(work), then: Vec::new() };
+    let meta = Meta { description: Some("Money back.".into()), ..Meta::default() };
+    let mut machine = Machine::clone(&machine());
+    machine.nodes = vec![Node::new("intent", vec![act])];
+    Arc::new(Machine { meta, ..machine })
 }
 
 fn attached() -> Attached {
@@ -365,6 +392,9 @@ fn rows_keep_their_form() {
         ("data", data()),
         ("said", Row::Said("yes".into())),
     ];
+    rows.push(("session-assisted", Row::Session(Session { assistant: assisted(), ..session() })));
+    rows.push(("assistant", Row::Assistant(assistant())));
+    rows.push(("machine-asking", Row::Machine(asking())));
     rows.push(("closed-lapsed", closed(Resolution::Lapsed)));
     rows.push(("closed-discussed", closed(decided(GateDecision::Discuss))));
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
@@ -481,7 +511,18 @@ fn later() -> Vec<Event> {
     let fault = Deferral::Fault { code: "work_error".into(), message: "no".into() };
     let deferred = [Deferral::Judged, fault].map(|due| Event::Deferred { run, due });
     let discussed = Event::GateDiscussed { gate, by, comment };
-    [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred).collect()
+    [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred).chain(assistants()).collect()
+}
+
+/// What came with assistants.
+fn assistants() -> Vec<Event> {
+    let due = Deferral::Chosen(vec!["refund".into()]);
+    vec![
+        Event::Flow(Flow::Assisted { assistant: assisted().unwrap() }),
+        Event::Deferred { run: RunId(0), due },
+        Event::Assistants(AssistantFact::Put { assistant: assistant(), machine: asking() }),
+        Event::Assistants(AssistantFact::Deleted { name: "support".into() }),
+    ]
 }
 
 fn shared() -> Vec<Event> {

@@ -136,7 +136,7 @@ fn ends<'m>(machine: &'m Machine, act: &'m ActKind) -> Vec<&'m Port> {
         ActKind::Ask(_) | ActKind::Do(_) => vec![&Port::Done],
         ActKind::Work(work) => match &work.accept {
             Some(Accept::Fields { complete, incomplete, .. }) => vec![complete, incomplete],
-            Some(Accept::Data | Accept::Answer { .. }) | None => vec![&Port::Done],
+            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => vec![&Port::Done],
         },
         ActKind::Wait(wait) => match (wait.on, &wait.sort) {
             (WaitOn::Time, _) => vec![&wait.late],

@@ -118,6 +118,9 @@ pub enum Accept {
         #[n(0)]
         into: Option<String>,
     },
+    /// Which of the session's workflows are meant, by their names: they begin, one after the other.
+    #[n(10)]
+    Workflows,
 }
 
 /// A field that is read out of a text.
@@ -199,11 +202,15 @@ pub enum WorkKind {
     /// What somebody means who wrote no phrase that says it.
     #[n(4)]
     Classify = 4,
+    /// Which workflows a first message means.
+    #[n(10)]
+    Intent = 10,
 }
 
 impl WorkKind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify];
+    pub const ALL: [Self; 6] =
+        [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify, Self::Intent];
 
     /// The kind's public name.
     #[must_use]
@@ -214,6 +221,7 @@ impl WorkKind {
             Self::Judge => "judge",
             Self::Http => "http",
             Self::Classify => "classify",
+            Self::Intent => "intent",
         }
     }
 
@@ -227,7 +235,7 @@ impl WorkKind {
     #[must_use]
     pub fn is_errand(self) -> bool {
         match self {
-            Self::Extract | Self::Judge | Self::Http | Self::Classify => true,
+            Self::Extract | Self::Judge | Self::Http | Self::Classify | Self::Intent => true,
             Self::Agent => false,
         }
     }

@@ -36,7 +36,7 @@ pub struct Machine {
     /// The format's own words for a status.
     #[n(7)]
     pub words: StatusWords,
-    /// Never read by a decision.
+    /// What no move of a run depends on.
     #[n(8)]
     pub meta: Meta,
     /// How the data's keys are merged and what they hold; a key that is not listed is overwritten and holds anything.
@@ -97,7 +97,7 @@ pub struct Opening {
     pub input_is_data: bool,
 }
 
-/// For people and views only.
+/// For people, for views, and for whoever chooses between definitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Meta {
     /// The definition's name.
@@ -106,6 +106,9 @@ pub struct Meta {
     /// The format it was written in: `checkpoint`.
     #[n(1)]
     pub format: String,
+    /// What the definition is for, in its author's words.
+    #[n(2)]
+    pub description: Option<String>,
 }
 
 impl Machine {

@@ -236,7 +236,7 @@ fn machine() -> Machine {
         },
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         fields: vec![Field { key: "notes".into(), holds: DataType::List, reducer: Reducer::UniqueAppend }],
-        meta: Meta { name: "gate".into(), format: "checkpoint".into() },
+        meta: Meta { name: "gate".into(), format: "checkpoint".into(), description: None },
     }
 }
 

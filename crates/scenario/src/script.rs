@@ -55,6 +55,19 @@ pub struct StartAgain {
     pub queue: Vec<String>,
     /// The address of whom the conversation is with.
     pub contact: Option<String>,
+    /// The assistant that it is with, where it is with one; its first message tells which workflows begin.
+    pub assistant: Option<Assistant>,
+    /// What the user opens the conversation with.
+    pub message: Option<String>,
+}
+
+/// An assistant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assistant {
+    /// What it is told beside what a state says; may be empty.
+    pub instructions: String,
+    /// Its workflows; none: all of the catalogue.
+    pub workflows: Vec<String>,
 }
 
 /// One thing that happens, and what must be seen then.

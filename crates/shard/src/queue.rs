@@ -216,7 +216,9 @@ fn essential(body: &Body) -> bool {
         | Body::UpdateTenant(_)
         | Body::CreateKey(_)
         | Body::Deploy(_)
-        | Body::ActivateVersion(_) => false,
+        | Body::ActivateVersion(_)
+        | Body::PutAssistant(_)
+        | Body::DeleteAssistant(_) => false,
     }
 }
 
@@ -224,7 +226,7 @@ fn essential(body: &Body) -> bool {
 /// gives, so every turn serves at least one.
 fn cost(body: &Body) -> usize {
     let bytes = match body {
-        Body::Start(start) => start.input.len(),
+        Body::Start(start) => start.input.len() + start.message.as_ref().map_or(0, String::len),
         Body::Answer(answer) => answer.note.len(),
         Body::PostMessage(post) => post.text.len(),
         Body::EndTurn(end) => end.text.len(),
@@ -234,6 +236,9 @@ fn cost(body: &Body) -> usize {
         Body::FailWork(fail) => fail.message.len(),
         Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),
+        Body::PutAssistant(put) => {
+            put.instructions.len() + put.workflows.iter().map(String::len).sum::<usize>()
+        }
         Body::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
         Body::ReportCall(_)
         | Body::ReportUsage(_)
@@ -254,6 +259,7 @@ fn cost(body: &Body) -> usize {
         | Body::CreateKey(_)
         | Body::RevokeKey(_)
         | Body::ActivateVersion(_)
+        | Body::DeleteAssistant(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

@@ -39,6 +39,7 @@ impl Record for Stored {
             | Row::Tenant(_)
             | Row::ApiKey(_)
             | Row::Definition(_)
+            | Row::Assistant(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Call(_)
@@ -81,6 +82,7 @@ fn structure(row: &Row) -> usize {
         | Row::Tenant(_)
         | Row::ApiKey(_)
         | Row::Definition(_)
+        | Row::Assistant(_)
         | Row::Version(_) => WEIGHT_BYTES,
     }
 }
@@ -108,6 +110,7 @@ fn payload(row: &Row) -> usize {
         | Row::Tenant(_)
         | Row::ApiKey(_)
         | Row::Definition(_)
+        | Row::Assistant(_)
         | Row::Version(_) => minicbor::len(row),
     }
 }

@@ -1,10 +1,12 @@
 //! What can be typed. The doc comments here are what `--help` prints.
 
+mod assistant;
 mod calls;
 mod client;
 mod conversation;
 pub(crate) mod files;
 mod graph;
+mod start;
 mod values;
 mod work;
 
@@ -12,16 +14,18 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutAssistant};
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
     Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Decide,
     Deploy, Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
-    RevokeKey, Start, Verdict, Watch, Who,
+    RevokeKey, Verdict, Watch, Who,
 };
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
 pub(crate) use graph::{GraphArgs, Picture};
+pub(crate) use start::Start;
 pub(crate) use work::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork, WorkCommand};
 
 /// Processes that people and AI agents carry out together.

@@ -1,6 +1,7 @@
 //! Commands: one file each.
 
 mod answer;
+mod assistants;
 mod authorize;
 mod cancel;
 mod classify;
@@ -87,5 +88,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::RevokeKey(revoke) => keys::revoke(turn, revoke),
         Body::Deploy(deploy) => definitions::deploy(turn, deploy),
         Body::ActivateVersion(activate) => definitions::activate(turn, activate),
+        Body::PutAssistant(put) => assistants::put(turn, put),
+        Body::DeleteAssistant(delete) => assistants::delete(turn, delete),
     }
 }

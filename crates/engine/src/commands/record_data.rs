@@ -6,6 +6,7 @@ use switchward_machine::RunId;
 use crate::command::RecordData;
 use crate::data;
 use crate::event::Writer;
+use crate::intent;
 use crate::scope::Scope;
 use crate::state::Json;
 use crate::turn::{Stop, Turn, not_paused};
@@ -16,6 +17,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, record: &RecordData) -> Result<Reply,
     let root = session.root;
     super::conversation(turn, root)?;
     not_paused(&session)?;
+    intent::known(&session)?;
     drop(session);
     let merged = merged(turn, root, &record.values)?;
     write(turn, root, merged, Writer::Agent)?;

@@ -7,6 +7,7 @@ use switchward_machine::{Port, RunId, WaitOn};
 use crate::command::RecordEvent;
 use crate::event::{Flow, Writer};
 use crate::events;
+use crate::intent;
 use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use crate::moves::{self, Next};
 use crate::state::{Json, ThingBody};
@@ -21,6 +22,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     let root = session.root;
     super::conversation(turn, root)?;
     not_paused(&session)?;
+    intent::known(&session)?;
     let full = session.early.len() >= EARLY_MAX;
     drop(session);
     well_formed(turn, root, event)?;

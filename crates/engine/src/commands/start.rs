@@ -5,7 +5,11 @@ use switchward_machine::{Machine, RunId};
 
 use crate::command::{Queued, Start};
 use crate::event::Writer;
-use crate::limits::{INPUT_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, QUEUE_MAX, WORKFLOWS_MAX};
+use crate::intent;
+use crate::limits::{
+    INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX,
+    WORKFLOWS_MAX,
+};
 use crate::moves::{self, Next};
 use crate::scope::Scope;
 use crate::state::{Attached, Json};
@@ -34,6 +38,17 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         }
     }
     let data = data(&machine, &start.input)?;
+    let asks = start.definition.is_empty();
+    if asks {
+        fits_all(turn, start)?;
+    }
+    if let Some(said) = &start.message {
+        check_text("message", said, MESSAGE_BYTES_MAX)?;
+        if !machine.node(machine.start).is_some_and(|node| node.records) {
+            let message = "nothing here takes a message: the process is no conversation";
+            return Err(Rejection::new(Reason::StateMismatch, message).into());
+        }
+    }
     turn.emit(Event::SessionStarted {
         definition: start.definition.clone(),
         version: start.version,
@@ -46,11 +61,15 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         contact: start.contact.clone(),
         workflows: attached(start),
     })?;
+    if let Some(assistant) = start.assistant.clone() {
+        turn.emit(Flow::Assisted { assistant })?;
+    }
     for text in &machine.opening.warnings {
         turn.emit(Event::Warned { text: text.clone(), of_definition: true })?;
     }
-    let root = RunId(1);
-    turn.emit(Event::RunCreated { run: root, machine: start.machine, of: None, queued: false })?;
+    let root = if asks { intent::RUN } else { RunId(1) };
+    let of = start.assistant.as_ref().filter(|_| asks).map(|assistant| (assistant.name.clone(), 0));
+    turn.emit(Event::RunCreated { run: root, machine: start.machine, of, queued: false })?;
     for (at, next) in start.queue.iter().enumerate() {
         let run = RunId(u32::try_from(at).map_or(u32::MAX, |at| at.saturating_add(2)));
         let of = Some((next.definition.clone(), next.version));
@@ -59,8 +78,25 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     for (key, value) in data {
         turn.emit(Flow::Wrote { run: root, key, value: Json(value), by: Writer::Start })?;
     }
+    if let Some(text) = &start.message {
+        turn.emit(Flow::MessagePosted { text: text.clone(), by_agent: false })?;
+    }
     moves::drive(turn, root, Next::Enter(machine.start))?;
     turn.moved()
+}
+
+/// Where the first workflow is not known yet, the input must be what any of them could begin with.
+fn fits_all(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    if start.assistant.is_none() || start.workflows.is_empty() || !start.queue.is_empty() {
+        let message = "without a definition it must be with an assistant, and can queue nothing";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "definition").into());
+    }
+    for workflow in &start.workflows {
+        if let Some(machine) = turn.rows.machine(turn.tenant(), workflow.machine)? {
+            data(&machine, &start.input)?;
+        }
+    }
+    Ok(())
 }
 
 /// What a start's input makes of the first run's data, where the format has data. Refused before anything is recorded.
@@ -94,6 +130,9 @@ fn check(start: &Start) -> Result<(), Rejection> {
     check_size("input", start.input.len(), INPUT_BYTES_MAX, "bytes")?;
     check_size("queue", start.queue.len(), QUEUE_MAX, "runs")?;
     check_size("workflows", start.workflows.len(), WORKFLOWS_MAX, "entries")?;
+    if let Some(assistant) = &start.assistant {
+        check_text("assistant", &assistant.instructions, INSTRUCTIONS_BYTES_MAX)?;
+    }
     check_text("contact", start.contact.as_deref().unwrap_or_default(), LABEL_BYTES_MAX)?;
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;
     for (key, value) in &start.labels {

@@ -1,9 +1,10 @@
 //! Facts about what moves inside a run, its data, and the row of runs.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{NodeIx, OpenId, Port, RunId, Time};
+use std::sync::Arc;
+use switchward_machine::{Machine, NodeIx, OpenId, Port, RunId, Time};
 
-use crate::state::{Json, Judged, Loop, ThingBody};
+use crate::state::{Assistant, Assisted, Json, Judged, Loop, ThingBody};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -267,6 +268,35 @@ pub enum Flow {
         /// Who.
         #[n(1)]
         to: String,
+    },
+    /// The session is with an assistant.
+    #[n(40)]
+    Assisted {
+        /// The assistant, as it is now.
+        #[n(0)]
+        assistant: Assisted,
+    },
+}
+
+/// A fact about an assistant in the catalogue. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum AssistantFact {
+    /// It is this from now on.
+    #[n(0)]
+    Put {
+        /// The assistant.
+        #[n(0)]
+        assistant: Assistant,
+        /// Its machine.
+        #[cbor(n(1), with = "crate::state::machine_bytes")]
+        machine: Arc<Machine>,
+    },
+    /// It is no more.
+    #[n(1)]
+    Deleted {
+        /// Its name.
+        #[n(0)]
+        name: String,
     },
 }
 

@@ -65,6 +65,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::GateLapsed { .. }
         | Flow::ReplyRecorded { .. }
         | Flow::ReplyAnswered { .. } => gates::asked(rows, site, flow)?,
+        Flow::Assisted { assistant } => {
+            rows.session_at_mut(&site.session_key()?)?.assistant = Some(assistant.clone());
+        }
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
     Ok(())

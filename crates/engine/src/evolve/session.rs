@@ -3,6 +3,7 @@
 use switchward_machine::{ActIx, NodeIx, RunId, Status};
 
 use super::Site;
+use crate::intent;
 use crate::state::{Meters, Run, Session};
 use crate::working::Working;
 use crate::{Event, Key, Row, ViewError};
@@ -99,6 +100,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         early: Vec::new(),
         workflows: Vec::new(),
         answered: Vec::new(),
+        assistant: None,
     };
     if let Event::SessionStarted {
         definition,
@@ -140,7 +142,11 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
     let key = Key::run(site.tenant, site.session()?, *run);
 
     let session = rows.session_at_mut(&site.session_key()?)?;
-    session.runs += 1;
+    if *run == intent::RUN {
+        session.root = *run;
+    } else {
+        session.runs += 1;
+    }
     if *queued {
         session.queue.push(*run);
     }

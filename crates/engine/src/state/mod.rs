@@ -9,7 +9,7 @@ pub(crate) mod row;
 mod session;
 mod thing;
 
-pub use catalogue::{ApiKey, Definition, SourceFile, Tenant, Version};
+pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
 pub use data::{Data, Json};
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Resolution, Via};
 pub(crate) use ledger::Room;
@@ -17,5 +17,5 @@ pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Effect, EffectBody};
 pub(crate) use row::machine_bytes;
 pub use row::{History, Request, Row, RowError};
-pub use session::{Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Run, Session};
+pub use session::{Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Run, Session};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

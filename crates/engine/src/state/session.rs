@@ -90,6 +90,20 @@ pub struct Session {
     /// Closed gates that addressed somebody, oldest first; late replies are told of them.
     #[cbor(n(26), default)]
     pub answered: Vec<OpenId>,
+    /// The assistant that it is with, where it is with one.
+    #[n(30)]
+    pub assistant: Option<Assisted>,
+}
+
+/// The assistant that a session is with, as it was when the session began.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Assisted {
+    /// Its name.
+    #[n(0)]
+    pub name: String,
+    /// What it is told beside what a state says; may be empty.
+    #[n(1)]
+    pub instructions: String,
 }
 
 /// An event that came before anything listened to it.
@@ -286,4 +300,7 @@ pub enum Due {
         #[n(1)]
         message: String,
     },
+    /// These of the session's workflows begin, one after the other.
+    #[n(10)]
+    Chosen(#[n(0)] Vec<String>),
 }

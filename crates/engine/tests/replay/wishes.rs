@@ -127,6 +127,8 @@ impl Wishes {
             queue: Vec::new(),
             contact: None,
             workflows: Vec::new(),
+            assistant: None,
+            message: None,
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

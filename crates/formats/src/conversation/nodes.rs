@@ -148,7 +148,7 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
             Some(Accept::Fields { complete, incomplete, .. }) => [complete, incomplete]
                 .map(|port| end(Trigger::Port(port.clone()), format!("port {}", port.word())))
                 .into(),
-            Some(Accept::Data | Accept::Answer { .. }) | None => Vec::new(),
+            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => Vec::new(),
         },
         Kind::Approval(_) => at(&approval::PORTS),
         Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => Vec::new(),

@@ -33,7 +33,7 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     let fields = Fields::open(root, &WORKFLOW, report)?;
     let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
     let description = fields.optional("description");
-    description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
+    let description = description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
     let states = fields.required("states", report);
     let transitions = fields.required("transitions", report);
     let items = states.and_then(|node| shape::list(node, "`states`", NODES_MAX, report))?;
@@ -63,7 +63,8 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     machine.policy.layers = layers;
     let name = name?;
     machine.opening = Opening { input_is_data: true, warnings: report.warnings(), ..Opening::default() };
-    machine.meta = Meta { name: name.to_owned(), format: Format::Conversation.name().into() };
+    let description = description.filter(|text| !text.is_empty()).map(str::to_owned);
+    machine.meta = Meta { name: name.to_owned(), format: Format::Conversation.name().into(), description };
     naming::check_size(&machine, "the workflow", root, report);
     Some((name.to_owned(), machine))
 }

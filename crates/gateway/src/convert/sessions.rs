@@ -14,7 +14,11 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
     v1::Session {
         name: names::of_session(caller, view.id),
         session_id: row.key.clone().unwrap_or_default(),
-        definition: names::of_definition(caller, &row.definition),
+        definition: if row.definition.is_empty() {
+            String::new()
+        } else {
+            names::of_definition(caller, &row.definition)
+        },
         version: row.version,
         status: status(row.status).into(),
         status_word: view.word().to_owned(),
@@ -35,6 +39,8 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         runs: Vec::new(),
         open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
         instructions: instructions(view),
+        assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
+        assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
     }
 }
 

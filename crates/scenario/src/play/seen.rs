@@ -235,7 +235,9 @@ fn runs(player: &Player<'_>, id: SessionId, of: Option<&SessionView>) -> Result<
 
 fn shows(view: &SessionView) -> String {
     let (opening, text) = view.shows();
-    opening.map(str::to_owned).into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
+    let assistant = view.session.assistant.iter().map(|assistant| assistant.instructions.clone());
+    let before = opening.map(str::to_owned).into_iter().chain(assistant);
+    before.chain(text).collect::<Vec<_>>().join("\n\n")
 }
 
 fn warning(event: &Event) -> Option<Value> {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate, EndTurn, Event, Flow, Key,
-    Kind, Pause, PostMessage, RecordData, RecordEvent, RecordReply, Reply, ReportCall, RequestId, Resume,
-    Role, Row, Scope, SessionView, Settings, Start, Thing, ThingBody, View, public_events, session_view,
+    Actor, Assisted, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate, EndTurn, Event,
+    Flow, Key, Kind, Pause, PostMessage, PutAssistant, Queued, RecordData, RecordEvent, RecordReply, Reply,
+    ReportCall, RequestId, Resume, Role, Row, Scope, SessionView, Settings, Start, SwitchRun, Thing,
+    ThingBody, View, public_events, session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
@@ -23,7 +24,7 @@ use crate::workers;
 use crate::workflow::{EVENTS, PEOPLE, REPLIES, SAID, TOOLS, key, value};
 
 /// Refusals that a random command may meet.
-const MEANT: [&str; 8] = [
+const MEANT: [&str; 9] = [
     "STATE_MISMATCH",
     "SCHEMA_VIOLATION",
     "RETRY_EXHAUSTED",
@@ -32,6 +33,7 @@ const MEANT: [&str; 8] = [
     "QUOTA_EXCEEDED",
     "APPROVAL_PENDING",
     "NOT_AN_APPROVER",
+    "NO_SUCH_WORKFLOW",
 ];
 const HOUR_MS: u64 = 3_600_000;
 
@@ -59,32 +61,33 @@ impl Game {
         let input: &[u8] =
             if chance.once_in(2) { br#"{"title":"T","list":["a",1,"b"],"count":2}"# } else { b"" };
         let (queued, contact) = (chance.once_in(3), !chance.once_in(4));
-        Self::open(workflow, input, queued, contact)
+        let message = chance.once_in(8).then(|| chance.once_in(2).then_some("Hello."));
+        Self::with(workflow, input, queued, contact, message)
     }
 
     /// Starts a session with this input, a second run behind it, and somebody whom it is with.
     pub(crate) fn open(workflow: &Value, input: &[u8], queued: bool, contact: bool) -> Result<Self, String> {
+        Self::with(workflow, input, queued, contact, None)
+    }
+
+    /// The same; with an assistant where there is a message or would be one, of the workflow under two names.
+    fn with(
+        workflow: &Value,
+        input: &[u8],
+        queued: bool,
+        contact: bool,
+        message: Option<Option<&str>>,
+    ) -> Result<Self, String> {
         let source = workflow.to_string();
         let compiled = compile_file("random.json", source.as_bytes(), None);
         let Some(definition) = compiled.definition else { return Err(format!("{:#?}", compiled.findings)) };
         let machine = Arc::new(definition.machine);
-        let states = workflow["states"].as_array().cloned().unwrap_or_default();
-        let kind = |state: &Value| {
-            let of = if state["execution_mode"] == "deterministic" {
-                "deterministic"
-            } else if state["wait_for"] == "email_reply" {
-                "reply"
-            } else {
-                state["type"].as_str()?
-            };
-            Some((state["name"].as_str()?.to_owned(), of.to_owned()))
-        };
         let mut game = Self {
             world: Memory::new(Layout::Apart, Care::Restart),
             tenant: TenantId(0),
             session: SessionId([0; 16]),
             machine: Arc::clone(&machine),
-            kinds: states.iter().filter_map(kind).collect(),
+            kinds: kinds(workflow),
             workflow: workflow.clone(),
             requests: 0,
             leases: Vec::new(),
@@ -105,26 +108,56 @@ impl Game {
         };
         game.send(Scope::Catalogue, Body::Deploy(deploy))?.map_err(|no| no.message)?;
         game.session = SessionId::from_request(game.tenant, "start");
-        let behind = switchward_engine::Queued {
-            definition: definition.name.clone(),
-            version: 1,
-            machine: machine.digest(),
+        let name = definition.name;
+        let one = |name: &str| Queued { definition: name.to_owned(), version: 1, machine: machine.digest() };
+        let (first, workflows, assistant) = match message {
+            None => (one(&name), Vec::new(), None),
+            Some(_) => game.assisted(&name, &one)?,
         };
         let start = Start {
-            definition: definition.name,
-            version: 1,
-            machine: machine.digest(),
+            definition: first.definition,
+            version: first.version,
+            machine: first.machine,
             key: None,
             role: "agent".into(),
             labels: Vec::new(),
             input: input.to_vec(),
-            queue: queued.then_some(behind).into_iter().collect(),
-            workflows: Vec::new(),
+            queue: (queued && message.is_none()).then(|| one(&name)).into_iter().collect(),
+            workflows,
             contact: contact.then(|| "sam@example.com".into()),
+            assistant,
+            message: message.flatten().map(str::to_owned),
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;
         Ok(game)
+    }
+
+    /// What a session with an assistant begins with, of a workflow that it has under two names.
+    fn assisted(
+        &mut self,
+        name: &str,
+        one: &dyn Fn(&str) -> Queued,
+    ) -> Result<(Queued, Vec<Queued>, Option<Assisted>), String> {
+        self.kinds.insert("intent".into(), "intent".into());
+        let (assistant, instructions) = ("desk".to_owned(), "Be brief.".to_owned());
+        let put = PutAssistant {
+            name: assistant.clone(),
+            workflows: vec![name.to_owned()],
+            instructions: instructions.clone(),
+            etag: String::new(),
+        };
+        self.send(Scope::Catalogue, Body::PutAssistant(put))?.map_err(|no| no.message)?;
+        let mut found = None;
+        let look = &mut |view: &dyn View| {
+            found = view.row(&Key::assistant(self.tenant, &assistant))?;
+            Ok(())
+        };
+        self.world.read(self.tenant, &Scope::Catalogue, look).map_err(broken)?;
+        let Some(Row::Assistant(row)) = found.as_deref() else { return Err("no assistant".into()) };
+        let first = Queued { definition: String::new(), version: 0, machine: row.machine };
+        let of = Assisted { name: assistant, instructions };
+        Ok((first, vec![one(name), one("other")], Some(of)))
     }
 
     fn send(&mut self, scope: Scope, body: Body) -> Result<switchward_scenario::Answer, String> {
@@ -284,7 +317,7 @@ impl Game {
             return Err(format!("the run stands at {:?}, which nobody wrote", view.at()));
         }
         let mut at: BTreeMap<u32, Option<NodeIx>> = BTreeMap::new();
-        for event in self.events()? {
+        for event in self.events()?.into_iter().filter(of_a_workflow) {
             if let Event::Entered { run, node } = &event {
                 let due = at.insert(run.0, Some(*node)).flatten();
                 if due.is_some() {
@@ -306,7 +339,7 @@ impl Game {
     /// Each state that is entered is where the exit before it leads, or where a run begins.
     fn led(&self, view: &SessionView) -> Result<(), String> {
         let mut to: BTreeMap<u32, Target> = BTreeMap::new();
-        for event in self.events()? {
+        for event in self.events()?.into_iter().filter(of_a_workflow) {
             if let Event::Left { run, node, exit } = &event {
                 let exit = &self.machine.node(*node).unwrap().exits[usize::from(exit.0)];
                 to.insert(run.0, exit.to.clone());
@@ -340,7 +373,9 @@ impl Game {
             tally.add(format!("event {}", event.kind));
         }
         for event in &events {
-            if let Event::Entered { node, .. } = event {
+            if !of_a_workflow(event) {
+                tally.add("state intent".into());
+            } else if let Event::Entered { node, .. } = event {
                 self.entered(*node, tally);
             } else if let Event::Left { node, exit, .. } = event {
                 self.left(*node, usize::from(exit.0), tally);
@@ -378,6 +413,26 @@ impl Game {
     }
 }
 
+/// What each state of a workflow is, as its author wrote it.
+fn kinds(workflow: &Value) -> BTreeMap<String, String> {
+    let kind = |state: &Value| {
+        let of = if state["execution_mode"] == "deterministic" {
+            "deterministic"
+        } else if state["wait_for"] == "email_reply" {
+            "reply"
+        } else {
+            state["type"].as_str()?
+        };
+        Some((state["name"].as_str()?.to_owned(), of.to_owned()))
+    };
+    workflow["states"].as_array().into_iter().flatten().filter_map(kind).collect()
+}
+
+/// What happens in a run of a workflow, and not in the session's own.
+fn of_a_workflow(event: &Event) -> bool {
+    !matches!(event, Event::Entered { run, .. } if run.0 == 0)
+}
+
 fn operations(list: &Value, tally: &mut Tally) {
     for operation in list.as_array().into_iter().flatten() {
         tally.add(format!("operation {}", operation["type"].as_str().unwrap_or_default()));
@@ -413,6 +468,7 @@ fn command(chance: &mut Chance) -> Body {
         11 => Body::RetryNode,
         12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),
         13 | 14 => Body::Resume(Resume { comment: String::new() }),
+        26 => Body::SwitchRun(SwitchRun { workflow: (*chance.pick(&["other", "nothing"])).to_owned() }),
         15 if chance.once_in(10) => Body::Cancel(Cancel { comment: String::new() }),
         _ => Body::EndTurn(EndTurn { text: String::new() }),
     }

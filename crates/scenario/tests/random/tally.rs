@@ -60,6 +60,8 @@ const WANTED: &[&str] = &[
     "event guard.judged",
     "state approval",
     "state reply",
+    "state intent",
+    "event run.activated",
     "port approved",
     "port rejected",
     "port discussion",

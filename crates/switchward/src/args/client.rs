@@ -4,9 +4,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::assistant::AssistantArgs;
 use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
-use super::values::{duration, label};
+use super::start::Start;
+use super::values::duration;
 use super::work::Work;
 
 /// The commands that talk to a server.
@@ -28,6 +30,7 @@ The same bytes as a version that exists return that version.")]
 Examples:
   switchward start deploy-gate
   switchward start deploy-gate --key release-42 --label team=web --input '{\"ticket\":\"T-1\"}'
+  switchward start --assistant support --message 'my parcel came broken'
 
 A session that was started with --key is found by that key in every other command.")]
     Start(On<Start>),
@@ -108,6 +111,8 @@ Examples:
     /// Read or move the clock of `switchward dev --clock manual`.
     #[command(after_help = "Examples:\n  switchward clock\n  switchward clock advance 1h30m")]
     Clock(On<Clock>),
+    /// Make and delete assistants: named lists of workflows, with instructions that hold in all of them.
+    Assistant(On<AssistantArgs>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
     /// Take work that sessions need done from outside, and hand in what came of it.
@@ -186,37 +191,6 @@ pub(crate) struct Activate {
     pub(crate) definition: String,
     /// The number of the version, or `latest`.
     pub(crate) version: String,
-}
-
-/// Arguments of `start`.
-#[derive(Debug, Args)]
-pub(crate) struct Start {
-    /// The definition's name.
-    pub(crate) definition: String,
-    /// A key of your own to find the session by: 4 to 63 of a-z, 0-9 and -.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
-    /// The role that the agent plays, as the policy sees it; without it, `agent`.
-    #[arg(long, value_name = "ROLE")]
-    pub(crate) role: Option<String>,
-    /// The version; without it, the active one.
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) version: Option<u32>,
-    /// Data to start with: a JSON object, or @FILE.
-    #[arg(long, value_name = "JSON")]
-    pub(crate) input: Option<String>,
-    /// The definition of a further run of the conversation; may be said again.
-    #[arg(long = "queue", value_name = "DEFINITION")]
-    pub(crate) queue: Vec<String>,
-    /// The address of whom the conversation is with.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) contact: Option<String>,
-    /// A definition that the conversation may switch to; may be said again.
-    #[arg(long = "workflow", value_name = "DEFINITION")]
-    pub(crate) workflows: Vec<String>,
-    /// A label to find the session by; may be said again.
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    pub(crate) labels: Vec<(String, String)>,
 }
 
 /// Arguments of `answer`.

@@ -13,7 +13,7 @@ use crate::output::{CARE, GOOD, PROBLEM, card, clean, period, put, shell};
 
 pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
     let request = v1::StartSessionRequest {
-        definition: start.definition,
+        definition: start.definition.unwrap_or_default(),
         version: start.version,
         session_id: start.key.unwrap_or_default(),
         input: start
@@ -26,6 +26,8 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
         queue: start.queue,
         contact: start.contact.unwrap_or_default(),
         workflows: start.workflows,
+        assistant: start.assistant.unwrap_or_default(),
+        message: start.message.unwrap_or_default(),
         request_id: talk.request_id(),
     };
     let reply =

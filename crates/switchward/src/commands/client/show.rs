@@ -117,7 +117,9 @@ pub(super) fn session(session: &v1::Session) -> String {
     card(&[
         ("session", format!("{STRONG}{}{STRONG:#}", clean(id(&session.name)))),
         ("key", clean(&session.session_id)),
-        ("process", format!("{}, version {}", clean(definition_of(&session.definition)), session.version)),
+        ("assistant", clean(id(&session.assistant))),
+        ("told", clean(&session.assistant_instructions)),
+        ("process", process_of(session)),
         ("status", status(session)),
         ("at", clean(&session.at.join(", "))),
         ("prompt", clean(&checkpoint.prompt)),
@@ -131,6 +133,25 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
         ("labels", clean(&labels.join(", "))),
         ("changed", time(session.update_time.as_ref())),
+    ])
+}
+
+/// What a session is about, and in which version.
+pub(super) fn process_of(session: &v1::Session) -> String {
+    match session.definition.as_str() {
+        "" => "not known yet".to_owned(),
+        name => format!("{}, version {}", clean(definition_of(name)), session.version),
+    }
+}
+
+/// An assistant.
+pub(super) fn assistant(assistant: &v1::Assistant) -> String {
+    card(&[
+        ("assistant", format!("{STRONG}{}{STRONG:#}", clean(id(&assistant.name)))),
+        ("workflows", clean(&assistant.workflows.join(", "))),
+        ("instructions", clean(&assistant.instructions)),
+        ("created", time(assistant.create_time.as_ref())),
+        ("changed", time(assistant.update_time.as_ref())),
     ])
 }
 
