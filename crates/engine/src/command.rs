@@ -16,6 +16,7 @@ pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 use crate::Args;
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
+use crate::state::Pinned;
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -283,13 +284,16 @@ pub struct Start {
     pub contact: Option<String>,
     /// The workflows that it may switch between, its own among them; none where there is only its own.
     pub workflows: Vec<Queued>,
+    /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
+    pub callees: Vec<Pinned>,
 }
 
 impl Start {
     /// The machines that must be installed, each once.
     pub fn machines(&self) -> impl Iterator<Item = Digest> {
         let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
-        let all = [self.machine].into_iter().chain(others);
+        let callees = self.callees.iter().map(|pinned| pinned.machine);
+        let all = [self.machine].into_iter().chain(others).chain(callees);
         all.collect::<std::collections::BTreeSet<_>>().into_iter()
     }
 }

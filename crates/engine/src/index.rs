@@ -67,6 +67,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Run(_)
         | Row::Data(_)
         | Row::Said(_)
+        | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)

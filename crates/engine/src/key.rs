@@ -61,6 +61,8 @@ pub enum Kind {
     Data = 21,
     /// The user's last message in a session.
     Said = 22,
+    /// A child's place in the node that it was called from.
+    Slot = 26,
 }
 
 /// Above every bucket: rows that belong to a shard as a whole.
@@ -120,6 +122,13 @@ impl Key {
     #[must_use]
     pub fn said(tenant: TenantId, session: SessionId) -> Self {
         Self::of_session(tenant, session, Kind::Said)
+    }
+
+    /// The place of a child in an entry of a run.
+    #[must_use]
+    pub fn slot(tenant: TenantId, session: SessionId, run: RunId, entry: u32, index: u32) -> Self {
+        let parts = [run.0, entry, index].map(u32::to_be_bytes);
+        Self::of_session(tenant, session, Kind::Slot).with(parts.as_flattened())
     }
 
     /// A closed gate of a session.

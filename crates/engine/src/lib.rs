@@ -9,6 +9,7 @@
 
 mod acts;
 mod args;
+mod callees;
 mod command;
 mod commands;
 mod data;
@@ -38,6 +39,7 @@ mod views;
 mod working;
 
 pub use args::{Args, BadArgs};
+pub use callees::pin_callees;
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, CompleteWork, Confirm,
     CreateKey, CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, ExtendLease, FailWork,
@@ -51,14 +53,16 @@ pub use event::{Event, Flow, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
-pub use public::{PublicEvent, public_events};
+pub use public::{Machines, PublicEvent, machines_of, public_events};
 pub use rejection::{Reason, Rejection};
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use state::{
     About, ApiKey, Asked, AskedCall, Attached, Call, Choice, Closed, Data, Definition, Due as Deferral,
     Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters,
-    Open, Owed, Request, Reservation, Resolution, Row, RowError, Run, Session, SourceFile, Spent, Tenant,
-    Thing, ThingBody, Version, Via, Why,
+    Open, Owed, Parent, Pinned, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot,
+    SourceFile, Spent, Tenant, Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
-pub use views::{GateView, SessionView, WorkView, gate_view, run_views, session_view, work_view};
+pub use views::{
+    Below, GateView, RunView, SessionView, WorkView, gate_view, run_views, session_view, work_view,
+};

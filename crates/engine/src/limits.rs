@@ -82,6 +82,14 @@ pub const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const RECIPIENTS_MAX: usize = 100;
 /// Runs that a start may queue behind the first.
 pub const QUEUE_MAX: usize = 100;
+/// Definitions that the runs of one session call, directly or through one another.
+pub const CALLEES_MAX: usize = 1_000;
+/// Runs below one another, the first one not counted.
+pub const CALL_DEPTH_MAX: usize = 16;
+/// Runs of one session beyond which none calls another any more.
+pub const RUNS_MAX: u32 = 10_000;
+/// Runs that a session shows; of more, the newest.
+pub const RUNS_SHOWN_MAX: u32 = 1_000;
 /// Names of states in the reason of a drain that does not end.
 pub const TRAIL_MAX: usize = 32;
 /// Steps of a template.

@@ -11,14 +11,14 @@ use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
     About, Actor, ApiKey, Asked, AskedCall, Attached, Authorized, Call, Choice, Closed, Data, Decision,
     DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow, Gate, Grant,
-    Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Remaining, Reply,
-    Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, SourceFile, Spent, Tenant,
-    Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed, Parent, Pinned,
+    Remaining, Reply, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot,
+    SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_machine::{
-    ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
-    Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period, Policy,
-    Port, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, WorkKind,
+    ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx,
+    GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period,
+    Policy, Port, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, WorkKind,
 };
 
 fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
@@ -68,6 +68,7 @@ fn machine() -> Arc<Machine> {
         words: StatusWords::default(),
         meta: Meta::default(),
         fields: Vec::new(),
+        callees: Vec::new(),
     })
 }
 
@@ -100,6 +101,7 @@ fn session() -> Session {
         early: vec![Early { key: "paid".into(), data: Json(serde_json::json!({"usd": 3})), until: Time(9) }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
+        callees: Vec::new(),
     }
 }
 
@@ -131,7 +133,31 @@ fn run() -> Run {
         choice: Some(Choice { event: true, judged: vec![judged()] }),
         refused: Some(Port::Named("received".into())),
         mailed: vec!["sam@example.com".into()],
+        parent: None,
+        slots: 0,
     }
+}
+
+fn pinned() -> Pinned {
+    let callee = Callee { name: "shipping".into(), version: Some(2) };
+    Pinned { callee, version: 2, machine: digest() }
+}
+
+fn parent() -> Parent {
+    Parent { run: RunId(1), entry: 2, index: 0 }
+}
+
+/// What there is of runs below one another.
+fn below() -> Vec<(&'static str, Row)> {
+    let ended = Slot::Ended { run: RunId(2), outcome: Outcome::Failed };
+    let slot = |slot| ("slot", Row::Slot(slot));
+    vec![
+        ("session", Row::Session(Session { callees: vec![pinned()], ..session() })),
+        ("run", Row::Run(Run { parent: Some(parent()), slots: 1, ..run() })),
+        slot(Slot::Empty),
+        slot(Slot::Runs(RunId(2))),
+        slot(ended),
+    ]
 }
 
 fn judged() -> Judged {
@@ -370,6 +396,7 @@ fn rows_keep_their_form() {
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
     rows.extend(things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
+    rows.extend(below());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -484,6 +511,21 @@ fn later() -> Vec<Event> {
     [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred).collect()
 }
 
+/// Runs below one another.
+fn children() -> Vec<Event> {
+    let (run, child, outcome) = (RunId(1), RunId(2), Outcome::Failed);
+    let (machine, definition) = (digest(), "shipping".to_owned());
+    let flows = [
+        Flow::CalleesPinned { callees: vec![pinned()] },
+        Flow::ChildrenPlanned { run, count: 1 },
+        Flow::ChildCreated { run: child, machine, definition, version: 2, parent: parent() },
+        Flow::ChildEnded { run, index: 0, child, outcome },
+        Flow::ChildrenJoined { run },
+        Flow::Wrote { run, key: "amount".into(), value: Json(serde_json::json!(1)), by: Writer::Child },
+    ];
+    flows.into_iter().map(Event::Flow).collect()
+}
+
 fn shared() -> Vec<Event> {
     let (call, estimate, at) = (digest(), Micros(5), Time(3));
     let name = || "deploy-gate".to_owned();
@@ -516,9 +558,8 @@ fn decisions_keep_their_form() {
         Scope::Shard,
     ];
     let mut decisions = Vec::new();
-    for (at, event) in
-        moves().into_iter().chain(calls()).chain(flow_events()).chain(shared()).chain(later()).enumerate()
-    {
+    let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
+    for (at, event) in known.chain(later()).chain(children()).enumerate() {
         let turn = TurnRecord {
             tenant: TenantId(1),
             scope: scopes[at % scopes.len()].clone(),

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::Path;
 
-use crate::{ActIx, GateIx, Op};
+use crate::{ActIx, CalleeIx, GateIx, Op};
 
 /// One part of a node's body. A port that `then` does not list settles the node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -34,6 +34,9 @@ pub enum ActKind {
     /// A person decides.
     #[n(10)]
     Decide(#[n(0)] Decide),
+    /// Runs of their own, below this one, are waited for.
+    #[n(20)]
+    Spawn(#[n(0)] Spawn),
 }
 
 /// What a person decides.
@@ -42,6 +45,48 @@ pub struct Decide {
     /// The gate that opens.
     #[n(0)]
     pub gate: GateIx,
+}
+
+/// Child runs: what they run, what goes in and what comes back. The act ends with [`Port::Done`] when all have completed;
+/// one that ends otherwise is a fault of the node.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Spawn {
+    /// What the children run.
+    #[n(0)]
+    pub kids: Kids,
+    /// What a child's data begin with, out of the data of the run that calls it.
+    #[n(1)]
+    pub input: Vec<Mapped>,
+    /// What becomes of what a child has at its end.
+    #[n(2)]
+    pub result: Gives,
+}
+
+/// What the children of a [`Spawn`] run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Kids {
+    /// One child, of another machine.
+    #[n(0)]
+    Call(#[n(0)] CalleeIx),
+}
+
+/// What becomes of what a child has at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Gives {
+    /// Of its data, these; they go through the reducers of the run that called it.
+    #[n(0)]
+    Return(#[n(0)] Vec<Mapped>),
+}
+
+/// A value that is copied from one run's data to another's. An absent or null one is not.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Mapped {
+    /// The top-level key that it is merged into.
+    #[n(0)]
+    pub to: String,
+    /// Where it comes from.
+    #[n(1)]
+    pub from: Path,
 }
 
 /// What the agent owes.

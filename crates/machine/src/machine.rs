@@ -4,7 +4,10 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::{DataType, Reducer};
 
 use crate::limits::MACHINE_BYTES_MAX;
-use crate::{Budget, Digest, GateIx, GateSpec, Node, NodeIx, ParamIx, Policy, StatusWords, Target};
+use crate::{
+    ActKind, Budget, CalleeIx, Digest, GateIx, GateSpec, Kids, Node, NodeIx, ParamIx, Policy, StatusWords,
+    Target,
+};
 
 /// The version of a machine's encoded form; the first byte of it.
 const FORM: u8 = 1;
@@ -42,6 +45,20 @@ pub struct Machine {
     /// How the data's keys are merged and what they hold; a key that is not listed is overwritten and holds anything.
     #[cbor(n(9), default)]
     pub fields: Vec<Field>,
+    /// Other definitions that runs of this one call; pinned to machines when a session starts.
+    #[cbor(n(20), skip_if = "Vec::is_empty")]
+    pub callees: Vec<Callee>,
+}
+
+/// Another definition that is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub struct Callee {
+    /// Its name in the tenant's catalogue.
+    #[n(0)]
+    pub name: String,
+    /// Its version; nothing stands for the one that is active when the session starts.
+    #[n(1)]
+    pub version: Option<u32>,
 }
 
 /// A key of a run's data.
@@ -169,6 +186,12 @@ impl Machine {
         self.gates.get(usize::from(ix.0))
     }
 
+    /// The callee at this position.
+    #[must_use]
+    pub fn callee(&self, ix: CalleeIx) -> Option<&Callee> {
+        self.callees.get(usize::from(ix.0))
+    }
+
     /// The parameter of this name.
     #[must_use]
     pub fn param_named(&self, name: &str) -> Option<ParamIx> {
@@ -186,6 +209,10 @@ impl Machine {
             for act in &node.acts {
                 if act.then.iter().any(|(_, next)| usize::from(next.0) >= node.acts.len()) {
                     return Err(dangling("an act's port"));
+                }
+                if let ActKind::Spawn(spawn) = &act.kind {
+                    let Kids::Call(callee) = spawn.kids;
+                    self.callee(callee).ok_or_else(|| dangling("a call"))?;
                 }
             }
             for exit in &node.exits {

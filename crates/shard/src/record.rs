@@ -34,6 +34,7 @@ impl Record for Stored {
             | Row::Thing(_)
             | Row::Data(_)
             | Row::Said(_)
+            | Row::Slot(_)
             | Row::Ledger(_)
             | Row::Machine(_)
             | Row::Tenant(_)
@@ -59,6 +60,7 @@ fn structure(row: &Row) -> usize {
     match row {
         Row::Session(session) => {
             let entries = session.requests.len() + session.labels.len() * 4 + session.calls.len();
+            let entries = entries + session.callees.len() * 4;
             WEIGHT_BYTES * 2 + entries * ENTRY_BYTES
         }
         Row::Ledger(ledger) => {
@@ -73,6 +75,7 @@ fn structure(row: &Row) -> usize {
         | Row::Open(_)
         | Row::Thing(_)
         | Row::Said(_)
+        | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::Request(_)
@@ -99,6 +102,7 @@ fn payload(row: &Row) -> usize {
         | Row::Thing(_)
         | Row::Data(_)
         | Row::Said(_)
+        | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)

@@ -6,10 +6,9 @@ use crate::turn::{Stop, Turn, check_text};
 use crate::{Flow, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, post: &PostMessage) -> Result<Reply, Stop> {
-    let session = turn.live_session()?;
-    super::conversation(turn, session.root)?;
+    turn.live_session()?;
+    super::conversation(turn, turn.leaf()?)?;
     check_text("text", &post.text, MESSAGE_BYTES_MAX)?;
-    drop(session);
     turn.emit(Flow::MessagePosted { text: post.text.clone(), by_agent: false })?;
     turn.moved()
 }

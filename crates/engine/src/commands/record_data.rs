@@ -13,12 +13,12 @@ use crate::{Flow, Reason, Rejection, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, record: &RecordData) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let root = session.root;
-    super::conversation(turn, root)?;
+    let leaf = turn.leaf()?;
+    super::conversation(turn, leaf)?;
     not_paused(&session)?;
     drop(session);
-    let merged = merged(turn, root, &record.values)?;
-    write(turn, root, merged, Writer::Agent)?;
+    let merged = merged(turn, leaf, &record.values)?;
+    write(turn, leaf, merged, Writer::Agent)?;
     turn.moved()
 }
 

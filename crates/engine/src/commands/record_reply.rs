@@ -31,14 +31,14 @@ enum About {
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply, Stop> {
     let session = turn.session()?;
-    let root = session.root;
+    let leaf = turn.leaf()?;
     turn.expect_sequence(&session)?;
-    let about = if reply.authenticated { about(turn, root, &reply.from)? } else { About::Nothing };
+    let about = if reply.authenticated { about(turn, leaf, &reply.from)? } else { About::Nothing };
     if session.status.ended() && !matches!(about, About::Late(..)) {
         return Err(ended(&session).into());
     }
     drop(session);
-    super::conversation(turn, root)?;
+    super::conversation(turn, leaf)?;
     check_text("text", &reply.text, MAIL_BYTES_MAX)?;
     check_text("from", &reply.from, ADDRESS_BYTES_MAX)?;
     if reply.from.trim().is_empty() || reply.from.chars().any(char::is_control) {
@@ -47,7 +47,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     }
     let own = cut(&own_text(&reply.text), REPLY_BYTES_MAX);
     turn.emit(Flow::ReplyRecorded {
-        run: root,
+        run: leaf,
         from: reply.from.clone(),
         text: own.clone(),
         authenticated: reply.authenticated,
@@ -59,17 +59,17 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let mail = Mail { from: &reply.from, own: &own, model: reply.model };
     match about {
         About::Gate(gate, open) => at_gate(turn, gate, &open, &mail)?,
-        About::Wait(thing) => at_wait(turn, root, thing, &mail)?,
-        About::Late(gate, closed) => late(turn, root, gate, &closed, &reply.from)?,
+        About::Wait(thing) => at_wait(turn, leaf, thing, &mail)?,
+        About::Late(gate, closed) => late(turn, leaf, gate, &closed, &reply.from)?,
         About::Nothing => {}
     }
     turn.moved()
 }
 
 /// The newest request that is open and was sent to this address, else the newest that was.
-fn about(turn: &Turn<'_, '_>, root: RunId, from: &str) -> Result<About, Stop> {
+fn about(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     let (session, id) = (turn.session()?, turn.session_id()?);
-    let wait = waits_for(turn, root, from)?;
+    let wait = waits_for(turn, leaf, from)?;
     for gate in session.opens.iter().rev() {
         let Some(open) = turn.rows.open(turn.tenant(), id, *gate)? else { continue };
         let meant = open.gate.asked.is_some() && open.gate.addresses(from);
@@ -173,9 +173,10 @@ pub(super) fn waiting(turn: &Turn<'_, '_>, run: RunId) -> Result<Wait, Stop> {
     let act = machine.node(at.node).and_then(|node| node.acts.get(usize::from(at.act.0)));
     match act.map(|act| &act.kind) {
         Some(ActKind::Wait(wait)) => Ok(wait.clone()),
-        Some(ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_)) | None => {
-            Err(ViewError("a wait is open, and the run does not wait".into()).into())
-        }
+        Some(
+            ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_) | ActKind::Spawn(_),
+        )
+        | None => Err(ViewError("a wait is open, and the run does not wait".into()).into()),
     }
 }
 

@@ -1,11 +1,11 @@
 //! A session begins.
 
 use serde_json::{Map, Value};
-use switchward_machine::{Machine, RunId};
+use switchward_machine::{Callee, Machine, RunId};
 
 use crate::command::{Queued, Start};
 use crate::event::Writer;
-use crate::limits::{INPUT_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, QUEUE_MAX, WORKFLOWS_MAX};
+use crate::limits::{CALLEES_MAX, INPUT_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use crate::moves::{self, Next};
 use crate::scope::Scope;
 use crate::state::{Attached, Json};
@@ -28,11 +28,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
         return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
     }
-    for queued in start.queue.iter().chain(&start.workflows) {
-        if turn.rows.machine(turn.tenant(), queued.machine)?.is_none() {
-            return Err(Rejection::new(Reason::MachineMissing, "a machine is not installed here").into());
-        }
-    }
+    calls_known(turn, start)?;
     let data = data(&machine, &start.input)?;
     turn.emit(Event::SessionStarted {
         definition: start.definition.clone(),
@@ -46,6 +42,9 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         contact: start.contact.clone(),
         workflows: attached(start),
     })?;
+    if !start.callees.is_empty() {
+        turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
+    }
     for text in &machine.opening.warnings {
         turn.emit(Event::Warned { text: text.clone(), of_definition: true })?;
     }
@@ -79,6 +78,24 @@ fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejecti
     Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())
 }
 
+/// Every machine is installed, and all that they call is among what the start takes along.
+fn calls_known(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    for digest in start.machines() {
+        let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else {
+            return Err(Rejection::new(Reason::MachineMissing, "a machine is not installed here").into());
+        };
+        let known = |callee: &&Callee| start.callees.iter().any(|pinned| pinned.callee == **callee);
+        if let Some(callee) = machine.callees.iter().find(|callee| !known(callee)) {
+            let message =
+                format!("{} calls {}, which the start knows nothing of", machine.meta.name, callee.name);
+            return Err(Rejection::new(Reason::NoSuchWorkflow, message)
+                .fact("workflow", &callee.name)
+                .into());
+        }
+    }
+    Ok(())
+}
+
 /// The workflows that the session may switch between.
 fn attached(start: &Start) -> Vec<Attached> {
     let one = |queued: &Queued| Attached {
@@ -93,6 +110,7 @@ fn check(start: &Start) -> Result<(), Rejection> {
     check_text("role", &start.role, LABEL_BYTES_MAX)?;
     check_size("input", start.input.len(), INPUT_BYTES_MAX, "bytes")?;
     check_size("queue", start.queue.len(), QUEUE_MAX, "runs")?;
+    check_size("callees", start.callees.len(), CALLEES_MAX, "entries")?;
     check_size("workflows", start.workflows.len(), WORKFLOWS_MAX, "entries")?;
     check_text("contact", start.contact.as_deref().unwrap_or_default(), LABEL_BYTES_MAX)?;
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;

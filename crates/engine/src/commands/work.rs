@@ -239,7 +239,7 @@ fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Option<Accept>, Stop>
 fn accept_at(machine: &Machine, at: &crate::state::Run) -> Option<Option<Accept>> {
     match &machine.node(at.node)?.acts.get(usize::from(at.act.0))?.kind {
         ActKind::Work(work) => Some(work.accept.clone()),
-        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) => None,
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_) => None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Facts about what moves inside a run, its data, and the row of runs.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{NodeIx, OpenId, Port, RunId, Time};
+use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 
-use crate::state::{Json, Judged, Loop, ThingBody};
+use crate::state::{Json, Judged, Loop, Parent, Pinned, ThingBody};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -268,6 +268,65 @@ pub enum Flow {
         #[n(1)]
         to: String,
     },
+    /// What the session's runs call is this from now on.
+    #[n(30)]
+    CalleesPinned {
+        /// Each definition once.
+        #[n(0)]
+        callees: Vec<Pinned>,
+    },
+    /// A run is going to have children.
+    #[n(31)]
+    ChildrenPlanned {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How many.
+        #[n(1)]
+        count: u32,
+    },
+    /// A child exists from now on.
+    #[n(32)]
+    ChildCreated {
+        /// The child.
+        #[n(0)]
+        run: RunId,
+        /// Its machine.
+        #[n(1)]
+        machine: Digest,
+        /// Its definition.
+        #[n(2)]
+        definition: String,
+        /// The definition's version.
+        #[n(3)]
+        version: u32,
+        /// What it was called from.
+        #[n(4)]
+        parent: Parent,
+    },
+    /// A child is at its end, and its place is taken note of.
+    #[n(33)]
+    ChildEnded {
+        /// The run that called it.
+        #[n(0)]
+        run: RunId,
+        /// Its place there.
+        #[n(1)]
+        index: u32,
+        /// The child.
+        #[n(2)]
+        child: RunId,
+        /// How it ended.
+        #[n(3)]
+        outcome: Outcome,
+    },
+    /// A run has no children any more: they have ended, or are no more wanted.
+    #[n(34)]
+    ChildrenJoined {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
 }
 
 impl From<Flow> for super::Event {
@@ -300,4 +359,7 @@ pub enum Writer {
     /// It is a person's, at a gate or by mail.
     #[n(10)]
     Person,
+    /// A child has given it back.
+    #[n(20)]
+    Child,
 }

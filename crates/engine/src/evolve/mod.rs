@@ -2,6 +2,7 @@
 
 mod calls;
 mod catalogue;
+mod children;
 mod flow;
 mod gates;
 mod ledger;

@@ -1,6 +1,6 @@
 //! What moves a session.
 
-use switchward_machine::{ActIx, NodeIx, RunId, Status};
+use switchward_machine::{ActIx, Digest, NodeIx, RunId, Status, Time};
 
 use super::Site;
 use crate::state::{Meters, Run, Session};
@@ -62,7 +62,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             session.status = Status::Waiting;
             session.reason = None;
             let root = session.root;
-            rows.run_at_mut(&run_key(root))?.due = None;
+            let leaf = rows.leaf(site.tenant, id, root)?;
+            rows.run_at_mut(&run_key(leaf))?.due = None;
         }
         Event::RequestsForgotten => forget(rows, site)?,
         _ => {}
@@ -99,6 +100,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         early: Vec::new(),
         workflows: Vec::new(),
         answered: Vec::new(),
+        callees: Vec::new(),
     };
     if let Event::SessionStarted {
         definition,
@@ -145,13 +147,19 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
         session.queue.push(*run);
     }
     let (definition, version) = of.clone().unwrap_or_else(|| (session.definition.clone(), session.version));
-    let fresh = Run {
-        machine: *machine,
+    rows.put(key, Row::Run(fresh(site.at, *machine, definition, version)));
+    Ok(())
+}
+
+/// A run that has not begun.
+pub(super) fn fresh(since: Time, machine: Digest, definition: String, version: u32) -> Run {
+    Run {
+        machine,
         node: NodeIx(0),
         act: ActIx(0),
         entry: 0,
         drained: 0,
-        since: site.at,
+        since,
         params: Vec::new(),
         held: None,
         due: None,
@@ -168,7 +176,7 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
         choice: None,
         refused: None,
         mailed: Vec::new(),
-    };
-    rows.put(key, Row::Run(fresh));
-    Ok(())
+        parent: None,
+        slots: 0,
+    }
 }

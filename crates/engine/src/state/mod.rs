@@ -1,6 +1,7 @@
 //! The rows that the engine's state is made of. Every one is a stored form.
 
 mod catalogue;
+mod children;
 mod data;
 mod gate;
 mod ledger;
@@ -10,6 +11,7 @@ mod session;
 mod thing;
 
 pub use catalogue::{ApiKey, Definition, SourceFile, Tenant, Version};
+pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Resolution, Via};
 pub(crate) use ledger::Room;

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::Json;
+use super::{Json, Parent, Pinned};
 
 /// A session. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -90,6 +90,9 @@ pub struct Session {
     /// Closed gates that addressed somebody, oldest first; late replies are told of them.
     #[cbor(n(26), default)]
     pub answered: Vec<OpenId>,
+    /// The definitions that its runs call.
+    #[cbor(n(29), skip_if = "Vec::is_empty")]
+    pub callees: Vec<Pinned>,
 }
 
 /// An event that came before anything listened to it.
@@ -206,6 +209,16 @@ pub struct Run {
     /// A choice of exits that waits for a judgement.
     #[cbor(n(21), default)]
     pub choice: Option<Choice>,
+    /// What it was called from, where it is a child.
+    #[cbor(n(24), default)]
+    pub parent: Option<Parent>,
+    /// How many places its children have in this entry; none while it has no children.
+    #[cbor(n(25), skip_if = "is_none")]
+    pub slots: u32,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A choice of exits that waits for a judgement.

@@ -127,6 +127,7 @@ impl Wishes {
             queue: Vec::new(),
             contact: None,
             workflows: Vec::new(),
+            callees: Vec::new(),
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

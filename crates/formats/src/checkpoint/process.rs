@@ -112,5 +112,6 @@ fn assemble(states: States<'_>) -> Machine {
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         meta: Meta::default(),
         fields: Vec::new(),
+        callees: Vec::new(),
     }
 }

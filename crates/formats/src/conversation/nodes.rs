@@ -2,13 +2,14 @@
 //! States*.
 
 use switchward_machine::{
-    Accept, Act, ActKind, Ask, Boundary, Decide, Dialect, Ending, Exit, GateIx, GateSpec, Guard, NoExit,
-    Node as Vertex, NodeIx, Op, Outcome, Port, Target, Trigger, Wait, WaitOn, Work, WorkKind,
+    Accept, Act, ActKind, Ask, Boundary, Callee, CalleeIx, Decide, Dialect, Ending, Exit, GateIx, GateSpec,
+    Gives, Guard, Kids, NoExit, Node as Vertex, NodeIx, Op, Outcome, Port, Spawn, Target, Trigger, Wait,
+    WaitOn, Work, WorkKind,
 };
 
 use super::boundary::OnError;
 use super::parse::COMPLETE;
-use super::states::{Kind, State};
+use super::states::{Call, Kind, State};
 use super::transitions::{ERROR, Edge};
 use super::{approval, body, read, steps};
 
@@ -28,6 +29,7 @@ pub(super) fn vertex(
     edges: Vec<Edge<'_>>,
     names: &[String],
     gates: &mut Vec<GateSpec>,
+    callees: &mut Vec<Callee>,
 ) -> Vertex {
     let timer_port = timer_port(&edges);
     let terminal = edges.is_empty();
@@ -41,13 +43,19 @@ pub(super) fn vertex(
         | Kind::Operations(_)
         | Kind::Output(_)
         | Kind::Approval(_)
+        | Kind::Subworkflow(_)
         | Kind::NotRun => Port::Done,
     };
     let on_no_exit = on_no_exit(&state.kind, terminal);
     if terminal {
         exits.extend(last_exits(&state.kind));
     }
-    let acts = acts(state.kind, state.text, timer_port, names, gates, &mut exits);
+    let acts = match state.kind {
+        Kind::Subworkflow(call) => {
+            vec![Act { kind: ActKind::Spawn(spawn(*call, callees)), then: Vec::new() }]
+        }
+        kind => acts(kind, state.text, timer_port, names, gates, &mut exits),
+    };
     if let Some(spec) = state.gate {
         hold(spec, gates, &mut exits);
     }
@@ -105,7 +113,7 @@ fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
     let end = || NoExit::End(Ending::plain(Outcome::Completed));
     match kind {
         Kind::Conversation | Kind::Action => NoExit::Stay,
-        Kind::Operations(_) | Kind::NotRun => {
+        Kind::Operations(_) | Kind::Subworkflow(_) | Kind::NotRun => {
             if terminal {
                 end()
             } else {
@@ -151,7 +159,7 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
             Some(Accept::Data | Accept::Answer { .. }) | None => Vec::new(),
         },
         Kind::Approval(_) => at(&approval::PORTS),
-        Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => Vec::new(),
+        Kind::Operations(_) | Kind::Output(_) | Kind::Subworkflow(_) | Kind::NotRun => Vec::new(),
     }
 }
 
@@ -190,8 +198,20 @@ fn acts(
             one(ActKind::Wait(Wait { sort, ..wait }))
         }
         Kind::Approval(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates) })),
-        Kind::NotRun => one(ActKind::Do(Vec::new())),
+        Kind::Subworkflow(_) | Kind::NotRun => one(ActKind::Do(Vec::new())),
     }
+}
+
+/// *Subworkflow mechanics*: a run of another workflow, with named values in and out.
+fn spawn(call: Call, callees: &mut Vec<Callee>) -> Spawn {
+    let callee = Callee { name: call.workflow, version: None };
+    let known = callees.iter().position(|other| *other == callee);
+    let at = known.unwrap_or_else(|| {
+        callees.push(callee);
+        callees.len() - 1
+    });
+    let at = u16::try_from(at).expect("a workflow has fewer states than that");
+    Spawn { kids: Kids::Call(CalleeIx(at)), input: call.input, result: Gives::Return(call.output) }
 }
 
 /// The way of a branch, past the transitions.

@@ -1,12 +1,12 @@
-//! States that owe something to the outside: wait, task, delegate, subworkflow. Of these a wait runs; the others are
-//! checked and told as not run.
+//! States that others finish: wait, task, delegate, subworkflow. Of these task and delegate are checked and told as
+//! not run.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{Port, Sort};
+use switchward_machine::{Mapped, Port, Sort};
 
 use super::messages::{self, Addresses};
 use super::reader::Reader;
-use super::states::{Kind, Ways};
+use super::states::{Call, Kind, Ways};
 use super::{expr, read};
 use crate::codes::{
     DUPLICATE_NAME, MISSING_KEY, NAME, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
@@ -173,7 +173,8 @@ pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
 }
 
 /// *Subworkflow mechanics*.
-pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut Reader<'a, '_>) {
+pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut Reader<'a, '_>) -> Kind {
+    let mut workflow = None;
     if let Some(node) = fields.required("workflow", cx.report)
         && let Some(name) = shape::name(node, "`workflow`", NAME_BYTES_MAX, cx.report)
     {
@@ -183,15 +184,22 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
         } else if own == Some(name) {
             let message = "the workflow would be its own child, without an end";
             cx.report.add(Finding::new(OWN_CHILD, node.span, message));
+        } else {
+            workflow = Some(name.to_owned());
         }
     }
-    mapping(fields.optional("input_mapping"), "`input_mapping`", false, cx);
-    mapping(fields.optional("output_mapping"), "`output_mapping`", true, cx);
+    let input = mapping(fields.optional("input_mapping"), "`input_mapping`", false, cx);
+    let output = mapping(fields.optional("output_mapping"), "`output_mapping`", true, cx);
+    match workflow {
+        Some(workflow) => Kind::Subworkflow(Box::new(Call { workflow, input, output })),
+        None => Kind::NotRun,
+    }
 }
 
 /// Target on the left, source on the right; of an output the target is a key here, of an input the source.
-fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader<'a, '_>) {
-    let Some(node) = node else { return };
+fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader<'a, '_>) -> Vec<Mapped> {
+    let mut found = Vec::new();
+    let Some(node) = node else { return found };
     let entries = shape::map(node, what, SCHEMA_KEYS_MAX, cx.report).unwrap_or_default();
     for (key, value) in entries {
         let place = Node { value: crate::document::Value::Null, span: key.span };
@@ -201,11 +209,13 @@ fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader
             cx.report.add(Finding::new(WRONG_TYPE, value.span, message));
             continue;
         };
-        if output {
+        let from = if output {
             cx.keys.sets(&key.text);
-            read::is_key(source, what, value, cx);
+            read::is_key(source, what, value, cx).then(|| expr::path(source)).flatten()
         } else {
-            read::path(value, what, cx);
-        }
+            read::path(value, what, cx)
+        };
+        found.extend(from.map(|from| Mapped { to: key.text.clone(), from }));
     }
+    found
 }

@@ -1,7 +1,7 @@
 //! States: what all of them have, and what their type makes of them. Headings *States* and *Named Output Ports*.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{GateSpec, Message, Pattern, Sort, Work};
+use switchward_machine::{GateSpec, Mapped, Message, Pattern, Sort, Work};
 
 use super::boundary::{self, Errors};
 use super::messages;
@@ -99,8 +99,21 @@ pub(super) enum Kind {
     Reply(u64, Option<Sort>),
     /// A person decides.
     Approval(Box<GateSpec>),
+    /// Another workflow runs to its end.
+    Subworkflow(Box<Call>),
     /// This build does not run it, or it could not be read.
     NotRun,
+}
+
+/// Another workflow that is called.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Its name.
+    pub(super) workflow: String,
+    /// What it begins with.
+    pub(super) input: Vec<Mapped>,
+    /// What it gives back.
+    pub(super) output: Vec<Mapped>,
 }
 
 /// How a state is left.
@@ -241,12 +254,9 @@ fn kind<'a>(
             outside::delegate(fields, cx);
             Ways::Guards
         }),
-        _ => (Kind::NotRun, {
-            outside::subworkflow(fields, workflow, cx);
-            Ways::Guards
-        }),
+        _ => (outside::subworkflow(fields, workflow, cx), Ways::Guards),
     };
-    if !["approval", "parse", "wait"].contains(&word)
+    if !["approval", "parse", "wait", "subworkflow"].contains(&word)
         && let Some(at) = node.get("type")
     {
         cx.not_run(at.span, &format!("a state of the type {}", quoted(word)));

@@ -124,10 +124,12 @@ fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fi
     let names: Vec<String> = states.iter().map(|state| state.name.to_owned()).collect();
     let asks = vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)];
     let mut gates = vec![GateSpec::open_to_all(GateKind::ToolAsk, asks)];
+    let mut callees = Vec::new();
     let nodes = states.into_iter().zip(edges);
+    let vertex = |(state, edges)| nodes::vertex(state, edges, &names, &mut gates, &mut callees);
     Machine {
         start,
-        nodes: nodes.map(|(state, edges)| nodes::vertex(state, edges, &names, &mut gates)).collect(),
+        nodes: nodes.map(vertex).collect(),
         gates,
         policy: Policy { layers: Vec::new(), ask_gate: Some(GateIx(0)) },
         budgets: Vec::new(),
@@ -136,5 +138,6 @@ fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fi
         words: StatusWords { waiting: ACTIVE.into(), at_gate: ACTIVE.into(), suspended: ACTIVE.into() },
         meta: Meta::default(),
         fields,
+        callees,
     }
 }

@@ -134,7 +134,7 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
                 return Ok(None);
             }
             let rows = view.steady(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
-            let (Some(of), Some(row @ GateView::Open(_))) = rows else { return Ok(None) };
+            let (Some(of), Some(row @ GateView::Open(..))) = rows else { return Ok(None) };
             let gate = convert::gates::gate(&call.caller, &of, gate, &row);
             Ok(wanted.kind.is_none_or(|kind| kind == gate.kind()).then_some(gate))
         });

@@ -5,9 +5,9 @@ use switchward_api::v1::session_service_server::SessionService;
 use switchward_engine::limits::{QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
     Answer, Body, Cancel, IndexKey, Key, Kind, Pause, Queued, RaiseCap, Reply, RequestId, Resume, Row, Scope,
-    SessionView, Start, View, gate_view, run_views, session_view,
+    SessionView, Start, View, gate_view, pin_callees, run_views, session_view,
 };
-use switchward_machine::{Micros, SessionId, Status as Word, Time};
+use switchward_machine::{Digest, Micros, SessionId, Status as Word, Time};
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
@@ -234,9 +234,22 @@ async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> Result<v1::
     if !workflows.is_empty() && workflows.iter().all(|known| known.definition != name) {
         workflows.insert(0, Queued { definition: name.clone(), version, machine });
     }
-    let start =
-        Start { definition: name, version, machine, key, role, labels, input, queue, contact, workflows };
-    let body = Body::Start(start);
+    let others = queue.iter().chain(&workflows).map(|other| other.machine);
+    let machines: Vec<Digest> = [machine].into_iter().chain(others).collect();
+    let callees = pin_callees(&call.catalogue().await?, tenant, machines).map_err(unreadable)??;
+    let body = Body::Start(Start {
+        definition: name,
+        version,
+        machine,
+        key,
+        role,
+        labels,
+        input,
+        queue,
+        contact,
+        workflows,
+        callees,
+    });
     let reply = call.execute(Scope::Session(id), request, None, body).await.map_err(|refusal| {
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
@@ -266,7 +279,7 @@ async fn version(
     name: &str,
     wish: Option<u32>,
     asked: &str,
-) -> Result<(u32, switchward_machine::Digest), Refusal> {
+) -> Result<(u32, Digest), Refusal> {
     let tenant = call.caller.tenant;
     let definition = call.catalogued(Key::definition(tenant, name), |row| {
         if let Row::Definition(definition) = row { Some(definition.clone()) } else { None }

@@ -3,9 +3,10 @@
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 use switchward_api::v1;
-use switchward_engine::{Key, Row, SessionView, View, ViewError, session_view};
+use switchward_engine::{Key, Row, SessionView, View, ViewError, machines_of, session_view};
 use switchward_machine::{SessionId, TenantId};
 use switchward_shard::{Failure, StateView};
 use tokio::sync::{mpsc, watch};
@@ -137,18 +138,37 @@ pub(super) fn read(
 ) -> Result<Vec<v1::SessionEvent>, ViewError> {
     let prefix = history_prefix(tenant, session.id);
     // The row that holds the event may begin before it; a row holds at most what one command did.
-    let start = before(&prefix, from);
+    let mut after = before(&prefix, from);
     let mut events = Vec::new();
-    view.scan(&prefix, start.as_deref(), &mut |key, row| {
-        if let (Some(first), Row::History(history)) = (sequence_of(key), &**row) {
-            let told = convert::events::of_history(first, history, &session.machine);
+    while events.len() < max {
+        // Rows are looked at after the scan, because their runs are looked for among other rows.
+        let mut rows: Vec<(u64, Arc<Row>)> = Vec::new();
+        let mut last = None;
+        view.scan(&prefix, after.as_deref(), &mut |key, row| {
+            rows.extend(sequence_of(key).map(|first| (first, Arc::clone(row))));
+            last = Some(key.as_bytes().to_vec());
+            if rows.len() < ROWS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        for (first, row) in &rows {
+            let Row::History(history) = &**row else { continue };
+            let machines = view.steady(|rows| machines_of(rows, tenant, session.id, &history.events))?;
+            let told = convert::events::of_history(*first, history, &machines);
             events.extend(told.into_iter().filter(|event| event.sequence >= from));
+            if events.len() >= max {
+                break;
+            }
         }
-        if events.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+        after = last;
+        if rows.len() < ROWS_AT_ONCE {
+            break;
+        }
+    }
     events.truncate(max);
     Ok(events)
 }
+
+/// Rows of history that are read at once.
+const ROWS_AT_ONCE: usize = 64;
 
 /// The most events that one command leaves, with room to spare.
 const EVENTS_OF_A_ROW: u64 = 4_096;

@@ -75,6 +75,7 @@ fn machine(name: &str, nodes: Vec<Node>) -> Machine {
         words: StatusWords::default(),
         meta: Meta { name: name.to_owned(), format: String::new() },
         fields: Vec::new(),
+        callees: Vec::new(),
     }
 }
 

@@ -22,6 +22,7 @@ fn machine(nodes: Vec<Node>) -> Machine {
         words: StatusWords::default(),
         meta: Meta::default(),
         fields: Vec::new(),
+        callees: Vec::new(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Body, Command, CreateTenant, Deploy, Key, Queued, Reason, Reply, Role, Row, Scope, Settings, Start,
+    Actor, Body, Command, CreateTenant, Deploy, Key, Queued, Reason, Reply, Role, Row, Scope, Settings,
+    Start, pin_callees,
 };
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, SessionId, TenantId};
@@ -119,6 +120,16 @@ impl Player<'_> {
             };
             queue.push(Queued { definition: name.clone(), version: active.number, machine: active.machine });
         }
+        let workflows = self.workflows()?;
+        let others = queue.iter().chain(&workflows).map(|other| other.machine);
+        let machines: Vec<Digest> = [active.machine].into_iter().chain(others).collect();
+        let pinned = read(self.world, self.tenant, &Scope::Catalogue, |view| {
+            pin_callees(view, self.tenant, machines)
+        })?;
+        let callees = match pinned {
+            Ok(callees) => callees,
+            Err(rejection) => return Ok(Err(rejection.into())),
+        };
         let request = self.request();
         let id = SessionId::from_request(self.tenant, &request.id);
         let body = Body::Start(Start {
@@ -131,7 +142,8 @@ impl Player<'_> {
             input: start.input.clone(),
             queue,
             contact: start.contact.clone(),
-            workflows: self.workflows()?,
+            workflows,
+            callees,
         });
         let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {

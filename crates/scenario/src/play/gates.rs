@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Actor, Body, Closed, DecideGate, DiscussGate, Key, Kind as RowKind, Open, Role, Row, Scope, ViewError,
+    Actor, Body, DecideGate, DiscussGate, GateView, Key, Kind as RowKind, Role, Row, Scope, ViewError,
+    gate_view,
 };
-use switchward_machine::{Digest, Machine, OpenId, SessionId};
+use switchward_machine::{Digest, OpenId, SessionId, Time};
 
 use super::moves::no_session;
 use super::{Moved, Player};
@@ -39,33 +40,36 @@ impl Player<'_> {
     ) -> Result<Option<(OpenId, Option<Digest>)>, Broken> {
         let Some(view) = self.session_view(id)? else { return Ok(None) };
         for gate in &view.session.opens {
-            let key = Key::open(self.tenant, id, *gate);
-            let row = read(self.world, self.tenant, &Scope::Session(id), |view| view.row(&key))?;
-            match row.as_deref() {
-                Some(Row::Open(open)) if fits(open, decide, &view.machine) => {
-                    return Ok(Some((*gate, open.gate.shown())));
-                }
-                Some(_) | None => {}
+            let found = self.gate(id, *gate)?.filter(|found| fits(found, decide));
+            if let Some(found) = found {
+                return Ok(Some((*gate, found.open().gate.shown())));
             }
         }
         Ok(None)
     }
 
     fn newest_closed(&self, id: SessionId, decide: &Decide) -> Result<Option<OpenId>, Broken> {
-        let Some(session) = self.session_view(id)? else { return Ok(None) };
         let prefix = Key::prefix_of_session(self.tenant, id, RowKind::Closed);
         let closed = read(self.world, self.tenant, &Scope::Session(id), |view| {
-            let mut found: Vec<(OpenId, Closed)> = Vec::new();
+            let mut found: Vec<(Time, OpenId)> = Vec::new();
             view.scan(&prefix, None, &mut |key, row| {
                 if let (Some(gate), Row::Closed(closed)) = (gate_of(key), &**row) {
-                    found.push((gate, closed.clone()));
+                    found.push((closed.at, gate));
                 }
                 ControlFlow::Continue(())
             })?;
             Ok::<_, ViewError>(found)
         })?;
-        let fitting = closed.into_iter().filter(|(_, closed)| fits(&closed.open, decide, &session.machine));
-        Ok(fitting.max_by_key(|(gate, closed)| (closed.at, *gate)).map(|(gate, _)| gate))
+        let mut newest: Option<(Time, OpenId)> = None;
+        for (at, gate) in closed {
+            let fitting = self.gate(id, gate)?.is_some_and(|found| fits(&found, decide));
+            newest = newest.max(fitting.then_some((at, gate)));
+        }
+        Ok(newest.map(|(_, gate)| gate))
+    }
+
+    fn gate(&self, id: SessionId, gate: OpenId) -> Result<Option<GateView>, Broken> {
+        read(self.world, self.tenant, &Scope::Session(id), |view| gate_view(view, self.tenant, id, gate))
     }
 }
 
@@ -73,12 +77,12 @@ fn gate_of(key: &Key) -> Option<OpenId> {
     Some(OpenId(u64::from_be_bytes(key.rest().get(16..24)?.try_into().ok()?)))
 }
 
-fn fits(open: &Open, decide: &Decide, machine: &Machine) -> bool {
-    let node = machine.node(open.node).map_or("", |node| node.name.as_str());
+fn fits(found: &GateView, decide: &Decide) -> bool {
+    let node = found.node().map_or("", |node| node.name.as_str());
     let node_fits = decide.node.as_ref().is_none_or(|wanted| wanted == node);
     let kind_fits = match decide.kind {
         None => true,
-        Some(Kind::Known(kind)) => kind == open.gate.kind,
+        Some(Kind::Known(kind)) => kind == found.open().gate.kind,
         Some(Kind::Elsewhere) => false,
     };
     node_fits && kind_fits

@@ -36,18 +36,18 @@ fn a_run_moves_only_by_its_own_exits() {
         }
         seed += 1;
         let mut chance = Chance::new(seed);
-        let workflow = workflow::workflow(&mut chance);
-        let mut game = Game::begin(&mut chance, &workflow)
-            .unwrap_or_else(|why| panic!("seed {seed}: {why}\n{workflow:#}"));
+        let family = workflow::family(&mut chance);
+        let mut game =
+            Game::begin(&mut chance, &family).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
         for _ in 0..OF_EACH {
             played += 1;
             match game.step(&mut chance) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(why) => panic!("seed {seed}: {why}\n{workflow:#}"),
+                Err(why) => panic!("seed {seed}: {why}\n{family:#?}"),
             }
         }
-        game.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{workflow:#}"));
+        game.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
     }
     println!("{played} steps of {seed} workflows\n{tally}");
     assert_eq!(tally.rare(), Vec::<String>::new(), "what came less than 100 times");
@@ -79,7 +79,7 @@ fn chain(count: usize, last: Option<usize>) -> Value {
 
 #[test]
 fn two_hundred_states_drain_in_one_decision() {
-    let game = Game::open(&chain(200, None), b"", false, false).unwrap();
+    let game = Game::open(&[chain(200, None)], b"", false, false).unwrap();
     let (decisions, view) = game.decisions().unwrap();
     assert_eq!((decisions, view.session.status.word(), view.at()), (1, "completed", "s199"));
     assert_eq!((view.run.entry, view.data.get("n")), (200, Some(&json!(198))));
@@ -87,7 +87,7 @@ fn two_hundred_states_drain_in_one_decision() {
 
 #[test]
 fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
-    let game = Game::open(&chain(6, Some(2)), b"", false, false).unwrap();
+    let game = Game::open(&[chain(6, Some(2))], b"", false, false).unwrap();
     let (decisions, view) = game.decisions().unwrap();
     let told = (decisions, view.session.status.word(), view.session.reason.as_deref());
     assert_eq!(told, (1, "failed", Some("drain_limit")));

@@ -74,6 +74,14 @@ const WANTED: &[&str] = &[
     "event approval.timed_out",
     "event reply.recorded",
     "event reply.answered",
+    "state subworkflow",
+    "event run.started",
+    "event run.ended",
+    "event run.activated",
+    "child completed",
+    "child failed",
+    "child abandoned",
+    "grandchild",
 ];
 
 /// See the module.

@@ -82,6 +82,7 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         queue: Vec::new(),
         contact: None,
         workflows: Vec::new(),
+        callees: Vec::new(),
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

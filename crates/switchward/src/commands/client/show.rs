@@ -168,7 +168,8 @@ fn open_thing(open: &v1::OpenThing) -> String {
 fn runs(session: &v1::Session) -> String {
     let run = |run: &v1::SessionRun| {
         let status = word(run.status().as_str_name(), "SESSION_STATUS_");
-        clean(&format!("{} {status}", definition_of(&run.definition)))
+        let by = if run.parent == 0 { String::new() } else { format!(" below run {}", run.parent) };
+        clean(&format!("{} {status}{by}", definition_of(&run.definition)))
     };
     if session.runs.len() < 2 {
         String::new()
