@@ -6,7 +6,7 @@ use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Mapped, Outcome, Por
 use crate::data::{BadWrite, merge};
 use crate::event::Writer;
 use crate::faults::Fault;
-use crate::limits::{CALL_DEPTH_MAX, RUNS_MAX};
+use crate::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
 use crate::moves::{Next, void};
 use crate::scope::Scope;
 use crate::state::{Json, Parent, Pinned, Slot};
@@ -104,6 +104,11 @@ pub(crate) fn ended(
     turn.emit(Flow::ChildEnded { run, index, child, outcome: ending.outcome })?;
     if ending.outcome == Outcome::Completed {
         return joined(turn, run, child);
+    }
+    if turn.run(run)?.drained > ENTRIES_MAX {
+        // What goes round without an end goes no further up here.
+        let drained = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
+        return Ok(Next::End(drained, comment.to_owned()));
     }
     let called = turn.run(child)?.definition.clone();
     let (word, reason) = (ending.outcome.status().word(), ending.reason.as_deref().unwrap_or_default());

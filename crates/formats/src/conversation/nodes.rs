@@ -50,12 +50,7 @@ pub(super) fn vertex(
     if terminal {
         exits.extend(last_exits(&state.kind));
     }
-    let acts = match state.kind {
-        Kind::Subworkflow(call) => {
-            vec![Act { kind: ActKind::Spawn(spawn(*call, callees)), then: Vec::new() }]
-        }
-        kind => acts(kind, state.text, timer_port, names, gates, &mut exits),
-    };
+    let acts = acts(state.kind, state.text, timer_port, names, gates, callees, &mut exits);
     if let Some(spec) = state.gate {
         hold(spec, gates, &mut exits);
     }
@@ -169,6 +164,7 @@ fn acts(
     timer_port: &str,
     names: &[String],
     gates: &mut Vec<GateSpec>,
+    callees: &mut Vec<Callee>,
     exits: &mut Vec<Exit>,
 ) -> Vec<Act> {
     let one = |kind| vec![Act { kind, then: Vec::new() }];
@@ -198,7 +194,8 @@ fn acts(
             one(ActKind::Wait(Wait { sort, ..wait }))
         }
         Kind::Approval(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates) })),
-        Kind::Subworkflow(_) | Kind::NotRun => one(ActKind::Do(Vec::new())),
+        Kind::Subworkflow(call) => one(ActKind::Spawn(spawn(*call, callees))),
+        Kind::NotRun => one(ActKind::Do(Vec::new())),
     }
 }
 

@@ -19,6 +19,7 @@ mod ways;
 mod world;
 
 mod approvals;
+mod calling;
 mod credentials;
 mod deciding;
 mod effects;

@@ -422,30 +422,23 @@ fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
     let mut waits_for: BTreeMap<RunId, RunId> = BTreeMap::new();
     let mut over = BTreeSet::new();
     for event in events {
-        let moved = match event {
-            Event::Entered { run, .. } | Event::Left { run, .. } | Event::RunEnded { run, .. } => *run,
-            Event::Flow(Flow::ChildCreated { run, parent, .. }) => {
-                if waits_for.insert(parent.run, *run).is_some() {
-                    return Err(format!("{event:?}, and its parent waits for another"));
-                }
-                parent.run
+        if let Event::Flow(Flow::ChildCreated { run, parent, .. }) = event {
+            if over.contains(&parent.run) || waits_for.insert(parent.run, *run).is_some() {
+                return Err(format!("{event:?}, and its parent has ended or waits for another"));
             }
-            _ => continue,
-        };
-        if over.contains(&moved) {
-            return Err(format!("{event:?}, and the run had ended"));
-        }
-        if let Event::RunEnded { run, .. } = event {
-            over.insert(*run);
-            waits_for.retain(|_, child| child != run);
-        }
-        if let (Event::Entered { .. } | Event::Left { .. }, Some(child)) = (event, waits_for.get(&moved)) {
-            return Err(format!("{event:?}, and it waits for {child:?}"));
-        }
-        if let Event::RunEnded { run, .. } = event
-            && let Some(child) = waits_for.get(run)
+        } else if let Event::Entered { run, .. } | Event::Left { run, .. } | Event::RunEnded { run, .. } =
+            event
         {
-            return Err(format!("{event:?}, and {child:?} goes on below it"));
+            if over.contains(run) || waits_for.contains_key(run) {
+                return Err(format!(
+                    "{event:?}, and the run had ended, or waits for {:?}",
+                    waits_for.get(run)
+                ));
+            }
+            if let Event::RunEnded { .. } = event {
+                over.insert(*run);
+                waits_for.retain(|_, child| child != run);
+            }
         }
     }
     let chain: Vec<RunId> = view.below.iter().map(|below| below.id).collect();
