@@ -1,8 +1,9 @@
 //! What states compile to, by their type, their transitions and what they do about errors.
 
+use switchward_expr::Path;
 use switchward_machine::{
-    Accept, ActKind, Ask, Attempts, Boundary, Ending, Exit, Guard, NoExit, Node, NodeIx, Outcome, Port,
-    Target, Trigger, WaitOn, Work, WorkKind,
+    Accept, ActKind, Ask, Attempts, Boundary, Callee, CalleeIx, Ending, Exit, Gives, Guard, Kids, Mapped,
+    NoExit, Node, NodeIx, Outcome, Port, Spawn, Target, Trigger, WaitOn, Work, WorkKind,
 };
 
 use super::support::workflow;
@@ -149,4 +150,22 @@ fn the_error_port_stands_beside_guards() {
     let node = first("{name: a, type: action, on_error: port}", &["{from: a, to: b, port: error}", TO_B]);
     let on: Vec<&Trigger> = node.exits.iter().map(|exit| &exit.on).collect();
     assert_eq!(on, [&Trigger::Port(named("error")), &Trigger::Auto { event: false }]);
+}
+
+/// *Subworkflow mechanics*: a run of another workflow; each that is called stands in the machine once.
+#[test]
+fn a_subworkflow_calls_another_workflow() {
+    let path = |text: &str| Path::new(text).unwrap();
+    let mapped = |to: &str, from: &str| Mapped { to: to.into(), from: path(from) };
+    let state = "{name: a, type: subworkflow, workflow: shipping, input_mapping: {order: cart.id}, output_mapping: {code: tracking}}";
+    let other = "{name: b, type: subworkflow, workflow: shipping}";
+    let machine = workflow(&[state, other], &[TO_B]);
+    assert_eq!(machine.callees, [Callee { name: "shipping".into(), version: None }]);
+    let spawn = |input, output| {
+        ActKind::Spawn(Spawn { kids: Kids::Call(CalleeIx(0)), input, result: Gives::Return(output) })
+    };
+    let (a, b) = (&machine.nodes[0], &machine.nodes[1]);
+    assert_eq!(a.acts[0].kind, spawn(vec![mapped("order", "cart.id")], vec![mapped("code", "tracking")]));
+    assert_eq!(b.acts[0].kind, spawn(Vec::new(), Vec::new()));
+    assert_eq!((&a.on_no_exit, &b.on_no_exit), (&NoExit::Stay, &DONE));
 }

@@ -137,8 +137,7 @@ pub(super) fn read(
     max: usize,
 ) -> Result<Vec<v1::SessionEvent>, ViewError> {
     let prefix = history_prefix(tenant, session.id);
-    // The row that holds the event may begin before it; a row holds at most what one command did.
-    let mut after = before(&prefix, from);
+    let mut after = before(view, &prefix, from)?;
     let mut events = Vec::new();
     while events.len() < max {
         // Rows are looked at after the scan, because their runs are looked for among other rows.
@@ -170,13 +169,26 @@ pub(super) fn read(
 /// Rows of history that are read at once.
 const ROWS_AT_ONCE: usize = 64;
 
-/// The most events that one command leaves, with room to spare.
+/// More events than most commands leave; a row of history holds what one has left.
 const EVENTS_OF_A_ROW: u64 = 4_096;
 
 /// The key after which the row with this event comes; nothing where that may be the first row.
-fn before(prefix: &[u8], from: u64) -> Option<Vec<u8>> {
-    let before = from.checked_sub(EVENTS_OF_A_ROW)?;
-    Some([prefix, &before.to_be_bytes()].concat())
+fn before(view: &dyn View, prefix: &[u8], from: u64) -> Result<Option<Vec<u8>>, ViewError> {
+    let mut reach = EVENTS_OF_A_ROW;
+    while let Some(before) = from.checked_sub(reach) {
+        let start = [prefix, &before.to_be_bytes()].concat();
+        let mut first = None;
+        view.scan(prefix, Some(&start), &mut |key, _| {
+            first = sequence_of(key);
+            ControlFlow::Break(())
+        })?;
+        // Rows have no gaps between them, so one that begins before the event leads to it.
+        if first.is_some_and(|first| first < from) {
+            return Ok(Some(start));
+        }
+        reach = reach.saturating_mul(4);
+    }
+    Ok(None)
 }
 
 /// The sequence before the first event of a row of history.

@@ -117,3 +117,35 @@ async fn workflows_that_call_one_another_are_refused_where_the_circle_closes() {
     let _: v1::StartSessionResponse = world.ask("agent", "StartSession", &pair.start()).await;
     world.node.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_circle_through_a_child_ends_and_its_long_history_can_be_read_from_anywhere() {
+    let world = World::start().await;
+    let pair = Pair::of(&world);
+    let set = serde_json::json!({ "type": "set_data", "config": { "key": "said", "value": 1 } });
+    let says = serde_json::json!({ "name": "say", "type": "logic", "operations": [set] });
+    let called = serde_json::json!({ "name": pair.called, "states": [says], "transitions": [] });
+    let call = serde_json::json!({ "name": "call", "type": "subworkflow", "workflow": pair.called });
+    let again =
+        serde_json::json!({ "from": "call", "to": "call", "guards": [{ "type": "always", "config": {} }] });
+    let turning = serde_json::json!({ "name": pair.caller, "states": [call], "transitions": [again] });
+    deploy(&world, &called.to_string()).await;
+    deploy(&world, &turning.to_string()).await;
+    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &pair.start()).await;
+    let session = reply.session.expect("a session");
+    assert_eq!((session.status(), session.reason.as_str()), (v1::SessionStatus::Failed, "drain_limit"));
+    assert!(session.sequence > 4_096, "{}", session.sequence);
+    for back in [0, 10, 900, session.sequence - 1] {
+        let from_sequence = session.sequence - back;
+        let list = v1::ListSessionEventsRequest {
+            name: session.name.clone(),
+            from_sequence,
+            page_size: 1_000,
+            ..Default::default()
+        };
+        let listed: v1::ListSessionEventsResponse = world.ask("agent", "ListSessionEvents", &list).await;
+        let first = listed.events.first().expect("an event").sequence;
+        assert!((from_sequence..from_sequence + 10).contains(&first), "{from_sequence}: {first}");
+    }
+    world.node.end().await;
+}

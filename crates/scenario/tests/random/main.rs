@@ -98,3 +98,26 @@ fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
         assert_eq!(at(&pair[1]), if at(&pair[0]) == 5 { 2 } else { at(&pair[0]) + 1 }, "{circle:?}");
     }
 }
+
+/// Workflows so deep below the first, each of which calls the next; the last one talks.
+fn nested(depth: usize) -> Vec<Value> {
+    let one = |at: usize| {
+        let state = if at == depth {
+            json!({ "name": "s", "type": "conversation" })
+        } else {
+            json!({ "name": "s", "type": "subworkflow", "workflow": format!("w{}", at + 1) })
+        };
+        json!({ "name": format!("w{at}"), "states": [state], "transitions": [] })
+    };
+    (0..=depth).map(one).collect()
+}
+
+#[test]
+fn workflows_call_one_another_so_deep_and_no_deeper() {
+    let deepest = switchward_engine::limits::CALL_DEPTH_MAX;
+    let game = Game::open(&nested(deepest), b"", false, false).unwrap();
+    let (decisions, view) = game.decisions().unwrap();
+    assert_eq!((decisions, view.at(), view.below.len()), (1, "s", deepest));
+    let deeper = Game::open(&nested(deepest + 1), b"", false, false).err().unwrap();
+    assert!(deeper.contains("more than 16 runs below the first"), "{deeper}");
+}
