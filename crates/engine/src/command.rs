@@ -8,7 +8,8 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
 pub use catalogue::{
-    ActivateVersion, CreateKey, CreateTenant, Deploy, InstallMachine, RevokeKey, UpdateTenant,
+    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, Deploy, InstallMachine, PutAssistant,
+    RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
@@ -16,6 +17,7 @@ pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 use crate::Args;
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
+use crate::state::{Assisted, Pinned};
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -226,6 +228,8 @@ pub enum Body {
     DecideGate(DecideGate),
     /// A person says something about a decision, and does not make it.
     DiscussGate(DiscussGate),
+    /// A participant answers her part of a task.
+    AnswerGate(AnswerGate),
     /// A cap is set anew.
     RaiseCap(RaiseCap),
     /// Stop in place.
@@ -258,16 +262,20 @@ pub enum Body {
     Deploy(Deploy),
     /// Another version is used from now on.
     ActivateVersion(ActivateVersion),
+    /// An assistant is made, or made anew.
+    PutAssistant(PutAssistant),
+    /// An assistant is no more.
+    DeleteAssistant(DeleteAssistant),
 }
 
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// The definition's name.
+    /// The definition's name; empty where the first message tells which of `workflows` are meant.
     pub definition: String,
-    /// Its version.
+    /// Its version; 0 where there is no definition.
     pub version: u32,
-    /// The machine that it compiled to; must be installed in the shard.
+    /// The machine that it compiled to, or the assistant's; must be installed in the shard.
     pub machine: Digest,
     /// The caller's own key for the session.
     pub key: Option<String>,
@@ -283,13 +291,20 @@ pub struct Start {
     pub contact: Option<String>,
     /// The workflows that it may switch between, its own among them; none where there is only its own.
     pub workflows: Vec<Queued>,
+    /// The assistant that it is with, where it is with one.
+    pub assistant: Option<Assisted>,
+    /// What the user opens the conversation with.
+    pub message: Option<String>,
+    /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
+    pub callees: Vec<Pinned>,
 }
 
 impl Start {
     /// The machines that must be installed, each once.
     pub fn machines(&self) -> impl Iterator<Item = Digest> {
         let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
-        let all = [self.machine].into_iter().chain(others);
+        let callees = self.callees.iter().map(|pinned| pinned.machine);
+        let all = [self.machine].into_iter().chain(others).chain(callees);
         all.collect::<std::collections::BTreeSet<_>>().into_iter()
     }
 }
@@ -365,6 +380,19 @@ pub struct DiscussGate {
     /// The gate, which stays open.
     pub gate: OpenId,
     /// What is said.
+    pub comment: String,
+    /// What the person was shown; where given it must be what the gate shows.
+    pub shown: Option<Digest>,
+}
+
+/// A participant answers her part of a task.
+#[derive(Debug, Clone)]
+pub struct AnswerGate {
+    /// The gate, which this answer ends.
+    pub gate: OpenId,
+    /// Any value; what it means is the definition's affair.
+    pub answer: serde_json::Value,
+    /// Words beside it.
     pub comment: String,
     /// What the person was shown; where given it must be what the gate shows.
     pub shown: Option<Digest>,

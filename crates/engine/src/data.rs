@@ -54,6 +54,20 @@ pub(crate) fn keep_below(
     value: Value,
     by: Writer,
 ) -> Result<(), Stop> {
+    if let Some(text) = put_below(turn, run, key, value, by)? {
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    Ok(())
+}
+
+/// The same; gives why nothing is written, where that is so.
+pub(crate) fn put_below(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    key: &str,
+    value: Value,
+    by: Writer,
+) -> Result<Option<String>, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let state = machine.node(at.node).map(|node| node.name.clone()).unwrap_or_default();
@@ -62,13 +76,12 @@ pub(crate) fn keep_below(
     let mut all = scope.key(key).and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
     if scope.bytes().saturating_add(length(&value)).saturating_add(state.len()) > DATA_BYTES_MAX {
         let text = format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes");
-        turn.emit(Event::Warned { text, of_definition: false })?;
-        return Ok(());
+        return Ok(Some(text));
     }
     all.insert(state, value);
     let value = Json(Value::Object(all));
     turn.emit(Flow::Wrote { run, key: key.to_owned(), value, by })?;
-    Ok(())
+    Ok(None)
 }
 
 /// Bytes of a value's JSON text.
@@ -76,7 +89,8 @@ pub(crate) fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
-fn depth(value: &Value) -> usize {
+/// How many lists and objects stand inside each other.
+pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),

@@ -9,12 +9,10 @@ use switchward_machine::{
     ParamIx, RunId, Time,
 };
 
-pub use flow::{Flow, Writer};
+pub use flow::{AssistantFact, Flow, Writer};
 
-use crate::command::Settings;
-use crate::policy::LedgerRule;
-use crate::reply::MatchedRule;
-use crate::state::{ApiKey, Attached, Call, Due, Effect, Gate, Grant, Tenant, Version, Via};
+use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
+use crate::{Version, Via, policy::LedgerRule};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -496,4 +494,7 @@ pub enum Event {
     /// Something moved inside a run, or in the row of runs.
     #[n(40)]
     Flow(#[n(0)] Flow),
+    /// An assistant is another one from now on.
+    #[n(50)]
+    Assistants(#[n(0)] AssistantFact),
 }

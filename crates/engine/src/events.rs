@@ -20,7 +20,7 @@ pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool
     let Some(node) = machine.node(at.node) else { return Ok(false) };
     let waits = node.acts.get(usize::from(at.act.0)).is_some_and(|act| match &act.kind {
         ActKind::Wait(wait) => wait.on == WaitOn::Event,
-        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_) => false,
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_) | ActKind::Spawn(_) => false,
     });
     Ok(waits || node.exits.iter().any(|exit| exit.guard.listens(key)))
 }

@@ -39,6 +39,11 @@ impl Fault {
         Self { code: "work_error", message: message.into() }
     }
 
+    /// A run below has ended otherwise than it should, or cannot begin.
+    pub(crate) fn child(message: impl Into<String>) -> Self {
+        Self { code: "child", message: message.into() }
+    }
+
     /// A worker's result is not what was asked for.
     pub(crate) fn result(message: impl Into<String>) -> Self {
         let mut message = message.into();

@@ -115,7 +115,10 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Res
         // What a person has decided stands, and a judgement is kept with its choice.
         let kept = match (&turn.run(run)?.due, &due) {
             (Some(Due::Take(_) | Due::End(_)), _) | (Some(_), Due::Judged) => true,
-            (Some(Due::Ended(_) | Due::Again | Due::Judged | Due::Fault { .. }) | None, _) => false,
+            (
+                Some(Due::Ended(_) | Due::Again | Due::Judged | Due::Fault { .. } | Due::Chosen(_)) | None,
+                _,
+            ) => false,
         };
         if !kept {
             turn.emit(Event::Deferred { run, due })?;

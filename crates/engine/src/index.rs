@@ -65,6 +65,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Run(_)
         | Row::Data(_)
         | Row::Said(_)
+        | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
@@ -74,6 +75,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Version(_)
+        | Row::Assistant(_)
         | Row::Clock(_)
         | Row::Index
         | Row::LastTenant(_)

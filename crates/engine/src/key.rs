@@ -61,6 +61,10 @@ pub enum Kind {
     Data = 21,
     /// The user's last message in a session.
     Said = 22,
+    /// A child's place in the node that it was called from.
+    Slot = 26,
+    /// An assistant.
+    Assistant = 30,
 }
 
 /// Above every bucket: rows that belong to a shard as a whole.
@@ -120,6 +124,13 @@ impl Key {
     #[must_use]
     pub fn said(tenant: TenantId, session: SessionId) -> Self {
         Self::of_session(tenant, session, Kind::Said)
+    }
+
+    /// The place of a child in an entry of a run.
+    #[must_use]
+    pub fn slot(tenant: TenantId, session: SessionId, run: RunId, entry: u32, index: u32) -> Self {
+        let parts = [run.0, entry, index].map(u32::to_be_bytes);
+        Self::of_session(tenant, session, Kind::Slot).with(parts.as_flattened())
     }
 
     /// A closed gate of a session.
@@ -212,6 +223,12 @@ impl Key {
             .with(name.as_bytes())
             .with(&[0])
             .with(&number.to_be_bytes())
+    }
+
+    /// An assistant of a tenant.
+    #[must_use]
+    pub fn assistant(tenant: TenantId, name: &str) -> Self {
+        Self::start(CATALOGUE, tenant, Kind::Assistant).with(name.as_bytes())
     }
 
     /// The number that the last tenant got.

@@ -9,6 +9,7 @@
 
 mod acts;
 mod args;
+mod callees;
 mod command;
 mod commands;
 mod data;
@@ -21,6 +22,7 @@ mod faults;
 mod gates;
 mod guards;
 mod index;
+mod intent;
 mod key;
 pub mod limits;
 mod messages;
@@ -33,35 +35,39 @@ mod remembered;
 mod reply;
 mod scope;
 mod state;
+mod tasks;
 mod turn;
 mod view;
 mod views;
 mod working;
 
 pub use args::{Args, BadArgs};
+pub use callees::pin_callees;
 pub use command::{
-    AckEffect, ActivateVersion, Actor, Answer, Authorize, Body, Cancel, Command, CompleteWork, Confirm,
-    CreateKey, CreateTenant, DecideGate, DefaultEffect, Deploy, DiscussGate, EndTurn, ExtendLease, FailWork,
-    InstallMachine, LeaseWork, Pause, PostMessage, Queued, RaiseCap, RecordData, RecordEvent, RecordReply,
-    ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RevokeKey, Role, Scope, Settings,
-    Settle, Start, Sweep, SwitchRun, UpdateTenant,
+    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, Command, CompleteWork,
+    Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeleteAssistant, Deploy, DiscussGate,
+    EndTurn, ExtendLease, FailWork, InstallMachine, LeaseWork, Pause, PostMessage, PutAssistant, Queued,
+    RaiseCap, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve,
+    Resume, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{Event, Flow, Writer};
+pub use event::{AssistantFact, Event, Flow, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
-pub use public::{PublicEvent, public_events};
+pub use public::{Machines, PublicEvent, machines_of, public_events};
 pub use rejection::{Reason, Rejection};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use state::{
-    About, Answered, ApiKey, Asked, AskedCall, Attached, Call, Choice, Closed, Data, Definition,
-    Due as Deferral, Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
-    Loop, Meters, Open, Owed, Remembered, Request, Reservation, Resolution, Row, RowError, Run, Session,
-    SourceFile, Spent, Tenant, Thing, ThingBody, Version, Via, Why,
+    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Call, Choice, Closed, Data,
+    Definition, Due as Deferral, Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease,
+    LedgerRow, Loop, Meters, Open, Owed, Parent, Part, Pinned, Remembered, Request, Reservation, Resolution,
+    Row, RowError, Run, Session, Slot, SourceFile, Spent, Tenant, Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
-pub use views::{GateView, SessionView, WorkView, gate_view, run_views, session_view, work_view};
+pub use views::{
+    Below, GateView, RunView, SessionView, WorkView, gate_view, run_views, session_view, work_view,
+};
 pub use working::Held as SharedRow;

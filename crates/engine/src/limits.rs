@@ -2,6 +2,12 @@
 
 /// Open gates of one session; one more is QUOTA_EXCEEDED.
 pub const OPENS_MAX: usize = 100;
+/// People who take part in one task: each of them is asked at a gate, and no more may be open.
+pub const PARTICIPANTS_MAX: usize = OPENS_MAX;
+/// A participant's answer, bytes of JSON.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Nesting of a participant's answer.
+pub const ANSWER_DEPTH_MAX: usize = 32;
 /// Calls of one session that are permitted and not yet reported, and that the state remembers. Beyond it a call
 /// that reserves nothing is not remembered, one that reserves money is QUOTA_EXCEEDED.
 pub const CALLS_OPEN_MAX: usize = 1_000;
@@ -82,6 +88,14 @@ pub const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const RECIPIENTS_MAX: usize = 100;
 /// Runs that a start may queue behind the first.
 pub const QUEUE_MAX: usize = 100;
+/// Definitions that the runs of one session call, directly or through one another.
+pub const CALLEES_MAX: usize = 1_000;
+/// Runs below one another, the first one not counted.
+pub const CALL_DEPTH_MAX: usize = 16;
+/// Runs of one session beyond which none calls another any more.
+pub const RUNS_MAX: u32 = 10_000;
+/// Runs that a session shows; of more, the newest.
+pub const RUNS_SHOWN_MAX: u32 = 1_000;
 /// Names of states in the reason of a drain that does not end.
 pub const TRAIL_MAX: usize = 32;
 /// Steps of a template.
@@ -114,3 +128,11 @@ pub const REPLY_BYTES_MAX: usize = 64 * 1024;
 pub const ADDRESS_BYTES_MAX: usize = 512;
 /// What is told of a result that does not fit, bytes.
 pub const RESULT_TOLD_BYTES_MAX: usize = 512;
+/// An assistant's name, characters.
+pub const ASSISTANT_NAME_CHARS_MAX: usize = 63;
+/// An assistant's instructions, bytes.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
+/// What is told of a workflow where somebody chooses between workflows, bytes.
+pub const DESCRIPTION_TOLD_BYTES_MAX: usize = 1024;
+/// Attempts to find out what a first message means.
+pub const INTENT_ATTEMPTS_MAX: u32 = 3;

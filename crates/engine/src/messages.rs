@@ -1,12 +1,13 @@
 //! Messages to the outside: who gets them, and what they say.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId};
 
 use crate::faults::Fault;
-use crate::limits::RECIPIENTS_MAX;
+use crate::limits::{PARTICIPANTS_MAX, RECIPIENTS_MAX};
 use crate::scope::Scope;
 use crate::state::EffectBody;
+use crate::tasks::{PARTICIPANT, TASKS};
 use crate::turn::{Stop, Turn};
 
 /// Puts a message into the outbox, once for each recipient; what is wrong with it sends nothing.
@@ -58,6 +59,11 @@ pub(crate) fn compose(scope: &Scope, message: &Message, contact: Option<&str>) -
         Channel::Chat => vec![String::new()],
         Channel::Email | Channel::Webhook => recipients(scope, &message.to, contact)?,
     };
+    worded(scope, message, to)
+}
+
+/// Renders a message to these.
+pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Result<Letter, Fault> {
     let subject = message.subject.as_ref().map(|subject| scope.text(subject, false)).transpose()?;
     let subject = subject.map(|subject| subject.replace(['\r', '\n'], " "));
     let text = scope.text(&message.body, message.content == Content::Html)?;
@@ -68,50 +74,96 @@ pub(crate) fn compose(scope: &Scope, message: &Message, contact: Option<&str>) -
     Ok(Letter { channel: message.channel, to, subject, body, content })
 }
 
-/// Everybody whom a list names, each once, in its order.
+/// Everybody whom a list names, each once, in its order; never nobody.
 pub(crate) fn recipients(
     scope: &Scope,
     list: &[Recipient],
     contact: Option<&str>,
 ) -> Result<Vec<String>, Fault> {
+    let same = |one: &str, other: &str| one == other;
+    let found = named(scope, list, contact, RECIPIENTS_MAX, same)?;
+    let found = found.ok_or_else(|| format!("a message goes to at most {RECIPIENTS_MAX}"));
+    let found = found.map_err(Fault::recipients)?;
+    if found.is_empty() {
+        return Err(Fault::recipients("the message has nobody to go to"));
+    }
+    Ok(found)
+}
+
+/// Everybody who takes part in a task, each once, in the list's order; maybe nobody. Addresses are compared without
+/// regard to case, as at the gates.
+pub(crate) fn participants(
+    scope: &Scope,
+    list: &[Recipient],
+    contact: Option<&str>,
+) -> Result<Vec<String>, Fault> {
+    let found = named(scope, list, contact, PARTICIPANTS_MAX, str::eq_ignore_ascii_case)?;
+    let found = found.ok_or_else(|| format!("at most {PARTICIPANTS_MAX} take part in a task"));
+    found.map_err(Fault::recipients)
+}
+
+/// Those whom a list names, each once; nothing where there are more than so many.
+fn named(
+    scope: &Scope,
+    list: &[Recipient],
+    contact: Option<&str>,
+    max: usize,
+    same: impl Fn(&str, &str) -> bool,
+) -> Result<Option<Vec<String>>, Fault> {
     let mut found: Vec<String> = Vec::new();
     for recipient in list {
-        let values = match recipient {
-            Recipient::Address(text) => match scope.braces(text)? {
-                Value::Array(items) => items,
-                one @ (Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Object(_)) => {
-                    vec![one]
-                }
-            },
-            Recipient::Contact => contact.map(Value::from).into_iter().collect(),
-            Recipient::Participants => Vec::new(),
-        };
-        for value in values {
-            match value {
-                Value::String(text) if text.trim().is_empty() => {}
-                Value::String(text) if text.chars().any(char::is_control) => {
-                    return Err(Fault::recipients(format!("{text:?} is no address")));
-                }
-                Value::String(text) => {
-                    let address = text.trim().to_owned();
-                    if !found.contains(&address) {
-                        found.push(address);
-                    }
-                }
-                Value::Null => {}
-                other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                    return Err(Fault::recipients(format!("{other} is no address")));
-                }
+        for value in values(scope, recipient, contact)? {
+            let Some(address) = address(value)? else { continue };
+            if !found.iter().any(|known| same(known, &address)) {
+                found.push(address);
+            }
+            if found.len() > max {
+                return Ok(None);
             }
         }
     }
-    match found.len() {
-        0 => Err(Fault::recipients("the message has nobody to go to")),
-        1..=RECIPIENTS_MAX => Ok(found),
-        _ => Err(Fault::recipients(format!("a message goes to at most {RECIPIENTS_MAX}"))),
+    Ok(Some(found))
+}
+
+/// What an entry of a list of recipients stands for.
+fn values(scope: &Scope, recipient: &Recipient, contact: Option<&str>) -> Result<Vec<Value>, Fault> {
+    Ok(match recipient {
+        Recipient::Address(text) => match scope.braces(text)? {
+            Value::Array(items) => items,
+            one @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                vec![one]
+            }
+        },
+        Recipient::Contact => contact.map(Value::from).into_iter().collect(),
+        Recipient::Participants => known_participants(scope),
+        Recipient::Listed(path) => match scope.get(path) {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(items)) => items.clone(),
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                return Err(Fault::recipients(format!("{} must be a list of texts", path.as_str())));
+            }
+        },
+    })
+}
+
+/// Those who have taken part in the tasks that are done.
+fn known_participants(scope: &Scope) -> Vec<Value> {
+    let tasks = scope.key(TASKS).and_then(Value::as_object).into_iter().flat_map(Map::values);
+    let answers = tasks.filter_map(Value::as_array).flatten();
+    answers.filter_map(|answer| answer.get(PARTICIPANT)).cloned().collect()
+}
+
+/// An address; nothing where it is empty.
+fn address(value: Value) -> Result<Option<String>, Fault> {
+    match value {
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) if text.chars().any(char::is_control) => {
+            Err(Fault::recipients(format!("{text:?} is no address")))
+        }
+        Value::String(text) => Ok(Some(text.trim().to_owned())),
+        Value::Null => Ok(None),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(Fault::recipients(format!("{other} is no address")))
+        }
     }
 }

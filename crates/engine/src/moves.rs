@@ -10,6 +10,7 @@ use crate::events;
 use crate::faults::{self, Fault};
 use crate::gates;
 use crate::guards::{Looked, Verdict};
+use crate::intent;
 use crate::limits::{ENTRIES_MAX, TRAIL_MAX};
 use crate::state::{Due, EffectBody};
 use crate::turn::{Stop, Turn};
@@ -37,13 +38,16 @@ pub(crate) enum Next {
     Take(ExitIx),
     /// Something has gone wrong.
     Fault(Fault),
+    /// A child begins, and this run waits for it.
+    Descend(RunId),
     /// The run is over.
     End(Ending, String),
     /// Nothing moves without somebody or something outside.
     Rest,
 }
 
-/// Goes on until nothing moves any more; with the end of a session's run, into the next one.
+/// Goes on until nothing moves any more: into a child that begins, at a child's end in the run that called it, and with
+/// the end of a session's run into the next one.
 pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(), Stop> {
     let (mut run, mut next) = (run, next);
     loop {
@@ -61,11 +65,15 @@ pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(
             Next::Try(exit) => held(turn, run, exit)?,
             Next::Take(exit) => leave(turn, run, exit)?,
             Next::Fault(fault) => faults::road(turn, run, fault)?,
+            Next::Descend(child) => {
+                run = child;
+                Next::Enter(turn.machine(&*turn.run(child)?)?.start)
+            }
             Next::End(ending, comment) => match over(turn, run, ending, comment)? {
                 None => return Ok(()),
-                Some((other, start)) => {
+                Some((other, next)) => {
                     run = other;
-                    Next::Enter(start)
+                    next
                 }
             },
             Next::Rest => return Ok(()),
@@ -87,6 +95,7 @@ pub(crate) fn go_on(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(),
         Due::Again => Next::Again,
         Due::Judged => Next::Judged,
         Due::Fault { code, message } => Next::Fault(Fault::kept(&code, message)),
+        Due::Chosen(names) => return intent::begin(turn, &names),
     };
     drive(turn, run, next)
 }
@@ -98,10 +107,11 @@ pub(crate) fn end(turn: &mut Turn<'_, '_>, run: RunId, ending: Ending, comment: 
 
 fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop> {
     turn.emit(Event::Entered { run, node })?;
-    turn.trail.push(node);
+    let machine = turn.run(run)?.machine;
+    turn.trail.push((machine, node));
     if turn.run(run)?.drained > ENTRIES_MAX {
         let ending = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
-        return Ok(Next::End(ending, circle(turn, run)?));
+        return Ok(Next::End(ending, circle(turn)?));
     }
     let machine = turn.machine(&*turn.run(run)?)?;
     events::take_early(turn, run, standing(&machine, node)?)?;
@@ -158,13 +168,15 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
 }
 
 /// The nodes that a drain goes round, in their order.
-fn circle(turn: &Turn<'_, '_>, run: RunId) -> Result<String, Stop> {
-    let machine = turn.machine(&*turn.run(run)?)?;
+fn circle(turn: &Turn<'_, '_>) -> Result<String, Stop> {
     let Some((last, before)) = turn.trail.split_last() else { return Ok(String::new()) };
     let from = before.iter().rposition(|node| node == last).unwrap_or(0);
-    let names = turn.trail.iter().skip(from).take(TRAIL_MAX);
-    let names: Vec<&str> =
-        names.map(|node| machine.node(*node).map_or("", |node| node.name.as_str())).collect();
+    let mut names = Vec::new();
+    for (machine, node) in turn.trail.iter().skip(from).take(TRAIL_MAX) {
+        let machine = turn.rows.machine(turn.tenant(), *machine)?;
+        let node = machine.as_ref().and_then(|machine| machine.node(*node));
+        names.push(node.map(|node| node.name.clone()).unwrap_or_default());
+    }
     Ok(names.join(" -> "))
 }
 
@@ -258,34 +270,51 @@ fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop
     })
 }
 
-/// A run is over. Gives the run that comes next in its session, and where it begins.
+/// A run is over. Gives the run that goes on then, and what it does: the one that has called it, else the next one of its
+/// session.
 fn over(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     ending: Ending,
     comment: String,
-) -> Result<Option<(RunId, NodeIx)>, Stop> {
+) -> Result<Option<(RunId, Next)>, Stop> {
     void(turn, run)?;
-    turn.emit(Event::RunEnded { run, ending, comment })?;
+    turn.emit(Event::RunEnded { run, ending: ending.clone(), comment: comment.clone() })?;
+    if let Some(parent) = turn.run(run)?.parent {
+        let next = acts::child_ended(turn, parent, run, &ending, &comment)?;
+        return Ok(Some((parent.run, next)));
+    }
     let session = turn.session()?;
     let next = session.queue.first().copied().filter(|_| session.root == run);
     drop(session);
     let Some(next) = next else { return Ok(None) };
     turn.emit(Flow::RunActivated { run: next })?;
     let start = turn.machine(&*turn.run(next)?)?.start;
-    Ok(Some((next, start)))
+    Ok(Some((next, Next::Enter(start))))
 }
 
-/// Closes all that belongs to the entry: gates, approvals that were not used, work, waits and timers.
+/// Closes all that belongs to the entry: children, gates, approvals that were not used, work, waits and timers.
 pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
+    acts::abandon(turn, run)?;
     let (session, at) = (turn.session()?, turn.run(run)?);
     if session.opens.is_empty() && session.grants.is_empty() && at.things.is_empty() {
         return Ok(());
     }
-    let (gates, grants, process) =
-        (session.opens.clone(), session.grants.clone(), session.definition.clone());
-    let things = at.things.clone();
+    let (opens, all_grants) = (session.opens.clone(), session.grants.clone());
+    let (things, process) = (at.things.clone(), session.definition.clone());
     drop((session, at));
+    let (mut gates, mut grants) = (Vec::new(), Vec::new());
+    for gate in opens {
+        let row = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
+        gates.extend(row.filter(|row| row.run == run).map(|_| gate));
+    }
+    for number in all_grants {
+        let row = turn.rows.grant_at(&Key::grant(turn.tenant(), turn.session_id()?, number))?;
+        grants.extend(row.filter(|row| row.run == run).map(|_| number));
+    }
+    if gates.is_empty() && grants.is_empty() && things.is_empty() {
+        return Ok(());
+    }
     for number in &grants {
         release(turn, run, &process, *number)?;
     }

@@ -1,10 +1,18 @@
 //! Events as the outside sees them: a public type, and what a reader needs of it.
 
 use serde_json::{Value, json};
-use switchward_machine::{BudgetUnit, ExitIx, GateKind, Machine, Micros, NodeIx, OpenId, Outcome, WorkKind};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchward_machine::{
+    BudgetUnit, Exit, ExitIx, GateKind, Machine, Micros, Node, NodeIx, OpenId, Outcome, RunId, SessionId,
+    TenantId, WorkKind,
+};
 
+use crate::intent;
+use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
-use crate::{Event, Flow};
+use crate::working::Working;
+use crate::{Event, Flow, Key, View, ViewError};
 
 /// An event for a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,18 +37,111 @@ impl PublicEvent {
     }
 }
 
-/// What a reader is shown of each of these events, in order; some are nobody's business and give nothing.
+/// The machines of runs, by which their nodes have names, and which of the runs are children.
+#[derive(Debug, Clone, Default)]
+pub struct Machines(BTreeMap<RunId, (Arc<Machine>, bool)>);
+
+impl Machines {
+    /// The machine of a run.
+    #[must_use]
+    pub fn machine(&self, run: RunId) -> Option<&Arc<Machine>> {
+        self.0.get(&run).map(|(machine, _)| machine)
+    }
+
+    fn is_child(&self, run: RunId) -> bool {
+        self.0.get(&run).is_some_and(|(_, child)| *child)
+    }
+
+    fn node(&self, run: RunId, node: NodeIx) -> Option<&Node> {
+        self.machine(run)?.node(node)
+    }
+
+    fn name(&self, run: RunId, node: NodeIx) -> String {
+        self.node(run, node).map(|node| node.name.clone()).unwrap_or_default()
+    }
+
+    fn exit(&self, run: RunId, node: NodeIx, exit: ExitIx) -> Option<&Exit> {
+        self.node(run, node)?.exits.get(usize::from(exit.0))
+    }
+}
+
+/// The machines of the runs that these events of a session are about.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn machines_of<'e>(
+    view: &dyn View,
+    tenant: TenantId,
+    session: SessionId,
+    events: impl IntoIterator<Item = &'e Event>,
+) -> Result<Machines, ViewError> {
+    let rows = Working::new(view);
+    let mut machines = Machines::default();
+    for run in events.into_iter().filter_map(run_of) {
+        if machines.0.contains_key(&run) {
+            continue;
+        }
+        if let Some(row) = rows.run_at(&Key::run(tenant, session, run))? {
+            machines.0.insert(run, (machine_of(&rows, tenant, &row)?, row.parent.is_some()));
+        }
+    }
+    Ok(machines)
+}
+
+/// What a reader is shown of each of these events, in order; some are nobody's business and give nothing. What happens in
+/// a child is told with the child's number.
 pub fn public_events<'a>(
     events: &'a [Event],
-    machine: &'a Machine,
+    machines: &'a Machines,
 ) -> impl Iterator<Item = (usize, PublicEvent)> + 'a {
     events.iter().enumerate().filter_map(|(at, event)| {
-        let told = moves(event, machine)
-            .or_else(|| flow(event, machine))
+        let told = moves(event, machines)
+            .or_else(|| flow(event, machines))
             .or_else(|| gates(event))
             .or_else(|| calls(event))
             .or_else(|| usage(event))?;
-        Some((at, told))
+        let child = run_of(event).filter(|run| machines.is_child(*run));
+        let named = told.fields.iter().any(|(name, _)| *name == RUN);
+        Some((
+            at,
+            match child.filter(|_| !named) {
+                Some(run) => told.with(RUN, run.0),
+                None => told,
+            },
+        ))
+    })
+}
+
+/// The field that says which run an event is about.
+const RUN: &str = "run";
+
+/// The run that an event is about, where it is about one.
+#[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
+fn run_of(event: &Event) -> Option<RunId> {
+    Some(match event {
+        Event::RunCreated { run, .. }
+        | Event::Entered { run, .. }
+        | Event::Answered { run, .. }
+        | Event::Left { run, .. }
+        | Event::RunEnded { run, .. }
+        | Event::GateOpened { run, .. }
+        | Event::Voided { run: Some(run), .. } => *run,
+        Event::EffectQueued { effect } => effect.run,
+        Event::Flow(
+            Flow::RunActivated { run }
+            | Flow::TurnEnded { run }
+            | Flow::Signalled { run }
+            | Flow::Wrote { run, .. }
+            | Flow::Faulted { run, .. }
+            | Flow::Restarted { run, .. }
+            | Flow::ThingOpened { run, .. }
+            | Flow::EventRecorded { run, .. }
+            | Flow::ReplyRecorded { run, .. }
+            | Flow::WorkDone { run, .. }
+            | Flow::Judged { run, .. }
+            | Flow::ChildCreated { run, .. },
+        ) => *run,
+        _ => return None,
     })
 }
 
@@ -48,25 +149,28 @@ fn number(gate: &OpenId) -> String {
     gate.0.to_string()
 }
 
-fn name(machine: &Machine, node: NodeIx) -> String {
-    machine.node(node).map(|node| node.name.clone()).unwrap_or_default()
-}
-
 #[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
-fn moves(event: &Event, machine: &Machine) -> Option<PublicEvent> {
+fn moves(event: &Event, machines: &Machines) -> Option<PublicEvent> {
     Some(match event {
         Event::SessionStarted { definition, version, role, key, .. } => PublicEvent::new("session.started")
             .with("definition", definition)
-            .with("version", version)
+            .with("version", if definition.is_empty() { String::new() } else { version.to_string() })
             .with("role", role)
             .with("key", key.as_deref().unwrap_or_default()),
-        Event::Entered { node, .. } => {
-            PublicEvent::new("session.state_entered").with("state", name(machine, *node))
+        // Where the session's own run stands is no state of any workflow.
+        Event::Entered { run, .. } if *run == intent::RUN => return None,
+        Event::Entered { run, node } => {
+            PublicEvent::new("session.state_entered").with("state", machines.name(*run, *node))
         }
-        Event::Answered { node, answer, note, .. } => PublicEvent::new("session.answered")
-            .with("state", name(machine, *node))
+        Event::Answered { run, node, answer, note } => PublicEvent::new("session.answered")
+            .with("state", machines.name(*run, *node))
             .with("answer", answer)
             .with("note", note),
+        Event::RunEnded { run, ending, comment } if machines.is_child(*run) => PublicEvent::new("run.ended")
+            .with(RUN, run.0)
+            .with("status", ending.outcome.status().word())
+            .with("reason", ending.reason.as_deref().unwrap_or_default())
+            .with("comment", comment),
         Event::RunEnded { ending, comment, .. } => PublicEvent::new(ended(ending.outcome))
             .with("reason", ending.reason.as_deref().unwrap_or_default())
             .with("comment", comment),
@@ -74,7 +178,7 @@ fn moves(event: &Event, machine: &Machine) -> Option<PublicEvent> {
             PublicEvent::new("definition.warning").with("text", text)
         }
         Event::Warned { text, of_definition: false } => PublicEvent::new("session.warned").with("text", text),
-        Event::Left { node, exit, .. } => left(machine, *node, *exit)?,
+        Event::Left { run, node, exit } => left(machines, *run, *node, *exit)?,
         Event::Paused { comment } => PublicEvent::new("session.paused").with("comment", comment),
         Event::Unpaused { comment } => PublicEvent::new("session.resumed").with("comment", comment),
         _ => return None,
@@ -82,20 +186,28 @@ fn moves(event: &Event, machine: &Machine) -> Option<PublicEvent> {
 }
 
 /// What moves inside a run.
-fn flow(event: &Event, machine: &Machine) -> Option<PublicEvent> {
+fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
     let Event::Flow(flow) = event else { return None };
     Some(match flow {
-        Flow::RunActivated { run } => PublicEvent::new("run.activated").with("run", run.0),
+        Flow::RunActivated { run } => PublicEvent::new("run.activated").with(RUN, run.0),
+        Flow::ChildCreated { run, definition, version, parent, .. } => PublicEvent::new("run.started")
+            .with(RUN, run.0)
+            .with("definition", definition)
+            .with("version", version)
+            .with("parent", parent.run.0),
         Flow::MessagePosted { text, by_agent } => PublicEvent::new("message.posted")
             .with("from", if *by_agent { "agent" } else { "user" })
             .with("text", text),
+        Flow::Assisted { assistant } => {
+            PublicEvent::new("session.assisted").with("assistant", &assistant.name)
+        }
         Flow::TurnEnded { .. } => PublicEvent::new("turn.ended"),
         Flow::Signalled { .. } => PublicEvent::new("completion.signalled"),
         Flow::Wrote { key, value, .. } => {
             PublicEvent::new("data.recorded").with("key", key).with("value", &value.0)
         }
-        Flow::Faulted { node, code, message, .. } => PublicEvent::new("pass.failed")
-            .with("state", name(machine, *node))
+        Flow::Faulted { run, node, code, message } => PublicEvent::new("pass.failed")
+            .with("state", if *run == intent::RUN { String::new() } else { machines.name(*run, *node) })
             .with("code", code)
             .with("message", message),
         Flow::Restarted { asked, .. } => PublicEvent::new("state.retried").with("asked", asked),
@@ -115,32 +227,45 @@ fn flow(event: &Event, machine: &Machine) -> Option<PublicEvent> {
         Flow::ReplyAnswered { gate, to } => {
             PublicEvent::new("reply.answered").with("gate", number(gate)).with("to", to)
         }
-        Flow::WorkLeased { thing, worker, until, again: false } => PublicEvent::new("work.leased")
-            .with("work", thing.0)
-            .with("worker", worker)
-            .with("until_ms", until.0),
-        Flow::WorkReleased { thing, lapsed } => {
-            PublicEvent::new("work.released").with("work", thing.0).with("lapsed", lapsed)
-        }
-        Flow::WorkDone { thing, worker, wrong, .. } => PublicEvent::new("work.done")
-            .with("work", thing.0)
-            .with("worker", worker)
-            .with("wrong", wrong.as_deref().unwrap_or_default()),
+        Flow::GateAnswered { gate, by, answer, comment, via } => PublicEvent::new("task.completed")
+            .with("gate", number(gate))
+            .with("by", by)
+            .with("via", via.word())
+            .with("answer", &answer.0)
+            .with("comment", comment),
+        Flow::WorkLeased { .. } | Flow::WorkReleased { .. } | Flow::WorkDone { .. } => return worked(flow),
         Flow::Judged { judged, .. } => PublicEvent::new("guard.judged").with("holds", judged.holds),
-        Flow::WorkLeased { again: true, .. } | Flow::ChoicePending { .. } | Flow::ChoiceOver { .. } => {
-            return None;
-        }
+        Flow::ChoicePending { .. } | Flow::ChoiceOver { .. } => return None,
         Flow::Rested { .. } | Flow::EarlyTaken { .. } | Flow::ThingClosed { .. } | Flow::Looped { .. } => {
             return None;
         }
+        Flow::CalleesPinned { .. }
+        | Flow::ChildrenPlanned { .. }
+        | Flow::ChildEnded { .. }
+        | Flow::ChildrenJoined { .. } => return None,
     })
 }
 
+/// What workers do.
+fn worked(flow: &Flow) -> Option<PublicEvent> {
+    if let Flow::WorkLeased { thing, worker, until, again: false } = flow {
+        let told = PublicEvent::new("work.leased").with("work", thing.0).with("worker", worker);
+        Some(told.with("until_ms", until.0))
+    } else if let Flow::WorkReleased { thing, lapsed } = flow {
+        Some(PublicEvent::new("work.released").with("work", thing.0).with("lapsed", lapsed))
+    } else if let Flow::WorkDone { thing, worker, wrong, .. } = flow {
+        let told = PublicEvent::new("work.done").with("work", thing.0).with("worker", worker);
+        Some(told.with("wrong", wrong.as_deref().unwrap_or_default()))
+    } else {
+        None
+    }
+}
+
 /// A node that is left by an exit that the format names: its guards, or its port.
-fn left(machine: &Machine, node: NodeIx, exit: ExitIx) -> Option<PublicEvent> {
-    let at = machine.node(node)?;
-    let label = &at.exits.get(usize::from(exit.0))?.label;
-    let told = PublicEvent::new("session.state_left").with("state", &at.name).with("by", label);
+fn left(machines: &Machines, run: RunId, node: NodeIx, exit: ExitIx) -> Option<PublicEvent> {
+    let label = &machines.exit(run, node, exit)?.label;
+    let told =
+        PublicEvent::new("session.state_left").with("state", machines.name(run, node)).with("by", label);
     (!label.is_empty()).then_some(told)
 }
 
@@ -172,9 +297,11 @@ fn ended(outcome: Outcome) -> &'static str {
 fn gates(event: &Event) -> Option<PublicEvent> {
     Some(match event {
         Event::GateOpened { gate, body, .. } => {
-            let told = PublicEvent::new("approval.requested")
-                .with("gate", number(gate))
-                .with("kind", body.kind.word());
+            let kind = match body.kind {
+                GateKind::Notify | GateKind::ToolAsk | GateKind::Approval => "approval.requested",
+                GateKind::Task => "task.created",
+            };
+            let told = PublicEvent::new(kind).with("gate", number(gate)).with("kind", body.kind.word());
             let told = told.with("requester", &body.requester);
             let to = body.asked.as_ref().map(|asked| asked.to.join(" ")).unwrap_or_default();
             let told = told.with("to", to);
@@ -273,6 +400,11 @@ fn shown(kind: WorkKind, input: &Value) -> Value {
             let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
             json!({ "method": input.get("method"), "url": url })
         }
-        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => input.clone(),
+        WorkKind::Agent
+        | WorkKind::Extract
+        | WorkKind::Judge
+        | WorkKind::Classify
+        | WorkKind::Delegate
+        | WorkKind::Intent => input.clone(),
     }
 }

@@ -68,6 +68,8 @@ reasons! {
     FieldInvalid = "FIELD_INVALID",
     /// Data that breaks its schema.
     SchemaViolation = "SCHEMA_VIOLATION",
+    /// The definition is wrong.
+    DefinitionInvalid = "DEFINITION_INVALID",
     /// The request id came before, with another body.
     RequestIdReused = "REQUEST_ID_REUSED",
     /// Not one of the checkpoint's answers.
@@ -80,7 +82,7 @@ reasons! {
     AlreadyResolved = "ALREADY_RESOLVED",
     /// Nothing here takes this command now.
     StateMismatch = "STATE_MISMATCH",
-    /// There is no workflow to switch to.
+    /// There is no workflow to switch to, or to call.
     NoSuchWorkflow = "NO_SUCH_WORKFLOW",
     /// No retry is left.
     RetryExhausted = "RETRY_EXHAUSTED",

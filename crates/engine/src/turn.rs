@@ -1,7 +1,7 @@
 //! The working object of one command.
 
 use std::sync::Arc;
-use switchward_machine::{Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
+use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
 
 use crate::command::Command;
 use crate::evolve::{Site, apply};
@@ -35,8 +35,8 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) command: &'a Command,
     pub(crate) site: Site<'a>,
     pub(crate) events: Vec<Event>,
-    /// The nodes that were entered in this turn, in their order.
-    pub(crate) trail: Vec<NodeIx>,
+    /// The nodes that were entered in this turn, in their order, with their machines.
+    pub(crate) trail: Vec<(Digest, NodeIx)>,
     /// Who asked for what is going on, where that is not who commands it: a decision asks for nothing.
     pub(crate) asker: Option<String>,
 }
@@ -103,6 +103,12 @@ impl<'a, 'b> Turn<'a, 'b> {
 
     pub(crate) fn run(&self, run: RunId) -> Result<Held<Run>, ViewError> {
         self.rows.run(self.tenant(), self.session_id()?, run)
+    }
+
+    /// The only active leaf of the active root: what a command is about that names nothing open.
+    pub(crate) fn leaf(&self) -> Result<RunId, Stop> {
+        let root = self.session()?.root;
+        Ok(self.rows.leaf(self.tenant(), self.session_id()?, root)?)
     }
 
     /// The machine of a run; it is installed before the run is created.

@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use switchward_machine::{Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text, WorkKind};
+use switchward_machine::{Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Text, WorkKind};
 
 use crate::commands::schema_of;
+use crate::limits::RUNS_SHOWN_MAX;
+use crate::policy::machine_of;
 use crate::scope::Scope;
-use crate::state::{Closed, Open, Owed, Run, Session, Thing, ThingBody};
+use crate::state::{Assisted, Closed, Open, Owed, Run, Session, Thing, ThingBody};
 use crate::working::{Held, Working};
 use crate::{Key, View, ViewError};
 
@@ -23,21 +25,79 @@ pub struct SessionView {
     pub machine: Arc<Machine>,
     /// The root run's data.
     pub data: Map<String, Value>,
-    /// What is open of the root run beside gates, oldest first.
+    /// The child that the root run waits for, the child that this one waits for, and so on; mostly none.
+    pub below: Vec<Below>,
+    /// What is open of all of them beside gates, oldest first.
     pub things: Vec<(OpenId, Thing)>,
 }
 
-/// A gate, open or closed.
+/// A run that another one waits for.
+#[derive(Debug, Clone)]
+pub struct Below {
+    /// Which.
+    pub id: RunId,
+    /// Its row.
+    pub run: Run,
+    /// Its machine.
+    pub machine: Arc<Machine>,
+    /// Its data.
+    pub data: Map<String, Value>,
+}
+
+/// A gate, open or closed, with the machine of its run.
 #[derive(Debug, Clone)]
 pub enum GateView {
     /// Somebody owes a decision.
-    Open(Open),
+    Open(Open, Arc<Machine>),
     /// It was decided or voided.
-    Closed(Closed),
+    Closed(Closed, Arc<Machine>),
+}
+
+impl GateView {
+    /// What is or was open.
+    #[must_use]
+    pub fn open(&self) -> &Open {
+        match self {
+            Self::Open(open, _) => open,
+            Self::Closed(closed, _) => &closed.open,
+        }
+    }
+
+    /// The node that it belongs to.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Open(open, machine) => machine.node(open.node),
+            Self::Closed(closed, machine) => machine.node(closed.open.node),
+        }
+    }
 }
 
 impl SessionView {
-    /// The name of the node that it stands at, or ended in.
+    /// The run that commands are about which name nothing open, with its machine and its data: the active leaf.
+    fn leaf(&self) -> (&Run, &Machine, &Map<String, Value>) {
+        match self.below.last() {
+            Some(leaf) => (&leaf.run, &leaf.machine, &leaf.data),
+            None => (&self.run, &self.machine, &self.data),
+        }
+    }
+
+    /// The node that the active leaf stands at, or ended in.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        let (run, machine, _) = self.leaf();
+        machine.node(run.node)
+    }
+
+    /// The name of a node of a run that is active or the root.
+    #[must_use]
+    pub fn name_of(&self, run: RunId, node: NodeIx) -> &str {
+        let below = self.below.iter().find(|below| below.id == run);
+        let machine = below.map_or(&self.machine, |below| &below.machine);
+        machine.node(node).map_or("", |node| node.name.as_str())
+    }
+
+    /// The name of the node that its root run stands at, or ended in.
     #[must_use]
     pub fn at(&self) -> &str {
         self.machine.node(self.run.node).map_or("", |node| node.name.as_str())
@@ -48,8 +108,9 @@ impl SessionView {
     #[must_use]
     pub fn shows(&self) -> (Option<&str>, Option<String>) {
         let ended = self.session.status.ended();
-        let opening = self.machine.opening.text.as_deref().filter(|_| self.run.entry <= 1 && !ended);
-        let node = self.machine.node(self.run.node).filter(|node| !ended || node.exits.is_empty());
+        let (run, machine, _) = self.leaf();
+        let opening = machine.opening.text.as_deref().filter(|_| run.entry <= 1 && !ended);
+        let node = self.node().filter(|node| !ended || node.exits.is_empty());
         (opening, node.and_then(|node| self.text(node)))
     }
 
@@ -57,13 +118,13 @@ impl SessionView {
     fn text(&self, node: &Node) -> Option<String> {
         let source = node.text.as_ref()?;
         let text = Text { source: source.clone(), dialect: node.dialect };
-        Some(Scope::of(self.data.clone()).text(&text, false).unwrap_or_else(|_| source.clone()))
+        Some(Scope::of(self.leaf().2.clone()).text(&text, false).unwrap_or_else(|_| source.clone()))
     }
 
     /// The answers that it takes now: none at the end, and none while it is frozen or paused.
     pub fn answers(&self) -> impl Iterator<Item = &str> {
-        let open = self.session.status == Status::Waiting && self.run.held.is_none();
-        let node = self.machine.node(self.run.node).filter(|_| open);
+        let open = self.session.status == Status::Waiting && self.leaf().0.held.is_none();
+        let node = self.node().filter(|_| open);
         node.into_iter().flat_map(|node| node.answers())
     }
 
@@ -97,30 +158,72 @@ pub fn session_view(
     let rows = Working::new(view);
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
     let run = rows.run(tenant, id, session.root)?;
-    let machine = rows.machine(tenant, run.machine)?;
-    let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))?;
-    let data = rows.data_at(&Key::data(tenant, id, session.root))?;
-    let data = data.map(|data| data.values.clone()).unwrap_or_default();
+    let machine = machine_of(&rows, tenant, &run)?;
+    let data = data_of(&rows, tenant, id, session.root)?;
     let mut things = Vec::new();
+    open_of(&rows, tenant, id, &run, &mut things)?;
+    let mut below: Vec<Below> = Vec::new();
+    let mut leaf = session.root;
+    while let Some(child) = rows.child(tenant, id, leaf)? {
+        let run = rows.run(tenant, id, child)?;
+        open_of(&rows, tenant, id, &run, &mut things)?;
+        let (machine, data) = (machine_of(&rows, tenant, &run)?, data_of(&rows, tenant, id, child)?);
+        below.push(Below { id: child, run: Run::clone(&run), machine, data });
+        leaf = child;
+    }
+    Ok(Some(SessionView { id, session, run, machine, data, below, things }))
+}
+
+fn data_of(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    run: RunId,
+) -> Result<Map<String, Value>, ViewError> {
+    let data = rows.data_at(&Key::data(tenant, id, run))?;
+    Ok(data.map(|data| data.values.clone()).unwrap_or_default())
+}
+
+fn open_of(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    run: &Run,
+    things: &mut Vec<(OpenId, Thing)>,
+) -> Result<(), ViewError> {
     for thing in &run.things {
         let row = rows.thing_at(&Key::thing(tenant, id, *thing))?;
         things.extend(row.map(|row| (*thing, Thing::clone(&row))));
     }
-    Ok(Some(SessionView { id, session, run, machine, data, things }))
+    Ok(())
 }
 
-/// The runs of a session, oldest first: what each is a run of, and its status.
+/// A run of a session, as its list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunView {
+    /// Its number in the session, from 1.
+    pub id: RunId,
+    /// What it is a run of.
+    pub definition: String,
+    /// Its version.
+    pub version: u32,
+    /// What it is doing.
+    pub status: Status,
+    /// The node that it stands at, or ended in; empty where it has not begun.
+    pub at: String,
+    /// The run that has called it.
+    pub parent: Option<RunId>,
+}
+
+/// The runs of a session, oldest first; of more than [`RUNS_SHOWN_MAX`], the newest.
 ///
 /// # Errors
 /// A row cannot be read.
-pub fn run_views(
-    view: &dyn View,
-    tenant: TenantId,
-    of: &SessionView,
-) -> Result<Vec<(String, Status)>, ViewError> {
+pub fn run_views(view: &dyn View, tenant: TenantId, of: &SessionView) -> Result<Vec<RunView>, ViewError> {
     let rows = Working::new(view);
     let mut runs = Vec::new();
-    for number in 1..=of.session.runs {
+    let first = of.session.runs.saturating_sub(RUNS_SHOWN_MAX) + 1;
+    for number in first..=of.session.runs {
         let run = RunId(number);
         let row = rows.run(tenant, of.id, run)?;
         let status = match &row.ending {
@@ -128,7 +231,16 @@ pub fn run_views(
             None if of.session.queue.contains(&run) => Status::Queued,
             None => of.session.status,
         };
-        runs.push((row.definition.clone(), status));
+        let machine = machine_of(&rows, tenant, &row)?;
+        let node = machine.node(row.node).filter(|_| row.entry > 0);
+        runs.push(RunView {
+            id: run,
+            definition: row.definition.clone(),
+            version: row.version,
+            status,
+            at: node.map(|node| node.name.clone()).unwrap_or_default(),
+            parent: row.parent.map(|parent| parent.run),
+        });
     }
     Ok(runs)
 }
@@ -156,6 +268,8 @@ pub struct WorkView {
     pub data: Map<String, Value>,
     /// The user's last message.
     pub said: Option<String>,
+    /// The assistant that the session is with, where it is with one.
+    pub assistant: Option<Assisted>,
 }
 
 /// Open work of a session of this tenant; nothing where there is none.
@@ -172,9 +286,8 @@ pub fn work_view(
     let Some(thing) = rows.thing_at(&Key::thing(tenant, session, work))? else { return Ok(None) };
     let ThingBody::Work { kind, owed } = thing.body.clone() else { return Ok(None) };
     let run = rows.run(tenant, session, thing.run)?;
-    let machine = rows.machine(tenant, run.machine)?;
-    let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))?;
-    let data = rows.data_at(&Key::data(tenant, session, thing.run))?;
+    let machine = machine_of(&rows, tenant, &run)?;
+    let data = data_of(&rows, tenant, session, thing.run)?;
     let said = rows.said_at(&Key::said(tenant, session))?;
     Ok(Some(WorkView {
         id: work,
@@ -183,8 +296,9 @@ pub fn work_view(
         attempt: run.attempt,
         version: run.version,
         schema: schema_of(&machine, &run, &owed),
-        data: data.map(|data| data.values.clone()).unwrap_or_default(),
+        data,
         said: said.map(|said| String::clone(&said)),
+        assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.clone()),
         thing: Thing::clone(&thing),
         owed,
     }))
@@ -202,8 +316,10 @@ pub fn gate_view(
 ) -> Result<Option<GateView>, ViewError> {
     let rows = Working::new(view);
     if let Some(open) = rows.open(tenant, session, gate)? {
-        return Ok(Some(GateView::Open(Open::clone(&open))));
+        let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
+        return Ok(Some(GateView::Open(Open::clone(&open), machine)));
     }
-    let closed = rows.closed_at(&crate::Key::closed(tenant, session, gate))?;
-    Ok(closed.map(|closed| GateView::Closed(Closed::clone(&closed))))
+    let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };
+    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.run)?)?;
+    Ok(Some(GateView::Closed(Closed::clone(&closed), machine)))
 }

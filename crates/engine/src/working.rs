@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
 
-use crate::state::{Call, Closed, Data, Grant, LedgerRow, Open, Run, Session, Thing};
+use crate::state::{Call, Closed, Data, Grant, LedgerRow, Open, Run, Session, Slot, Thing};
 use crate::{Key, Row, View, ViewError};
 
 /// Changed rows over unchanged ones.
@@ -125,11 +125,13 @@ impl<'a> Working<'a> {
         api_key_at, api_key_at_mut: ApiKey, crate::ApiKey;
         definition_at, definition_at_mut: Definition, crate::Definition;
         version_at: Version, crate::Version;
+        assistant_at: Assistant, crate::Assistant;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
         thing_at, thing_at_mut: Thing, Thing;
         data_at, data_at_mut: Data, Data;
         said_at: Said, String;
+        slot_at: Slot, Slot;
         clock_at: Clock, switchward_machine::Time;
     }
 
@@ -146,6 +148,33 @@ impl<'a> Working<'a> {
     pub(crate) fn run(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<Held<Run>, ViewError> {
         let key = Key::run(tenant, id, run);
         self.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))
+    }
+
+    /// The child that a run waits for; nothing where it has none.
+    pub(crate) fn child(
+        &self,
+        tenant: TenantId,
+        id: SessionId,
+        run: RunId,
+    ) -> Result<Option<RunId>, ViewError> {
+        let at = self.run(tenant, id, run)?;
+        for index in 0..at.slots {
+            let slot = self.slot_at(&Key::slot(tenant, id, run, at.entry, index))?;
+            if let Some(Slot::Runs(child)) = slot.as_deref() {
+                return Ok(Some(*child));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The only active leaf below a run: what a command is about that names nothing open. The run itself where it has
+    /// no child.
+    pub(crate) fn leaf(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<RunId, ViewError> {
+        let mut leaf = run;
+        while let Some(child) = self.child(tenant, id, leaf)? {
+            leaf = child;
+        }
+        Ok(leaf)
     }
 
     /// The open gate's row.

@@ -9,16 +9,18 @@
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
-    About, Actor, Answered, ApiKey, Asked, AskedCall, Attached, Authorized, Call, Choice, Closed, Data,
-    Decision, DefaultEffect, Deferral, Definition, Early, Effect, EffectBody, EffectOfCall, Event, Flow,
-    Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MatchedRule, Meters, Open, Owed,
-    Remaining, Remembered, Reply, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings,
-    SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
+    Authorized, Call, Choice, Closed, Data, Decision, DefaultEffect, Deferral, Definition, Early, Effect,
+    EffectBody, EffectOfCall, Event, Flow, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop,
+    MatchedRule, Meters, Open, Owed, Parent, Part, Pinned, Remaining, Remembered, Reply, Request,
+    Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenant,
+    Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_machine::{
-    ActIx, BudgetUnit, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx, GateIx, GateKind,
-    Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period, Policy,
-    Port, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, WorkKind,
+    Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
+    GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,
+    Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work,
+    WorkKind,
 };
 
 fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
@@ -68,6 +70,7 @@ fn machine() -> Arc<Machine> {
         words: StatusWords::default(),
         meta: Meta::default(),
         fields: Vec::new(),
+        callees: Vec::new(),
     })
 }
 
@@ -100,7 +103,35 @@ fn session() -> Session {
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
         requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
+        assistant: None,
+        callees: Vec::new(),
     }
+}
+
+fn assisted() -> Option<Assisted> {
+    Some(Assisted { name: "support".into(), instructions: "Be brief.".into() })
+}
+
+fn assistant() -> Assistant {
+    Assistant {
+        name: "support".into(),
+        workflows: vec!["refund".into(), "shipping".into()],
+        instructions: "Be brief.".into(),
+        machine: digest(),
+        created: Time(1),
+        updated: Time(2),
+    }
+}
+
+/// A machine that asks which workflows are meant.
+fn asking() -> Arc<Machine> {
+    let accept = Some(Accept::Workflows);
+    let work = Work { accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Intent, false) };
+    let act = switchward_machine::Act { kind: switchward_machine::ActKind::Work(work), then: Vec::new() };
+    let meta = Meta { description: Some("Money back.".into()), ..Meta::default() };
+    let mut machine = Machine::clone(&machine());
+    machine.nodes = vec![Node::new("intent", vec![act])];
+    Arc::new(Machine { meta, ..machine })
 }
 
 fn attached() -> Attached {
@@ -131,7 +162,31 @@ fn run() -> Run {
         choice: Some(Choice { event: true, judged: vec![judged()] }),
         refused: Some(Port::Named("received".into())),
         mailed: vec!["sam@example.com".into()],
+        parent: None,
+        slots: 0,
     }
+}
+
+fn pinned() -> Pinned {
+    let callee = Callee { name: "shipping".into(), version: Some(2) };
+    Pinned { callee, version: 2, machine: digest() }
+}
+
+fn parent() -> Parent {
+    Parent { run: RunId(1), entry: 2, index: 0 }
+}
+
+/// What there is of runs below one another.
+fn below() -> Vec<(&'static str, Row)> {
+    let ended = Slot::Ended { run: RunId(2), outcome: Outcome::Failed };
+    let slot = |slot| ("slot", Row::Slot(slot));
+    vec![
+        ("session", Row::Session(Session { callees: vec![pinned()], ..session() })),
+        ("run", Row::Run(Run { parent: Some(parent()), slots: 1, ..run() })),
+        slot(Slot::Empty),
+        slot(Slot::Runs(RunId(2))),
+        slot(ended),
+    ]
 }
 
 fn judged() -> Judged {
@@ -153,6 +208,7 @@ fn things() -> Vec<ThingBody> {
         },
         ThingBody::Timer { due: Time(9), why: Why::Backoff },
         ThingBody::Work { kind: WorkKind::Judge, owed: owed() },
+        ThingBody::Work { kind: WorkKind::Delegate, owed: Owed::default() },
     ]
 }
 
@@ -201,7 +257,21 @@ fn gate() -> Gate {
         exit: None,
         notice: Some(9),
         asked: Some(asked()),
+        part: None,
     }
+}
+
+/// A gate of a task, for one of its participants.
+fn part() -> Gate {
+    let asked = Asked::once("ann@example.com", "Your answer is needed: survey", "Rate us.");
+    let part = Part { first: OpenId(6), of: 2 };
+    let plain = Gate::open_to_all(GateIx(1), GateKind::Task, "agent".into());
+    Gate { asked: Some(asked), part: Some(part), ..plain }
+}
+
+fn answered() -> Resolution {
+    let answer = Json(serde_json::json!({ "rating": 5 }));
+    Resolution::Answered { by: "ann@example.com".into(), answer, comment: "fine".into(), via: Via::Mail }
 }
 
 fn asked() -> Asked {
@@ -299,13 +369,13 @@ fn definition() -> Definition {
     }
 }
 
-fn answered() -> Answered {
+fn remembered() -> Answered {
     Answered { body: digest(), reply: Reply::Session { session: SessionId([7; 16]), sequence: 5 } }
 }
 
 fn history() -> History {
     let events = vec![Event::RequestsForgotten];
-    History { at: Time(3), by: actor(), request: Some("r-1".into()), events, answered: Some(answered()) }
+    History { at: Time(3), by: actor(), request: Some("r-1".into()), events, answered: Some(remembered()) }
 }
 
 fn replies() -> Vec<Reply> {
@@ -369,11 +439,17 @@ fn rows_keep_their_form() {
         ("data", data()),
         ("said", Row::Said("yes".into())),
     ];
+    rows.push(("session-assisted", Row::Session(Session { assistant: assisted(), ..session() })));
+    rows.push(("assistant", Row::Assistant(assistant())));
+    rows.push(("machine-asking", Row::Machine(asking())));
     rows.push(("closed-lapsed", closed(Resolution::Lapsed)));
     rows.push(("closed-discussed", closed(decided(GateDecision::Discuss))));
+    rows.push(("open-part", Row::Open(Open { gate: part(), ..open() })));
+    rows.push(("closed-answered", closed(answered())));
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
     rows.extend(things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
+    rows.extend(below());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -485,7 +561,36 @@ fn later() -> Vec<Event> {
     let fault = Deferral::Fault { code: "work_error".into(), message: "no".into() };
     let deferred = [Deferral::Judged, fault].map(|due| Event::Deferred { run, due });
     let discussed = Event::GateDiscussed { gate, by, comment };
-    [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred).collect()
+    let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);
+    let answered = Flow::GateAnswered { gate, by: worker(), answer, comment, via };
+    let all = [discussed].into_iter().chain(flows.map(Event::Flow)).chain(deferred);
+    all.chain([Event::Flow(answered)]).chain(assistants()).collect()
+}
+
+/// What came with assistants.
+fn assistants() -> Vec<Event> {
+    let due = Deferral::Chosen(vec!["refund".into()]);
+    vec![
+        Event::Flow(Flow::Assisted { assistant: assisted().unwrap() }),
+        Event::Deferred { run: RunId(0), due },
+        Event::Assistants(AssistantFact::Put { assistant: assistant(), machine: asking() }),
+        Event::Assistants(AssistantFact::Deleted { name: "support".into() }),
+    ]
+}
+
+/// Runs below one another.
+fn children() -> Vec<Event> {
+    let (run, child, outcome) = (RunId(1), RunId(2), Outcome::Failed);
+    let (machine, definition) = (digest(), "shipping".to_owned());
+    let flows = [
+        Flow::CalleesPinned { callees: vec![pinned()] },
+        Flow::ChildrenPlanned { run, count: 1 },
+        Flow::ChildCreated { run: child, machine, definition, version: 2, parent: parent() },
+        Flow::ChildEnded { run, index: 0, child, outcome },
+        Flow::ChildrenJoined { run },
+        Flow::Wrote { run, key: "amount".into(), value: Json(serde_json::json!(1)), by: Writer::Child },
+    ];
+    flows.into_iter().map(Event::Flow).collect()
 }
 
 fn shared() -> Vec<Event> {
@@ -520,9 +625,8 @@ fn decisions_keep_their_form() {
         Scope::Shard,
     ];
     let mut decisions = Vec::new();
-    for (at, event) in
-        moves().into_iter().chain(calls()).chain(flow_events()).chain(shared()).chain(later()).enumerate()
-    {
+    let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
+    for (at, event) in known.chain(later()).chain(children()).enumerate() {
         let turn = TurnRecord {
             tenant: TenantId(1),
             scope: scopes[at % scopes.len()].clone(),
@@ -576,12 +680,14 @@ fn earlier(name: &str) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn what_earlier_builds_wrote_can_be_read() {
-    for file in ["row.v1.before-data.txt", "row.v1.before-approvals.txt"] {
+    for file in ["row.v1.before-data.txt", "row.v1.before-approvals.txt", "row.v1.before-tasks.txt"] {
         for (name, bytes) in earlier(file) {
             assert!(Row::decode(&bytes).is_ok(), "{file}: {name}");
         }
     }
-    for file in ["decision.v1.before-data.txt", "decision.v1.before-approvals.txt"] {
+    for file in
+        ["decision.v1.before-data.txt", "decision.v1.before-approvals.txt", "decision.v1.before-tasks.txt"]
+    {
         for (name, bytes) in earlier(file) {
             assert!(Decision::decode(&bytes).is_ok(), "{file}: {name}");
         }

@@ -132,6 +132,16 @@ pub(crate) fn api_key<'a>(caller: &Caller, field: &str, name: &'a str) -> Result
     Ok(ids(caller, "API key", field, name, &["keys"])?[0])
 }
 
+/// The assistant of a name.
+pub(crate) fn assistant<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
+    Ok(ids(caller, "assistant", field, name, &["assistants"])?[0])
+}
+
+/// How an assistant is named in answers.
+pub(crate) fn of_assistant(caller: &Caller, name: &str) -> String {
+    format!("tenants/{}/assistants/{name}", caller.tenant_name)
+}
+
 /// How a session is named in answers.
 pub(crate) fn of_session(caller: &Caller, id: SessionId) -> String {
     format!("tenants/{}/sessions/{id}", caller.tenant_name)

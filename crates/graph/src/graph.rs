@@ -22,8 +22,8 @@ pub struct Vertex {
     pub name: String,
     /// What the agent is shown there.
     pub text: Option<String>,
-    /// What it does, a word for each kind of act: `asks`, `works`, `waits`, `runs`, `sends`.
-    pub acts: Vec<&'static str>,
+    /// What it does, a word for each kind of act: `asks`, `works`, `waits`, `runs`, `sends`, `calls shipping`.
+    pub acts: Vec<String>,
     /// Whether a root run enters here.
     pub start: bool,
     /// Whether every way out of it ends the run.

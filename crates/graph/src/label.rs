@@ -36,7 +36,7 @@ fn cases(node: &Node, port: &Port) -> String {
 fn found_in(act: &Act, port: &Port, found: &mut Vec<String>) {
     match &act.kind {
         ActKind::Do(ops) => ops.iter().for_each(|op| branches(op, port, found)),
-        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) | ActKind::Decide(_) => {}
+        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_) => {}
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use switchward_machine::{
-    Accept, ActKind, Boundary, Decision, Machine, NoExit, Node, Op, Outcome, Port, Resolve, Target, Trigger,
-    WaitOn, analyse,
+    Accept, ActKind, Boundary, Decision, Kids, Machine, NoExit, Node, Op, Outcome, Port, Resolve, Target,
+    Trigger, WaitOn, WorkKind, analyse,
 };
 
 use crate::limits::ENDS_SHARED_MAX;
@@ -36,7 +36,7 @@ impl Graph {
         for (at, node) in machine.nodes.iter().enumerate() {
             leave(machine, at, node, &mut outs);
         }
-        let mut vertices: Vec<Vertex> = machine.nodes.iter().map(vertex).collect();
+        let mut vertices: Vec<Vertex> = machine.nodes.iter().map(|node| vertex(machine, node)).collect();
         for (at, vertex) in vertices.iter_mut().enumerate() {
             vertex.start = start == Some(at);
             vertex.reached = !unreached.contains(&at);
@@ -53,9 +53,9 @@ impl Graph {
     }
 }
 
-fn vertex(node: &Node) -> Vertex {
+fn vertex(machine: &Machine, node: &Node) -> Vertex {
     let mut acts = Vec::new();
-    for word in node.acts.iter().filter_map(|act| word(&act.kind)) {
+    for word in node.acts.iter().filter_map(|act| word(machine, &act.kind)) {
         if !acts.contains(&word) {
             acts.push(word);
         }
@@ -71,16 +71,23 @@ fn vertex(node: &Node) -> Vertex {
     }
 }
 
-fn word(act: &ActKind) -> Option<&'static str> {
-    match act {
-        ActKind::Ask(_) => Some("asks"),
-        ActKind::Work(_) => Some("works"),
-        ActKind::Wait(_) => Some("waits"),
-        ActKind::Decide(_) => Some("a person decides"),
-        ActKind::Do(ops) if ops.is_empty() => None,
-        ActKind::Do(ops) if ops.iter().all(|op| matches!(op, Op::Send(_))) => Some("sends"),
-        ActKind::Do(_) => Some("runs"),
-    }
+fn word(machine: &Machine, act: &ActKind) -> Option<String> {
+    let word = match act {
+        ActKind::Ask(_) => "asks",
+        ActKind::Work(work) if work.kind == WorkKind::Delegate => "delegates",
+        ActKind::Work(_) => "works",
+        ActKind::Wait(_) => "waits",
+        ActKind::Decide(decide) if decide.each => "people answer",
+        ActKind::Decide(_) => "a person decides",
+        ActKind::Spawn(spawn) => {
+            let Kids::Call(callee) = spawn.kids;
+            return machine.callee(callee).map(|callee| format!("calls {}", callee.name));
+        }
+        ActKind::Do(ops) if ops.is_empty() => return None,
+        ActKind::Do(ops) if ops.iter().all(|op| matches!(op, Op::Send(_))) => "sends",
+        ActKind::Do(_) => "runs",
+    };
+    Some(word.to_owned())
 }
 
 /// Every way out of a node.
@@ -133,10 +140,10 @@ fn ends<'m>(machine: &'m Machine, act: &'m ActKind) -> Vec<&'m Port> {
     match act {
         // Only its answers end it.
         ActKind::Ask(ask) if !ask.turns => Vec::new(),
-        ActKind::Ask(_) | ActKind::Do(_) => vec![&Port::Done],
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Spawn(_) => vec![&Port::Done],
         ActKind::Work(work) => match &work.accept {
             Some(Accept::Fields { complete, incomplete, .. }) => vec![complete, incomplete],
-            Some(Accept::Data | Accept::Answer { .. }) | None => vec![&Port::Done],
+            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => vec![&Port::Done],
         },
         ActKind::Wait(wait) => match (wait.on, &wait.sort) {
             (WaitOn::Time, _) => vec![&wait.late],

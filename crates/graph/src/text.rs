@@ -47,11 +47,11 @@ pub(crate) fn name(vertex: &Vertex) -> String {
 pub(crate) fn marks(vertex: &Vertex) -> String {
     let mut words = Vec::new();
     if vertex.start {
-        words.push("start");
+        words.push("start".to_owned());
     }
-    words.extend(&vertex.acts);
+    words.extend(vertex.acts.iter().map(|act| cut(act, NAME_CHARS_MAX)));
     if vertex.last {
-        words.push("final");
+        words.push("final".to_owned());
     }
     words.join(" · ")
 }

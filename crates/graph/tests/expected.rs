@@ -40,3 +40,24 @@ fn a_conversation() {
     check(&dot(&graph), "conversation.dot");
     check(&svg(&graph).expect("it is small"), "conversation.svg");
 }
+
+#[test]
+fn people_and_other_assistants_are_told_apart_from_workers() {
+    let source = "name: p
+states:
+  - {name: rate, type: task, task_template: {participants: [a@example.com], instructions: Rate us.}}
+  - {name: helper, type: delegate, assistant: analyst}
+  - {name: work, type: action}
+  - {name: decide, type: approval, approvers: [a@example.com]}
+transitions:
+  - {from: rate, to: helper, guards: [{type: all_tasks_complete}]}
+  - {from: helper, to: work, guards: [{type: always}]}
+  - {from: work, to: decide, guards: [{type: always}]}
+";
+    let compiled = compile_file("p.yaml", source.as_bytes(), None);
+    let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
+    let picture = mermaid(&Graph::of(&definition.machine));
+    for words in ["people answer", "delegates", "works", "a person decides", "all_tasks_complete"] {
+        assert!(picture.contains(words), "{words}: {picture}");
+    }
+}

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::Path;
 
-use crate::{ActIx, GateIx, Op};
+use crate::{ActIx, CalleeIx, GateIx, Op};
 
 /// One part of a node's body. A port that `then` does not list settles the node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -34,6 +34,21 @@ pub enum ActKind {
     /// A person decides.
     #[n(10)]
     Decide(#[n(0)] Decide),
+    /// Runs of their own, below this one, are waited for.
+    #[n(20)]
+    Spawn(#[n(0)] Spawn),
+}
+
+impl ActKind {
+    /// Whether nothing but its own end lets a run leave: no exit is tried while it is open.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        match self {
+            Self::Decide(_) | Self::Spawn(_) => true,
+            Self::Work(work) => work.kind == WorkKind::Delegate,
+            Self::Ask(_) | Self::Do(_) | Self::Wait(_) => false,
+        }
+    }
 }
 
 /// What a person decides.
@@ -42,6 +57,51 @@ pub struct Decide {
     /// The gate that opens.
     #[n(0)]
     pub gate: GateIx,
+    /// Whether it opens once for each of those whom it addresses. The act is then done when all of them have answered.
+    #[cbor(n(1), skip_if = "std::ops::Not::not")]
+    pub each: bool,
+}
+
+/// Child runs: what they run, what goes in and what comes back. The act ends with [`Port::Done`] when all have completed;
+/// one that ends otherwise is a fault of the node.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Spawn {
+    /// What the children run.
+    #[n(0)]
+    pub kids: Kids,
+    /// What a child's data begin with, out of the data of the run that calls it.
+    #[n(1)]
+    pub input: Vec<Mapped>,
+    /// What becomes of what a child has at its end.
+    #[n(2)]
+    pub result: Gives,
+}
+
+/// What the children of a [`Spawn`] run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Kids {
+    /// One child, of another machine.
+    #[n(0)]
+    Call(#[n(0)] CalleeIx),
+}
+
+/// What becomes of what a child has at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Gives {
+    /// Of its data, these; they go through the reducers of the run that called it.
+    #[n(0)]
+    Return(#[n(0)] Vec<Mapped>),
+}
+
+/// A value that is copied from one run's data to another's. An absent or null one is not.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Mapped {
+    /// The top-level key that it is merged into.
+    #[n(0)]
+    pub to: String,
+    /// Where it comes from.
+    #[n(1)]
+    pub from: Path,
 }
 
 /// What the agent owes.
@@ -118,6 +178,9 @@ pub enum Accept {
         #[n(0)]
         into: Option<String>,
     },
+    /// Which of the session's workflows are meant, by their names: they begin, one after the other.
+    #[n(10)]
+    Workflows,
 }
 
 /// A field that is read out of a text.
@@ -199,11 +262,18 @@ pub enum WorkKind {
     /// What somebody means who wrote no phrase that says it.
     #[n(4)]
     Classify = 4,
+    /// Another assistant does it, and the run goes on when that has finished.
+    #[n(5)]
+    Delegate = 5,
+    /// Which workflows a first message means.
+    #[n(10)]
+    Intent = 10,
 }
 
 impl WorkKind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify];
+    pub const ALL: [Self; 7] =
+        [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify, Self::Delegate, Self::Intent];
 
     /// The kind's public name.
     #[must_use]
@@ -214,6 +284,8 @@ impl WorkKind {
             Self::Judge => "judge",
             Self::Http => "http",
             Self::Classify => "classify",
+            Self::Delegate => "delegate",
+            Self::Intent => "intent",
         }
     }
 
@@ -227,8 +299,8 @@ impl WorkKind {
     #[must_use]
     pub fn is_errand(self) -> bool {
         match self {
-            Self::Extract | Self::Judge | Self::Http | Self::Classify => true,
-            Self::Agent => false,
+            Self::Extract | Self::Judge | Self::Http | Self::Classify | Self::Intent => true,
+            Self::Agent | Self::Delegate => false,
         }
     }
 }

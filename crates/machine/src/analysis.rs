@@ -49,7 +49,7 @@ fn successors(machine: &Machine, at: usize) -> Vec<usize> {
 fn can_end(machine: &Machine, at: usize) -> bool {
     let node = &machine.nodes[at];
     let runs_through = node.acts.iter().all(|act| match act.kind {
-        ActKind::Do(_) | ActKind::Wait(_) => true,
+        ActKind::Do(_) | ActKind::Wait(_) | ActKind::Spawn(_) => true,
         ActKind::Ask(_) | ActKind::Work(_) | ActKind::Decide(_) => false,
     });
     let ends_alone = matches!(node.on_no_exit, NoExit::End(_)) && runs_through;

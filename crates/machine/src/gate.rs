@@ -87,11 +87,14 @@ pub enum GateKind {
     /// A step that the people whom the definition names approve.
     #[n(2)]
     Approval,
+    /// A part of a task, which one person owes an answer to.
+    #[n(3)]
+    Task,
 }
 
 impl GateKind {
     /// Every kind, in order.
-    pub const ALL: [Self; 3] = [Self::Notify, Self::ToolAsk, Self::Approval];
+    pub const ALL: [Self; 4] = [Self::Notify, Self::ToolAsk, Self::Approval, Self::Task];
 
     /// The kind's public name.
     #[must_use]
@@ -100,6 +103,17 @@ impl GateKind {
             Self::Notify => "notify",
             Self::ToolAsk => "tool_ask",
             Self::Approval => "approval",
+            Self::Task => "task",
+        }
+    }
+
+    /// Whether somebody else than who asked must decide. An answer approves nothing: who set a task going may be one of
+    /// those who take part in it.
+    #[must_use]
+    pub fn needs_another(self) -> bool {
+        match self {
+            Self::Notify | Self::ToolAsk | Self::Approval => true,
+            Self::Task => false,
         }
     }
 }
@@ -116,6 +130,9 @@ pub enum Decision {
     /// Neither: it is to be talked about. Only some gates take it as a decision.
     #[n(2)]
     Discuss,
+    /// None of them: here is what was asked for. It stands beside the decision.
+    #[n(3)]
+    Answer,
 }
 
 impl Decision {
@@ -124,10 +141,15 @@ impl Decision {
     pub fn word(self, kind: GateKind) -> &'static str {
         match (self, kind) {
             (Self::Approve, GateKind::Notify) => "resume",
-            (Self::Approve, GateKind::ToolAsk | GateKind::Approval) => "approve",
+            (Self::Approve, GateKind::ToolAsk | GateKind::Approval | GateKind::Task) => "approve",
             (Self::Refuse, GateKind::Notify | GateKind::ToolAsk) => "refuse",
-            (Self::Refuse, GateKind::Approval) => "reject",
-            (Self::Discuss, GateKind::Notify | GateKind::ToolAsk | GateKind::Approval) => "discuss",
+            (Self::Refuse, GateKind::Approval | GateKind::Task) => "reject",
+            (Self::Discuss, GateKind::Notify | GateKind::ToolAsk | GateKind::Approval | GateKind::Task) => {
+                "discuss"
+            }
+            (Self::Answer, GateKind::Notify | GateKind::ToolAsk | GateKind::Approval | GateKind::Task) => {
+                "answer"
+            }
         }
     }
 }

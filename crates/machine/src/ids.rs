@@ -32,6 +32,9 @@ index!(
     /// Position of a parameter in [`crate::Machine::params`].
     ParamIx, u16);
 index!(
+    /// Position of a callee in [`crate::Machine::callees`].
+    CalleeIx, u16);
+index!(
     /// A run inside its session; 1 is the first root run.
     RunId, u32);
 index!(

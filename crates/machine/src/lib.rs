@@ -24,16 +24,18 @@ mod time;
 mod words;
 
 pub use act::{
-    Accept, Act, ActKind, Ask, Decide, FieldType, Port, Reads, Sort, Wait, WaitOn, Wanted, Work, WorkKind,
+    Accept, Act, ActKind, Ask, Decide, FieldType, Gives, Kids, Mapped, Port, Reads, Sort, Spawn, Wait,
+    WaitOn, Wanted, Work, WorkKind,
 };
 pub use analysis::{Analysis, analyse};
 pub use exit::{Ending, Exit, Outcome, Target, Trigger};
 pub use gate::{Decision, GateKind, GateSpec, Inquiry, Resolve, Rounds};
 pub use guard::Guard;
 pub use ids::{
-    ActIx, Bucket, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId, TenantId,
+    ActIx, Bucket, CalleeIx, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId,
+    TenantId,
 };
-pub use machine::{BadMachine, Field, Machine, Meta, Num, Opening, Param};
+pub use machine::{BadMachine, Callee, Field, Machine, Meta, Num, Opening, Param};
 pub use money::{Micros, MoneyError};
 pub use node::{Attempts, Boundary, NoExit, Node};
 pub use op::{Case, Channel, Content, Convert, Dialect, Each, Message, Next, Op, Recipient, Text, Write};

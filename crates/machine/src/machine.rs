@@ -4,7 +4,10 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::{DataType, Reducer};
 
 use crate::limits::MACHINE_BYTES_MAX;
-use crate::{Budget, Digest, GateIx, GateSpec, Node, NodeIx, ParamIx, Policy, StatusWords, Target};
+use crate::{
+    ActKind, Budget, CalleeIx, Digest, GateIx, GateSpec, Kids, Node, NodeIx, ParamIx, Policy, StatusWords,
+    Target,
+};
 
 /// The version of a machine's encoded form; the first byte of it.
 const FORM: u8 = 1;
@@ -36,12 +39,26 @@ pub struct Machine {
     /// The format's own words for a status.
     #[n(7)]
     pub words: StatusWords,
-    /// Never read by a decision.
+    /// What no move of a run depends on.
     #[n(8)]
     pub meta: Meta,
     /// How the data's keys are merged and what they hold; a key that is not listed is overwritten and holds anything.
     #[cbor(n(9), default)]
     pub fields: Vec<Field>,
+    /// Other definitions that runs of this one call; pinned to machines when a session starts.
+    #[cbor(n(20), skip_if = "Vec::is_empty")]
+    pub callees: Vec<Callee>,
+}
+
+/// Another definition that is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub struct Callee {
+    /// Its name in the tenant's catalogue.
+    #[n(0)]
+    pub name: String,
+    /// Its version; nothing stands for the one that is active when the session starts.
+    #[n(1)]
+    pub version: Option<u32>,
 }
 
 /// A key of a run's data.
@@ -97,7 +114,7 @@ pub struct Opening {
     pub input_is_data: bool,
 }
 
-/// For people and views only.
+/// For people, for views, and for whoever chooses between definitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Meta {
     /// The definition's name.
@@ -106,6 +123,9 @@ pub struct Meta {
     /// The format it was written in: `checkpoint`.
     #[n(1)]
     pub format: String,
+    /// What the definition is for, in its author's words.
+    #[n(2)]
+    pub description: Option<String>,
 }
 
 impl Machine {
@@ -169,6 +189,12 @@ impl Machine {
         self.gates.get(usize::from(ix.0))
     }
 
+    /// The callee at this position.
+    #[must_use]
+    pub fn callee(&self, ix: CalleeIx) -> Option<&Callee> {
+        self.callees.get(usize::from(ix.0))
+    }
+
     /// The parameter of this name.
     #[must_use]
     pub fn param_named(&self, name: &str) -> Option<ParamIx> {
@@ -186,6 +212,10 @@ impl Machine {
             for act in &node.acts {
                 if act.then.iter().any(|(_, next)| usize::from(next.0) >= node.acts.len()) {
                     return Err(dangling("an act's port"));
+                }
+                if let ActKind::Spawn(spawn) = &act.kind {
+                    let Kids::Call(callee) = spawn.kids;
+                    self.callee(callee).ok_or_else(|| dangling("a call"))?;
                 }
             }
             for exit in &node.exits {

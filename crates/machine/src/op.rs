@@ -164,9 +164,12 @@ pub enum Recipient {
     /// Who the conversation is with.
     #[n(1)]
     Contact,
-    /// Everybody who takes part in a task.
+    /// Everybody who has taken part in a task.
     #[n(2)]
     Participants,
+    /// Each text of a list of the data; a list that is not there has nobody in it.
+    #[n(3)]
+    Listed(#[n(0)] Path),
 }
 
 /// A case of a branch.

@@ -55,6 +55,19 @@ pub struct StartAgain {
     pub queue: Vec<String>,
     /// The address of whom the conversation is with.
     pub contact: Option<String>,
+    /// The assistant that it is with, where it is with one; its first message tells which workflows begin.
+    pub assistant: Option<Assistant>,
+    /// What the user opens the conversation with.
+    pub message: Option<String>,
+}
+
+/// An assistant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assistant {
+    /// What it is told beside what a state says; may be empty.
+    pub instructions: String,
+    /// Its workflows; none: all of the catalogue.
+    pub workflows: Vec<String>,
 }
 
 /// One thing that happens, and what must be seen then.
@@ -139,6 +152,8 @@ pub enum Verb {
     Work(Work),
     /// A person decides.
     Decide(Decide),
+    /// A person fills in what was asked for.
+    Form(Form),
     /// Another session starts; what follows is about it.
     Start(StartAgain),
     /// The clock moves.
@@ -190,6 +205,7 @@ impl Verb {
             Self::Usage { .. } => "usage",
             Self::Work(_) => "work",
             Self::Decide(_) => "decide",
+            Self::Form(_) => "form",
             Self::Start(_) => "start",
             Self::Wait(_) => "wait",
             Self::Publish(_) => "publish",
@@ -241,6 +257,17 @@ pub struct Decide {
     pub by: String,
     /// Words beside it.
     pub comment: String,
+}
+
+/// A person fills in what was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
+    /// The node of the gate.
+    pub node: Option<String>,
+    /// What is filled in.
+    pub values: Value,
+    /// By whom.
+    pub by: String,
 }
 
 /// The kinds of gate that a scenario can name.

@@ -191,6 +191,7 @@ fn essential(body: &Body) -> bool {
         | Body::ReleaseWork(_)
         | Body::DecideGate(_)
         | Body::DiscussGate(_)
+        | Body::AnswerGate(_)
         | Body::Cancel(_)
         | Body::AckEffect(_)
         | Body::Sweep(_)
@@ -216,7 +217,9 @@ fn essential(body: &Body) -> bool {
         | Body::UpdateTenant(_)
         | Body::CreateKey(_)
         | Body::Deploy(_)
-        | Body::ActivateVersion(_) => false,
+        | Body::ActivateVersion(_)
+        | Body::PutAssistant(_)
+        | Body::DeleteAssistant(_) => false,
     }
 }
 
@@ -224,16 +227,20 @@ fn essential(body: &Body) -> bool {
 /// gives, so every turn serves at least one.
 fn cost(body: &Body) -> usize {
     let bytes = match body {
-        Body::Start(start) => start.input.len(),
+        Body::Start(start) => start.input.len() + start.message.as_ref().map_or(0, String::len),
         Body::Answer(answer) => answer.note.len(),
         Body::PostMessage(post) => post.text.len(),
         Body::EndTurn(end) => end.text.len(),
         Body::RecordData(record) => record.values.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::RecordEvent(event) => event.data.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
         Body::CompleteWork(complete) => weigh(&complete.result),
+        Body::AnswerGate(answer) => weigh(&answer.answer),
         Body::FailWork(fail) => fail.message.len(),
         Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),
+        Body::PutAssistant(put) => {
+            put.instructions.len() + put.workflows.iter().map(String::len).sum::<usize>()
+        }
         Body::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
         Body::ReportCall(_)
         | Body::ReportUsage(_)
@@ -254,6 +261,7 @@ fn cost(body: &Body) -> usize {
         | Body::CreateKey(_)
         | Body::RevokeKey(_)
         | Body::ActivateVersion(_)
+        | Body::DeleteAssistant(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

@@ -34,11 +34,13 @@ impl Record for Stored {
             | Row::Thing(_)
             | Row::Data(_)
             | Row::Said(_)
+            | Row::Slot(_)
             | Row::Ledger(_)
             | Row::Machine(_)
             | Row::Tenant(_)
             | Row::ApiKey(_)
             | Row::Definition(_)
+            | Row::Assistant(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Call(_)
@@ -59,6 +61,7 @@ fn structure(row: &Row) -> usize {
     match row {
         Row::Session(session) => {
             let entries = session.requests.len() + session.labels.len() * 4 + session.calls.len();
+            let entries = entries + session.callees.len() * 4;
             WEIGHT_BYTES * 2 + entries * ENTRY_BYTES
         }
         Row::Ledger(ledger) => {
@@ -73,6 +76,7 @@ fn structure(row: &Row) -> usize {
         | Row::Open(_)
         | Row::Thing(_)
         | Row::Said(_)
+        | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::Request(_)
@@ -81,6 +85,7 @@ fn structure(row: &Row) -> usize {
         | Row::Tenant(_)
         | Row::ApiKey(_)
         | Row::Definition(_)
+        | Row::Assistant(_)
         | Row::Version(_) => WEIGHT_BYTES,
     }
 }
@@ -99,6 +104,7 @@ fn payload(row: &Row) -> usize {
         | Row::Thing(_)
         | Row::Data(_)
         | Row::Said(_)
+        | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
@@ -108,6 +114,7 @@ fn payload(row: &Row) -> usize {
         | Row::Tenant(_)
         | Row::ApiKey(_)
         | Row::Definition(_)
+        | Row::Assistant(_)
         | Row::Version(_) => minicbor::len(row),
     }
 }

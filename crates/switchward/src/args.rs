@@ -1,10 +1,13 @@
 //! What can be typed. The doc comments here are what `--help` prints.
 
+mod assistant;
 mod calls;
 mod client;
 mod conversation;
 pub(crate) mod files;
+mod gates;
 mod graph;
+mod start;
 mod values;
 mod work;
 
@@ -12,16 +15,19 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutAssistant};
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
-    Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Decide,
-    Deploy, Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
-    RevokeKey, Start, Verdict, Watch, Who,
+    Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
+    Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
+    RevokeKey, Watch, Who,
 };
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
+pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
+pub(crate) use start::Start;
 pub(crate) use work::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork, WorkCommand};
 
 /// Processes that people and AI agents carry out together.

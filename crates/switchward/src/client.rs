@@ -8,6 +8,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
+use switchward_api::v1::assistant_service_client::AssistantServiceClient;
 use switchward_api::v1::clock_service_client::ClockServiceClient;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
@@ -48,6 +49,7 @@ impl Interceptor for Credential {
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
     pub(crate) definitions: DefinitionServiceClient<Wire>,
+    pub(crate) assistants: AssistantServiceClient<Wire>,
     pub(crate) sessions: SessionServiceClient<Wire>,
     pub(crate) policy: PolicyServiceClient<Wire>,
     pub(crate) gates: GateServiceClient<Wire>,
@@ -127,6 +129,7 @@ impl Client {
         let wire = InterceptedService::new(channel, Credential(credential));
         let services = Services {
             definitions: DefinitionServiceClient::new(wire.clone()),
+            assistants: AssistantServiceClient::new(wire.clone()),
             sessions: SessionServiceClient::new(wire.clone()),
             policy: PolicyServiceClient::new(wire.clone()),
             gates: GateServiceClient::new(wire.clone()),

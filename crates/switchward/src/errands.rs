@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 pub(crate) use config::DeliveryConfig;
 
 /// The kinds of work that a model does.
-const OF_MODEL: [WorkKind; 3] = [WorkKind::Extract, WorkKind::Judge, WorkKind::Classify];
+const OF_MODEL: [WorkKind; 4] = [WorkKind::Extract, WorkKind::Judge, WorkKind::Classify, WorkKind::Intent];
 
 /// The role at work.
 pub(crate) struct Role {

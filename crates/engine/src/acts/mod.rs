@@ -1,6 +1,7 @@
 //! Acts: one file each. An act either leaves something open, or ends with a port.
 
 mod operations;
+mod spawn;
 mod wait;
 mod work;
 
@@ -10,9 +11,11 @@ use crate::ViewError;
 use crate::faults::Fault;
 use crate::gates;
 use crate::moves::Next;
+use crate::tasks;
 use crate::turn::{Stop, Turn};
 
 pub(crate) use operations::operate;
+pub(crate) use spawn::{abandon, ended as child_ended};
 pub(crate) use work::{accepted, ask_judge, drop_judges, result_schema};
 
 /// What operations came to.
@@ -39,6 +42,8 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<N
         }),
         ActKind::Work(owed) => work::begin(turn, run, owed),
         ActKind::Wait(wait) => wait::begin(turn, run, wait),
+        ActKind::Decide(decide) if decide.each => tasks::open(turn, run, decide.gate),
+        ActKind::Spawn(spawn) => spawn::begin(turn, run, spawn),
         ActKind::Decide(decide) => Ok(match gates::open(turn, run, decide.gate, None)? {
             None => Next::Rest,
             Some(fault) => Next::Fault(fault),

@@ -6,10 +6,11 @@ use switchward_machine::{Accept, ExitIx, FieldType, Port, Reads, RunId, Wanted, 
 use crate::data;
 use crate::faults::Fault;
 use crate::guards::Asked;
+use crate::intent;
 use crate::limits::WORK_INPUT_BYTES_MAX;
 use crate::moves::Next;
 use crate::scope::{Scope, plain};
-use crate::state::{About, Owed, ThingBody};
+use crate::state::{About, Due, Owed, ThingBody};
 use crate::turn::{Stop, Turn};
 use crate::{Flow, Key};
 
@@ -36,6 +37,9 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
         Err(fault) => return Ok(Next::Fault(fault)),
     };
     input.extend(text.map(|text| ("text".to_owned(), Value::String(text))));
+    if let Some(Accept::Workflows) = work.accept {
+        input.extend(intent::input(turn)?);
+    }
     let input = Value::Object(input);
     if data::length(&input) > WORK_INPUT_BYTES_MAX {
         let message = format!("what the worker is handed is more than {WORK_INPUT_BYTES_MAX} bytes");
@@ -50,7 +54,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
 fn incomplete(accept: Option<&Accept>) -> Port {
     match accept {
         Some(Accept::Fields { incomplete, .. }) => incomplete.clone(),
-        Some(Accept::Data | Accept::Answer { .. }) | None => Port::Done,
+        Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => Port::Done,
     }
 }
 
@@ -113,8 +117,8 @@ fn judges(body: &ThingBody) -> bool {
 pub(crate) struct Taken {
     /// What the data hold then.
     pub(crate) written: Vec<(String, Value)>,
-    /// How the act ends.
-    pub(crate) port: Port,
+    /// What follows.
+    pub(crate) due: Due,
 }
 
 /// What a result of work comes to, or what is wrong with it; nothing is written yet.
@@ -142,6 +146,10 @@ pub(crate) fn accepted(
             Err(fault) => return Ok(Err(fault)),
             Ok(values) => (values, Port::Done),
         },
+        Some(Accept::Workflows) => {
+            let chosen = intent::chosen(&*turn.session()?, result);
+            return Ok(chosen.map(|due| Taken { written: Vec::new(), due }));
+        }
     };
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut scope = Scope::of_run(turn, run)?;
@@ -151,7 +159,7 @@ pub(crate) fn accepted(
         }
     }
     let written = values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone())));
-    Ok(Ok(Taken { written: written.collect(), port }))
+    Ok(Ok(Taken { written: written.collect(), due: Due::Ended(port) }))
 }
 
 fn no_object() -> Fault {
@@ -224,9 +232,10 @@ fn answer(into: Option<&str>, result: &Value) -> Result<Map<String, Value>, Faul
     Ok(into.map(|key| (key.to_owned(), body)).into_iter().collect())
 }
 
-/// The JSON Schema of a result.
-pub(crate) fn result_schema(accept: Option<&Accept>) -> Value {
+/// The JSON Schema of a result of work that was handed this.
+pub(crate) fn result_schema(accept: Option<&Accept>, input: &Value) -> Value {
     match accept {
+        Some(Accept::Workflows) => intent::schema(input),
         None => json!({}),
         Some(Accept::Data) => json!({ "type": ["object", "null"] }),
         Some(Accept::Fields { fields, .. }) => {

@@ -52,6 +52,28 @@ pub struct CreateKey {
     pub expires: Option<Time>,
 }
 
+/// An assistant is made, or made anew.
+#[derive(Debug, Clone)]
+pub struct PutAssistant {
+    /// Its name: `[a-z0-9-]`, 1 to 63 characters.
+    pub name: String,
+    /// Its workflows: names of definitions, each once.
+    pub workflows: Vec<String>,
+    /// What it is told beside what a state says.
+    pub instructions: String,
+    /// What the caller saw, see [`Assistant::etag`](crate::Assistant::etag); empty where any will do.
+    pub etag: String,
+}
+
+/// An assistant is no more.
+#[derive(Debug, Clone)]
+pub struct DeleteAssistant {
+    /// Its name.
+    pub name: String,
+    /// What the caller saw; empty where any will do.
+    pub etag: String,
+}
+
 /// An API key is void.
 #[derive(Debug, Clone)]
 pub struct RevokeKey {

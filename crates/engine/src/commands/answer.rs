@@ -1,6 +1,6 @@
 //! A checkpoint is answered. Source: checkpoint processes, *Answer actions*; semantics §1b-1, §7.
 
-use switchward_machine::{GateIx, OpenId};
+use switchward_machine::{ExitIx, GateIx, OpenId, RunId};
 
 use crate::command::Answer;
 use crate::limits::NOTE_BYTES_MAX;
@@ -11,7 +11,8 @@ use crate::{Event, Reason, Rejection, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, answer: &Answer) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let run = turn.run(session.root)?;
+    let leaf = turn.leaf()?;
+    let run = turn.run(leaf)?;
     let machine = turn.machine(&run)?;
     let node = machine.node(run.node).ok_or_else(|| crate::ViewError("the run stands nowhere".into()))?;
     if let Some(state) = answer.state.as_ref().filter(|state| **state != node.name) {
@@ -42,32 +43,30 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, answer: &Answer) -> Result<Reply, Sto
             .into());
     };
     check_text("note", &answer.note, NOTE_BYTES_MAX)?;
-    let (root, at) = (session.root, run.node);
+    let at = run.node;
     drop((session, run));
     turn.emit(Event::Answered {
-        run: root,
+        run: leaf,
         node: at,
         answer: answer.answer.clone(),
         note: answer.note.clone(),
     })?;
     match taken.hold {
-        None => moves::take(turn, root, exit)?,
+        None => moves::take(turn, leaf, exit)?,
         Some(spec) => {
-            let gate = review(turn, spec, exit)?;
+            let gate = review(turn, leaf, spec, exit)?;
             let subject =
                 format!("{}: {:?} at {:?} needs a review", machine.meta.name, answer.answer, node.name);
             let kind = switchward_machine::GateKind::Notify;
-            turn.send(root, EffectBody::Notice { gate, kind, subject })?;
+            turn.send(leaf, EffectBody::Notice { gate, kind, subject })?;
         }
     }
     turn.moved()
 }
 
 /// Opens the gate that holds an exit.
-fn review(turn: &mut Turn<'_, '_>, spec: GateIx, exit: switchward_machine::ExitIx) -> Result<OpenId, Stop> {
-    let session = turn.session()?;
-    let (gate, run) = (OpenId(session.next_id), session.root);
-    drop(session);
+fn review(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx, exit: ExitIx) -> Result<OpenId, Stop> {
+    let gate = OpenId(turn.session()?.next_id);
     let machine = turn.machine(&*turn.run(run)?)?;
     let kind = machine.gate(spec).map_or(switchward_machine::GateKind::Notify, |spec| spec.kind);
     let requester = turn.command.actor.subject.clone();

@@ -17,13 +17,14 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, call: &Authorize) -> Result<Reply, St
     well_formed(call)?;
     let session = turn.live_session()?;
     let id = turn.session_id()?;
-    let machine = turn.machine(&*turn.run(session.root)?)?;
+    let machine = turn.machine(&*turn.run(turn.leaf()?)?)?;
+    let capped = turn.machine(&*turn.run(session.root)?)?;
     let settings = turn.command.settings;
     let place = Place { tenant: turn.tenant(), session: id, settings, now: turn.now() };
     match assess(turn.rows, &place, &session, &machine, call)? {
         Assessment::Denied(reason, message, rule) => deny(turn, &session, call, reason, message, rule, None),
-        Assessment::Granted(number) => redeem(turn, &machine, call, number),
-        Assessment::Open(judged) => judged_open(turn, &session, &machine, call, judged),
+        Assessment::Granted(number) => redeem(turn, &capped, call, number),
+        Assessment::Open(judged) => judged_open(turn, &session, &machine, &capped, call, judged),
     }
 }
 
@@ -36,10 +37,12 @@ pub(crate) fn well_formed(call: &Authorize) -> Result<(), Rejection> {
     check_text("call_id", &call.call_id, CALL_ID_BYTES_MAX)
 }
 
+/// `machine` is that of the run that calls, whose policy it is; `capped` that of the session's own, whose caps they are.
 fn judged_open(
     turn: &mut Turn<'_, '_>,
     session: &Session,
     machine: &Machine,
+    capped: &Machine,
     call: &Authorize,
     judged: Judged,
 ) -> Result<Reply, Stop> {
@@ -62,7 +65,7 @@ fn judged_open(
     };
     match judged.verdict {
         Verdict::Ask(spec) => ask(turn, session, machine, call, spec, judged.rule, left),
-        Verdict::Allow => allow(turn, session, machine, call, &judged, left),
+        Verdict::Allow => allow(turn, session, capped, call, &judged, left),
         Verdict::Deny(why) => deny(turn, session, call, Reason::PolicyDenied, why, judged.rule, None),
     }
 }
@@ -196,9 +199,10 @@ fn open_gate(
     })?;
     let requester = turn.command.actor.subject.clone();
     let body = Gate { call: Some(asked), ..Gate::open_to_all(spec, GateKind::ToolAsk, requester) };
-    turn.emit(Event::GateOpened { gate, run: session.root, body })?;
+    let run = turn.leaf()?;
+    turn.emit(Event::GateOpened { gate, run, body })?;
     let subject = format!("{}: approve {}?", machine.meta.name, call.capability);
-    turn.send(session.root, EffectBody::Notice { gate, kind: GateKind::ToolAsk, subject })?;
+    turn.send(run, EffectBody::Notice { gate, kind: GateKind::ToolAsk, subject })?;
     Ok(gate)
 }
 

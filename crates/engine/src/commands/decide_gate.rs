@@ -1,11 +1,11 @@
 //! A person decides. Sources: semantics §6.2 and §7.
 
-use switchward_machine::{Digest, OpenId, Resolve, RunId};
+use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId};
 
 use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate};
 use crate::gates::{self, Ruling};
-use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX};
+use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES_MAX};
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
 use crate::state::{Closed, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
@@ -15,12 +15,10 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     let open = open_gate(turn, decide.gate)?;
     entitled(&turn.command.actor, &open, decide)?;
     let spec = gates::spec_of(turn, &open)?;
-    let Some(resolve) = spec.resolve(decide.decision) else {
-        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word(spec.kind)).collect();
-        return Err(Rejection::new(Reason::FieldInvalid, "the gate does not take this decision")
-            .allowed(known)
-            .into());
-    };
+    let resolve = resolution_of(&spec, decide.decision)?;
+    if decide.decision == Decision::Answer {
+        return Err(unsaid().into());
+    }
     let grant = if *resolve == Resolve::Grant { Some(granting(turn, decide, &open)?) } else { None };
     let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
     let ruling = Ruling { decision: decide.decision, by, comment, via: Via::Rpc };
@@ -30,6 +28,19 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     }
     gates::resolved(turn, &open, resolve)?;
     Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
+}
+
+/// The refusal of an answer that is none.
+pub(super) fn unsaid() -> Rejection {
+    Rejection::new(Reason::FieldInvalid, "an answer must say something").fact("field", "answer")
+}
+
+/// What a decision does at a gate; one that the gate does not take is refused.
+pub(super) fn resolution_of(spec: &GateSpec, decision: Decision) -> Result<&Resolve, Rejection> {
+    spec.resolve(decision).ok_or_else(|| {
+        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word(spec.kind)).collect();
+        Rejection::new(Reason::FieldInvalid, "the gate does not take this decision").allowed(known)
+    })
 }
 
 /// The open gate of this number, in a session that stands where the caller saw it.
@@ -56,7 +67,7 @@ pub(crate) fn entitled(actor: &Actor, open: &Open, decide: &DecideGate) -> Resul
 /// Whether this person may decide it, whatever is decided.
 pub(super) fn may_decide(actor: &Actor, open: &Open) -> Result<(), Rejection> {
     has_a_say(actor)?;
-    if actor.subject == open.gate.requester {
+    if open.gate.kind.needs_another() && actor.subject == open.gate.requester {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
     }
     addressed(actor, open)
@@ -103,11 +114,22 @@ fn resolved(closed: &Closed) -> Rejection {
                 .fact("via", via.word())
                 .fact("comment", comment)
         }
+        Resolution::Answered { by, answer, comment, via } => refusal(format!("{by} has answered before"))
+            .fact("decision", Decision::Answer.word(kind))
+            .fact("by", by)
+            .fact("via", via.word())
+            .fact("comment", comment)
+            .fact("answer", told(&answer.0.to_string())),
         Resolution::Lapsed => refusal("nobody decided in time".into()).fact("decision", "timeout"),
         Resolution::Voided => {
             refusal("the gate was closed when the session moved on".into()).fact("decision", "voided")
         }
     }
+}
+
+/// The beginning of an answer, for who is told of it.
+fn told(answer: &str) -> &str {
+    answer.get(..answer.floor_char_boundary(RESULT_TOLD_BYTES_MAX)).unwrap_or(answer)
 }
 
 /// What approving the asked call makes, refused where the session's cap or a limit has no room by now.

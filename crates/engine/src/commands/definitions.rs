@@ -1,5 +1,6 @@
 //! Definitions and their versions, and the machines that shards know.
 
+use crate::callees::closes_circle;
 use crate::command::{ActivateVersion, Deploy, InstallMachine};
 use crate::limits::VERSIONS_MAX;
 use crate::state::{SourceFile, Version};
@@ -17,6 +18,9 @@ pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
     }
     check_etag("definition", &deploy.etag, known.as_ref().map(|known| known.etag()))?;
     drop(known);
+    if deploy.activate {
+        closes_circle(turn.rows, tenant, &deploy.name, &deploy.machine)??;
+    }
     let before =
         turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
     let number = match before {
@@ -58,8 +62,11 @@ fn version(turn: &Turn<'_, '_>, deploy: &Deploy, number: u32) -> Version {
 /// New sessions use another version from now on; live ones keep theirs.
 pub(super) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> Result<Reply, Stop> {
     let (name, number) = (&activate.name, activate.version);
-    if turn.rows.version_at(&Key::version(turn.tenant(), name, number))?.is_none() {
-        return Err(Rejection::new(Reason::NotFound, "there is no such version").into());
+    let version = turn.rows.version_at(&Key::version(turn.tenant(), name, number))?;
+    let missing = || Rejection::new(Reason::NotFound, "there is no such version");
+    let digest = version.map(|version| version.machine).ok_or_else(missing)?;
+    if let Some(machine) = turn.rows.machine(turn.tenant(), digest)? {
+        closes_circle(turn.rows, turn.tenant(), name, &machine)??;
     }
     let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
     check_etag("definition", &activate.etag, known.as_ref().map(|known| known.etag()))?;

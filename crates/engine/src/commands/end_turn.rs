@@ -11,17 +11,17 @@ use crate::{Flow, Key, Reason, Rejection, Reply, ViewError};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let root = session.root;
+    let leaf = turn.leaf()?;
     not_paused(&session)?;
     check_text("text", &end.text, MESSAGE_BYTES_MAX)?;
-    let run = turn.run(root)?;
+    let run = turn.run(leaf)?;
     let machine = turn.machine(&run)?;
     let node = machine.node(run.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
     not_held(&run, node)?;
     let takes = match node.acts.get(usize::from(run.act.0)).map(|act| &act.kind) {
         Some(ActKind::Ask(ask)) => ask.turns,
         Some(ActKind::Work(work)) => work.turn_ends,
-        Some(ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_)) | None => false,
+        Some(ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_)) | None => false,
     };
     if !(takes || (node.records && (run.rests || run.choice.is_some()))) {
         let message = format!("{:?} takes no turn of the agent now", node.name);
@@ -34,13 +34,13 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
     if !end.text.is_empty() {
         turn.emit(Flow::MessagePosted { text: end.text.clone(), by_agent: true })?;
     }
-    turn.emit(Flow::TurnEnded { run: root })?;
+    turn.emit(Flow::TurnEnded { run: leaf })?;
     for thing in things {
         let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
         if row.is_some_and(|row| matches!(row.body, ThingBody::Work { .. })) {
-            turn.emit(Flow::ThingClosed { thing, run: root })?;
+            turn.emit(Flow::ThingClosed { thing, run: leaf })?;
         }
     }
-    moves::drive(turn, root, Next::Settle(port))?;
+    moves::drive(turn, leaf, Next::Settle(port))?;
     turn.moved()
 }

@@ -1,6 +1,8 @@
 //! Commands: one file each.
 
 mod answer;
+mod answer_gate;
+mod assistants;
 mod authorize;
 mod cancel;
 mod classify;
@@ -71,6 +73,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::ReportUsage(report) => report::usage(turn, report),
         Body::DecideGate(decide) => decide_gate::run(turn, decide),
         Body::DiscussGate(discuss) => discuss_gate::run(turn, discuss),
+        Body::AnswerGate(answer) => answer_gate::run(turn, answer),
         Body::RaiseCap(raise) => raise_cap::run(turn, raise),
         Body::Pause(pause) => pause::pause(turn, pause),
         Body::Resume(resume) => pause::resume(turn, resume),
@@ -87,5 +90,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::RevokeKey(revoke) => keys::revoke(turn, revoke),
         Body::Deploy(deploy) => definitions::deploy(turn, deploy),
         Body::ActivateVersion(activate) => definitions::activate(turn, activate),
+        Body::PutAssistant(put) => assistants::put(turn, put),
+        Body::DeleteAssistant(delete) => assistants::delete(turn, delete),
     }
 }

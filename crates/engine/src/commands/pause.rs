@@ -23,14 +23,14 @@ pub(super) fn resume(turn: &mut Turn<'_, '_>, resume: &Resume) -> Result<Reply, 
         return Err(Rejection::new(Reason::StateMismatch, "the session is not paused").into());
     }
     check_text("reason", &resume.comment, NOTE_BYTES_MAX)?;
-    let root = session.root;
-    let due = turn.run(root)?.due.clone();
+    let leaf = turn.leaf()?;
+    let due = turn.run(leaf)?.due.clone();
     drop(session);
     turn.emit(Event::Unpaused { comment: resume.comment.clone() })?;
     if let Some(due) = due {
         // Who resumes a session asks for nothing that it does then.
         turn.asker = Some(Actor::server().subject);
-        moves::go_on(turn, root, due)?;
+        moves::go_on(turn, leaf, due)?;
     }
     turn.moved()
 }

@@ -1,15 +1,23 @@
-//! The user says something in the conversation. Nothing moves before the agent's turn is over.
+//! The user says something in the conversation. Nothing moves before the agent's turn is over; but where it is not known
+//! yet what the conversation is about, somebody is asked.
+
+use switchward_machine::Status;
 
 use crate::command::PostMessage;
+use crate::intent;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::turn::{Stop, Turn, check_text};
 use crate::{Flow, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, post: &PostMessage) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    super::conversation(turn, session.root)?;
-    check_text("text", &post.text, MESSAGE_BYTES_MAX)?;
+    let asks = session.root == intent::RUN && session.status != Status::Suspended;
     drop(session);
+    super::conversation(turn, turn.leaf()?)?;
+    check_text("text", &post.text, MESSAGE_BYTES_MAX)?;
     turn.emit(Flow::MessagePosted { text: post.text.clone(), by_agent: false })?;
+    if asks {
+        intent::ask_again(turn)?;
+    }
     turn.moved()
 }

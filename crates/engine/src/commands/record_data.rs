@@ -6,6 +6,7 @@ use switchward_machine::RunId;
 use crate::command::RecordData;
 use crate::data;
 use crate::event::Writer;
+use crate::intent;
 use crate::scope::Scope;
 use crate::state::Json;
 use crate::turn::{Stop, Turn, not_paused};
@@ -13,12 +14,13 @@ use crate::{Flow, Reason, Rejection, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, record: &RecordData) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let root = session.root;
-    super::conversation(turn, root)?;
+    let leaf = turn.leaf()?;
+    super::conversation(turn, leaf)?;
     not_paused(&session)?;
+    intent::known(&session)?;
     drop(session);
-    let merged = merged(turn, root, &record.values)?;
-    write(turn, root, merged, Writer::Agent)?;
+    let merged = merged(turn, leaf, &record.values)?;
+    write(turn, leaf, merged, Writer::Agent)?;
     turn.moved()
 }
 

@@ -9,6 +9,7 @@ use super::record_reply::waiting;
 use crate::command::RecordEvent;
 use crate::event::{Flow, Writer};
 use crate::events;
+use crate::intent;
 use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use crate::moves::{self, Next};
 use crate::state::{Json, ThingBody};
@@ -20,15 +21,16 @@ const EVENT_KEY: &str = "event_key";
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let root = session.root;
-    super::conversation(turn, root)?;
+    let leaf = turn.leaf()?;
+    super::conversation(turn, leaf)?;
     not_paused(&session)?;
+    intent::known(&session)?;
     let full = session.early.len() >= EARLY_MAX;
     drop(session);
-    well_formed(turn, root, event)?;
-    let merged = events::merged(turn, root, &event.data)?
+    well_formed(turn, leaf, event)?;
+    let merged = events::merged(turn, leaf, &event.data)?
         .map_err(|bad| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data"))?;
-    let listens = events::listens(turn, root, &event.key)?;
+    let listens = events::listens(turn, leaf, &event.key)?;
     if !listens && full {
         let message = format!("{EARLY_MAX} events wait for something that listens to them");
         return Err(Rejection::new(Reason::QuotaExceeded, message).into());
@@ -36,17 +38,28 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     let until = turn.now().after_ms(EARLY_KEPT_MS);
     let data = Json(Value::Object(event.data.clone()));
     let early = (!listens).then_some((data, until));
-    turn.emit(Flow::EventRecorded { run: root, key: event.key.clone(), early })?;
+    turn.emit(Flow::EventRecorded { run: leaf, key: event.key.clone(), early })?;
     for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
-        turn.emit(Flow::Wrote { run: root, key, value: Json(value), by: Writer::Event })?;
+        turn.emit(Flow::Wrote { run: leaf, key, value: Json(value), by: Writer::Event })?;
     }
-    match ended_wait(turn, root, event)? {
-        Some(port) => moves::drive(turn, root, Next::Ended(port))?,
+    match ended_wait(turn, leaf, event)? {
+        Some(port) => moves::drive(turn, leaf, Next::Ended(port))?,
         // A person is asked about an exit already: no other is tried meanwhile.
-        None if turn.run(root)?.held.is_some() => {}
-        None => moves::drive(turn, root, Next::Event)?,
+        None if turn.run(leaf)?.held.is_some() => {}
+        // Somebody else has the state until that is done.
+        None if kept(turn, leaf)? => {}
+        None => moves::drive(turn, leaf, Next::Event)?,
     }
     turn.moved()
+}
+
+/// Whether the part of the body that a run is in lets it leave by its own end alone.
+fn kept(turn: &Turn<'_, '_>, run: RunId) -> Result<bool, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let act = machine.node(at.node).and_then(|node| node.acts.get(usize::from(at.act.0)));
+    let over = at.rests || at.choice.is_some();
+    Ok(!over && act.is_some_and(|act| act.kind.keeps()))
 }
 
 fn well_formed(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<(), Stop> {

@@ -14,6 +14,7 @@ use crate::gates::{self, Ruling};
 use crate::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use crate::period;
 use crate::state::{Closed, Due, Open, Resolution, ThingBody, Via};
+use crate::tasks::{self, Given};
 use crate::turn::{Stop, Turn, check_text, ended};
 use crate::{Event, Key, Reason, Rejection, Reply, ViewError};
 
@@ -31,14 +32,14 @@ enum About {
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply, Stop> {
     let session = turn.session()?;
-    let root = session.root;
+    let leaf = turn.leaf()?;
     turn.expect_sequence(&session)?;
-    let about = if reply.authenticated { about(turn, root, &reply.from)? } else { About::Nothing };
+    let about = if reply.authenticated { about(turn, leaf, &reply.from)? } else { About::Nothing };
     if session.status.ended() && !matches!(about, About::Late(..)) {
         return Err(ended(&session).into());
     }
     drop(session);
-    super::conversation(turn, root)?;
+    super::conversation(turn, leaf)?;
     check_text("text", &reply.text, MAIL_BYTES_MAX)?;
     check_text("from", &reply.from, ADDRESS_BYTES_MAX)?;
     if reply.from.trim().is_empty() || reply.from.chars().any(char::is_control) {
@@ -47,7 +48,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     }
     let own = cut(&own_text(&reply.text), REPLY_BYTES_MAX);
     turn.emit(Flow::ReplyRecorded {
-        run: root,
+        run: leaf,
         from: reply.from.clone(),
         text: own.clone(),
         authenticated: reply.authenticated,
@@ -59,22 +60,23 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let mail = Mail { from: &reply.from, own: &own, model: reply.model };
     match about {
         About::Gate(gate, open) => at_gate(turn, gate, &open, &mail)?,
-        About::Wait(thing) => at_wait(turn, root, thing, &mail)?,
-        About::Late(gate, closed) => late(turn, root, gate, &closed, &reply.from)?,
+        About::Wait(thing) => at_wait(turn, leaf, thing, &mail)?,
+        About::Late(gate, closed) => late(turn, leaf, gate, &closed, &reply.from)?,
         About::Nothing => {}
     }
     turn.moved()
 }
 
 /// The newest request that is open and was sent to this address, else the newest that was.
-fn about(turn: &Turn<'_, '_>, root: RunId, from: &str) -> Result<About, Stop> {
+fn about(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     let (session, id) = (turn.session()?, turn.session_id()?);
-    let wait = waits_for(turn, root, from)?;
+    let wait = waits_for(turn, leaf, from)?;
     for gate in session.opens.iter().rev() {
         let Some(open) = turn.rows.open(turn.tenant(), id, *gate)? else { continue };
         let meant = open.gate.asked.is_some() && open.gate.addresses(from);
         // Who asked cannot decide, whichever way it is said.
-        if meant && !open.gate.requester.eq_ignore_ascii_case(from) && wait.is_none_or(|wait| wait < *gate) {
+        let own = open.gate.kind.needs_another() && open.gate.requester.eq_ignore_ascii_case(from);
+        if meant && !own && wait.is_none_or(|wait| wait < *gate) {
             return Ok(About::Gate(*gate, Box::new(Open::clone(&open))));
         }
     }
@@ -122,6 +124,9 @@ impl<'m> Mail<'m> {
 
 fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
     let spec = gates::spec_of(turn, open)?;
+    if spec.resolve(Decision::Answer).is_some() {
+        return at_task(turn, gate, open, mail);
+    }
     let phrases =
         |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
     let (approve, refuse) = (phrases(Decision::Approve), phrases(Decision::Refuse));
@@ -141,6 +146,21 @@ fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) 
     let (by, comment) = (mail.from.to_owned(), comment(mail.own));
     decide(turn, gate, open, Ruling { decision, by, comment, via: Via::Mail })
 }
+
+/// What a participant writes is her answer, as it stands.
+fn at_task(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
+    let (answer, by, comment) = (mail.own.trim(), mail.from.to_owned(), String::new());
+    if !answer.is_empty() {
+        let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
+        return tasks::answer(turn, gate, open, given);
+    }
+    turn.emit(Event::GateDiscussed { gate, by, comment })?;
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    gates::answer(turn, open.run, gate, asked, mail.from, UNANSWERED.to_owned())
+}
+
+const UNANSWERED: &str = "Your reply had no words of its own, and the request is still open.\n\
+    To answer, reply with your answer above what you quote.";
 
 /// The ports of an approval that a model may choose: never the one that approves.
 pub(super) const REJECTED: &str = "rejected";
@@ -178,9 +198,10 @@ pub(super) fn waiting(turn: &Turn<'_, '_>, run: RunId) -> Result<Wait, Stop> {
     let act = machine.node(at.node).and_then(|node| node.acts.get(usize::from(at.act.0)));
     match act.map(|act| &act.kind) {
         Some(ActKind::Wait(wait)) => Ok(wait.clone()),
-        Some(ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_)) | None => {
-            Err(ViewError("a wait is open, and the run does not wait".into()).into())
-        }
+        Some(
+            ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_) | ActKind::Spawn(_),
+        )
+        | None => Err(ViewError("a wait is open, and the run does not wait".into()).into()),
     }
 }
 
@@ -228,6 +249,7 @@ fn late(turn: &mut Turn<'_, '_>, run: RunId, gate: OpenId, closed: &Closed, from
 /// How a gate was closed, for somebody who wrote too late.
 fn told(closed: &Closed) -> String {
     let how = match &closed.resolution {
+        Resolution::Answered { .. } => "an answer had come before".to_owned(),
         Resolution::Decided { decision, by, .. } => {
             format!("{by} decided before: {}", decision.word(closed.open.gate.kind))
         }

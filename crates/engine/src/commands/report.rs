@@ -30,7 +30,7 @@ pub(super) fn call(turn: &mut Turn<'_, '_>, report: &ReportCall) -> Result<Reply
         Some((number, call)) => (Some(*number), call.reservation),
         None => (None, None),
     };
-    let run = turn.run(session.root)?;
+    let run = turn.run(turn.leaf()?)?;
     let machine = turn.machine(&run)?;
     let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
     let rules = judge(&machine, &session, run.node, turn.command.settings, &capability, &none).limited;

@@ -9,10 +9,10 @@ use crate::{Flow, Reason, Rejection, Reply, ViewError};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let root = session.root;
-    super::conversation(turn, root)?;
+    let leaf = turn.leaf()?;
+    super::conversation(turn, leaf)?;
     not_paused(&session)?;
-    let run = turn.run(root)?;
+    let run = turn.run(leaf)?;
     let machine = turn.machine(&run)?;
     let node = machine.node(run.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
     not_held(&run, node)?;
@@ -22,8 +22,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         return Err(Rejection::new(Reason::RetryExhausted, message).fact("state", &node.name).into());
     }
     drop((session, run));
-    void(turn, root)?;
-    turn.emit(Flow::Restarted { run: root, asked: true })?;
-    moves::drive(turn, root, Next::Begin(ActIx(0)))?;
+    void(turn, leaf)?;
+    turn.emit(Flow::Restarted { run: leaf, asked: true })?;
+    moves::drive(turn, leaf, Next::Begin(ActIx(0)))?;
     turn.moved()
 }

@@ -4,8 +4,9 @@ use crate::turn::{Stop, Turn};
 use crate::{Flow, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
-    let root = turn.live_session()?.root;
-    super::conversation(turn, root)?;
-    turn.emit(Flow::Signalled { run: root })?;
+    turn.live_session()?;
+    let leaf = turn.leaf()?;
+    super::conversation(turn, leaf)?;
+    turn.emit(Flow::Signalled { run: leaf })?;
     turn.moved()
 }

@@ -1,11 +1,15 @@
 //! A session begins.
 
 use serde_json::{Map, Value};
-use switchward_machine::{Machine, RunId};
+use switchward_machine::{Callee, Machine, RunId};
 
 use crate::command::{Queued, Start};
 use crate::event::Writer;
-use crate::limits::{INPUT_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, QUEUE_MAX, WORKFLOWS_MAX};
+use crate::intent;
+use crate::limits::{
+    CALLEES_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX,
+    QUEUE_MAX, WORKFLOWS_MAX,
+};
 use crate::moves::{self, Next};
 use crate::scope::Scope;
 use crate::state::{Attached, Json};
@@ -28,12 +32,19 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
         return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
     }
-    for queued in start.queue.iter().chain(&start.workflows) {
-        if turn.rows.machine(turn.tenant(), queued.machine)?.is_none() {
-            return Err(Rejection::new(Reason::MachineMissing, "a machine is not installed here").into());
+    calls_known(turn, start)?;
+    let data = data(&machine, &start.input)?;
+    let asks = start.definition.is_empty();
+    if asks {
+        fits_all(turn, start)?;
+    }
+    if let Some(said) = &start.message {
+        check_text("message", said, MESSAGE_BYTES_MAX)?;
+        if !machine.node(machine.start).is_some_and(|node| node.records) {
+            let message = "nothing here takes a message: the process is no conversation";
+            return Err(Rejection::new(Reason::StateMismatch, message).into());
         }
     }
-    let data = data(&machine, &start.input)?;
     turn.emit(Event::SessionStarted {
         definition: start.definition.clone(),
         version: start.version,
@@ -46,11 +57,18 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         contact: start.contact.clone(),
         workflows: attached(start),
     })?;
+    if let Some(assistant) = start.assistant.clone() {
+        turn.emit(Flow::Assisted { assistant })?;
+    }
+    if !start.callees.is_empty() {
+        turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
+    }
     for text in &machine.opening.warnings {
         turn.emit(Event::Warned { text: text.clone(), of_definition: true })?;
     }
-    let root = RunId(1);
-    turn.emit(Event::RunCreated { run: root, machine: start.machine, of: None, queued: false })?;
+    let root = if asks { intent::RUN } else { RunId(1) };
+    let of = start.assistant.as_ref().filter(|_| asks).map(|assistant| (assistant.name.clone(), 0));
+    turn.emit(Event::RunCreated { run: root, machine: start.machine, of, queued: false })?;
     for (at, next) in start.queue.iter().enumerate() {
         let run = RunId(u32::try_from(at).map_or(u32::MAX, |at| at.saturating_add(2)));
         let of = Some((next.definition.clone(), next.version));
@@ -59,8 +77,25 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     for (key, value) in data {
         turn.emit(Flow::Wrote { run: root, key, value: Json(value), by: Writer::Start })?;
     }
+    if let Some(text) = &start.message {
+        turn.emit(Flow::MessagePosted { text: text.clone(), by_agent: false })?;
+    }
     moves::drive(turn, root, Next::Enter(machine.start))?;
     turn.moved()
+}
+
+/// Where the first workflow is not known yet, the input must be what any of them could begin with.
+fn fits_all(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    if start.assistant.is_none() || start.workflows.is_empty() || !start.queue.is_empty() {
+        let message = "without a definition it must be with an assistant, and can queue nothing";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "definition").into());
+    }
+    for workflow in &start.workflows {
+        if let Some(machine) = turn.rows.machine(turn.tenant(), workflow.machine)? {
+            data(&machine, &start.input)?;
+        }
+    }
+    Ok(())
 }
 
 /// What a start's input makes of the first run's data, where the format has data. Refused before anything is recorded.
@@ -79,6 +114,24 @@ fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejecti
     Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())
 }
 
+/// Every machine is installed, and all that they call is among what the start takes along.
+fn calls_known(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    for digest in start.machines() {
+        let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else {
+            return Err(Rejection::new(Reason::MachineMissing, "a machine is not installed here").into());
+        };
+        let known = |callee: &&Callee| start.callees.iter().any(|pinned| pinned.callee == **callee);
+        if let Some(callee) = machine.callees.iter().find(|callee| !known(callee)) {
+            let message =
+                format!("{} calls {}, which the start knows nothing of", machine.meta.name, callee.name);
+            return Err(Rejection::new(Reason::NoSuchWorkflow, message)
+                .fact("workflow", &callee.name)
+                .into());
+        }
+    }
+    Ok(())
+}
+
 /// The workflows that the session may switch between.
 fn attached(start: &Start) -> Vec<Attached> {
     let one = |queued: &Queued| Attached {
@@ -93,7 +146,11 @@ fn check(start: &Start) -> Result<(), Rejection> {
     check_text("role", &start.role, LABEL_BYTES_MAX)?;
     check_size("input", start.input.len(), INPUT_BYTES_MAX, "bytes")?;
     check_size("queue", start.queue.len(), QUEUE_MAX, "runs")?;
+    check_size("callees", start.callees.len(), CALLEES_MAX, "entries")?;
     check_size("workflows", start.workflows.len(), WORKFLOWS_MAX, "entries")?;
+    if let Some(assistant) = &start.assistant {
+        check_text("assistant", &assistant.instructions, INSTRUCTIONS_BYTES_MAX)?;
+    }
     check_text("contact", start.contact.as_deref().unwrap_or_default(), LABEL_BYTES_MAX)?;
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;
     for (key, value) in &start.labels {

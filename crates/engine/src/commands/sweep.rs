@@ -76,7 +76,7 @@ fn call(turn: &mut Turn<'_, '_>, key: &Key) -> Result<(), Stop> {
         return Ok(());
     };
     let session = turn.session()?;
-    let run = turn.run(session.root)?;
+    let run = turn.run(turn.leaf()?)?;
     let machine = turn.machine(&run)?;
     let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
     let rules = judge(&machine, &session, run.node, turn.command.settings, &call.capability, &none).limited;

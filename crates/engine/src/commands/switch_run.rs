@@ -5,6 +5,7 @@ use switchward_machine::{Ending, Outcome, RunId};
 
 use crate::command::SwitchRun;
 use crate::event::{Flow, Writer};
+use crate::intent;
 use crate::moves::{self, Next};
 use crate::state::Json;
 use crate::turn::{Stop, Turn, not_paused};
@@ -26,6 +27,11 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, 
     };
     let run = RunId(session.runs.saturating_add(1));
     drop(session);
+    if root == intent::RUN {
+        // Whoever names it spares the others the question.
+        intent::begin(turn, &[to.definition])?;
+        return turn.moved();
+    }
     let data = turn.rows.data_at(&Key::data(turn.tenant(), turn.session_id()?, root))?;
     let data = data.map(|data| data.values.clone()).unwrap_or_default();
     moves::void(turn, root)?;

@@ -94,7 +94,7 @@ pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
         About::Act => {
             let accept = accept_of(turn, &found)?;
             match accepted(turn, found.run, accept.as_ref(), &complete.result)? {
-                Ok(taken) => Ended::Taken(taken.written, Due::Ended(taken.port)),
+                Ok(taken) => Ended::Taken(taken.written, taken.due),
                 Err(fault) => Ended::Fault(fault),
             }
         }
@@ -239,14 +239,17 @@ fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Option<Accept>, Stop>
 fn accept_at(machine: &Machine, at: &crate::state::Run) -> Option<Option<Accept>> {
     match &machine.node(at.node)?.acts.get(usize::from(at.act.0))?.kind {
         ActKind::Work(work) => Some(work.accept.clone()),
-        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) => None,
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_) => None,
     }
 }
 
 /// The JSON Schema that a result of open work must meet.
 pub(crate) fn schema_of(machine: &Machine, at: &crate::state::Run, owed: &Owed) -> Value {
     match owed.about {
-        About::Act => accept_at(machine, at).map(|accept| result_schema(accept.as_ref())).unwrap_or_default(),
+        About::Act => {
+            let accept = accept_at(machine, at);
+            accept.map(|accept| result_schema(accept.as_ref(), &owed.input.0)).unwrap_or_default()
+        }
         About::Judge { .. } => serde_json::json!({
             "type": "object",
             "properties": { "verdict": { "type": "boolean" } },

@@ -1,9 +1,10 @@
 //! Facts about what moves inside a run, its data, and the row of runs.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{NodeIx, OpenId, Port, RunId, Time};
+use std::sync::Arc;
+use switchward_machine::{Digest, Machine, NodeIx, OpenId, Outcome, Port, RunId, Time};
 
-use crate::state::{Json, Judged, Loop, ThingBody};
+use crate::state::{Assistant, Assisted, Json, Judged, Loop, Parent, Pinned, ThingBody, Via};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -268,6 +269,113 @@ pub enum Flow {
         #[n(1)]
         to: String,
     },
+    /// What the session's runs call is this from now on.
+    #[n(30)]
+    CalleesPinned {
+        /// Each definition once.
+        #[n(0)]
+        callees: Vec<Pinned>,
+    },
+    /// A run is going to have children.
+    #[n(31)]
+    ChildrenPlanned {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How many.
+        #[n(1)]
+        count: u32,
+    },
+    /// A child exists from now on.
+    #[n(32)]
+    ChildCreated {
+        /// The child.
+        #[n(0)]
+        run: RunId,
+        /// Its machine.
+        #[n(1)]
+        machine: Digest,
+        /// Its definition.
+        #[n(2)]
+        definition: String,
+        /// The definition's version.
+        #[n(3)]
+        version: u32,
+        /// What it was called from.
+        #[n(4)]
+        parent: Parent,
+    },
+    /// A child is at its end, and its place is taken note of.
+    #[n(33)]
+    ChildEnded {
+        /// The run that called it.
+        #[n(0)]
+        run: RunId,
+        /// Its place there.
+        #[n(1)]
+        index: u32,
+        /// The child.
+        #[n(2)]
+        child: RunId,
+        /// How it ended.
+        #[n(3)]
+        outcome: Outcome,
+    },
+    /// A run has no children any more: they have ended, or are no more wanted.
+    #[n(34)]
+    ChildrenJoined {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// A participant has answered her part of a task.
+    #[n(40)]
+    GateAnswered {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who.
+        #[n(1)]
+        by: String,
+        /// What.
+        #[n(2)]
+        answer: Json,
+        /// Words beside it.
+        #[n(3)]
+        comment: String,
+        /// Which way it came.
+        #[n(4)]
+        via: Via,
+    },
+    /// The session is with an assistant.
+    #[n(41)]
+    Assisted {
+        /// The assistant, as it is now.
+        #[n(0)]
+        assistant: Assisted,
+    },
+}
+
+/// A fact about an assistant in the catalogue. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum AssistantFact {
+    /// It is this from now on.
+    #[n(0)]
+    Put {
+        /// The assistant.
+        #[n(0)]
+        assistant: Assistant,
+        /// Its machine.
+        #[cbor(n(1), with = "crate::state::machine_bytes")]
+        machine: Arc<Machine>,
+    },
+    /// It is no more.
+    #[n(1)]
+    Deleted {
+        /// Its name.
+        #[n(0)]
+        name: String,
+    },
 }
 
 impl From<Flow> for super::Event {
@@ -300,4 +408,7 @@ pub enum Writer {
     /// It is a person's, at a gate or by mail.
     #[n(10)]
     Person,
+    /// A child has given it back.
+    #[n(20)]
+    Child,
 }

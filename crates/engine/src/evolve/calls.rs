@@ -59,14 +59,15 @@ fn forget(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), Vi
     Ok(())
 }
 
-/// Notes for the active run that a tool was called at its node.
+/// Notes for the active leaf that a tool was called at its node.
 fn called(rows: &mut Working<'_>, site: &Site<'_>, tool: &str, success: bool) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     if session.status.ended() {
         return Ok(());
     }
-    let run = Key::run(site.tenant, site.session()?, session.root);
-    let known = &mut rows.run_at_mut(&run)?.called;
+    let (id, root) = (site.session()?, session.root);
+    let leaf = rows.leaf(site.tenant, id, root)?;
+    let known = &mut rows.run_at_mut(&Key::run(site.tenant, id, leaf))?.called;
     if let Some((_, worked)) = known.iter_mut().find(|(name, _)| name == tool) {
         *worked |= success;
     } else if known.len() < TOOLS_NOTED_MAX {

@@ -3,7 +3,7 @@
 use super::Site;
 use crate::state::{Definition, Version};
 use crate::working::Working;
-use crate::{Event, Key, Row, ViewError};
+use crate::{AssistantFact, Event, Key, Row, ViewError};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -33,6 +33,13 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
             definition.active = Some(*number);
             definition.updated = site.at;
+        }
+        Event::Assistants(AssistantFact::Put { assistant, machine }) => {
+            rows.put(Key::assistant(site.tenant, &assistant.name), Row::Assistant(assistant.clone()));
+            rows.put(Key::machine(site.tenant, assistant.machine), Row::Machine(machine.clone()));
+        }
+        Event::Assistants(AssistantFact::Deleted { name }) => {
+            rows.delete(Key::assistant(site.tenant, name));
         }
         _ => {}
     }

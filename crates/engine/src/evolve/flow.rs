@@ -2,7 +2,7 @@
 
 use switchward_machine::{ActIx, OpenId, RunId, Status, Time};
 
-use super::{Site, gates, work};
+use super::{Site, children, gates, work};
 use crate::limits::EVENTS_NOTED_MAX;
 use crate::state::{Data, Early, Json, Thing};
 use crate::working::Working;
@@ -61,10 +61,19 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChoicePending { .. }
         | Flow::ChoiceOver { .. }
         | Flow::Judged { .. } => work::apply(rows, site, flow)?,
+        Flow::CalleesPinned { .. }
+        | Flow::ChildrenPlanned { .. }
+        | Flow::ChildCreated { .. }
+        | Flow::ChildEnded { .. }
+        | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
         Flow::GateEscalated { .. }
         | Flow::GateLapsed { .. }
         | Flow::ReplyRecorded { .. }
-        | Flow::ReplyAnswered { .. } => gates::asked(rows, site, flow)?,
+        | Flow::ReplyAnswered { .. }
+        | Flow::GateAnswered { .. } => gates::asked(rows, site, flow)?,
+        Flow::Assisted { assistant } => {
+            rows.session_at_mut(&site.session_key()?)?.assistant = Some(assistant.clone());
+        }
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
     Ok(())

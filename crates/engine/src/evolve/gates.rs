@@ -112,6 +112,10 @@ pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::GateEscalated { gate, to, due } => escalate(rows, site, *gate, to, *due),
         Flow::GateLapsed { gate } => close(rows, site, *gate, Resolution::Lapsed),
         Flow::ReplyAnswered { gate, to } => answered(rows, site, *gate, to),
+        Flow::GateAnswered { gate, by, answer, comment, via } => {
+            let (by, answer, comment, via) = (by.clone(), answer.clone(), comment.clone(), *via);
+            close(rows, site, *gate, Resolution::Answered { by, answer, comment, via })
+        }
         _ => Ok(()),
     }
 }

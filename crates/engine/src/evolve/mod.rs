@@ -2,6 +2,7 @@
 
 mod calls;
 mod catalogue;
+mod children;
 mod flow;
 mod gates;
 mod ledger;
@@ -105,7 +106,8 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::KeyCreated { .. }
         | Event::KeyRevoked { .. }
         | Event::VersionDeployed { .. }
-        | Event::VersionActivated { .. } => return catalogue::apply(rows, site, event),
+        | Event::VersionActivated { .. }
+        | Event::Assistants(_) => return catalogue::apply(rows, site, event),
     }
     rows.session_at_mut(&site.session_key()?)?.sequence += 1;
     Ok(())

@@ -1,8 +1,9 @@
 //! What moves a session.
 
-use switchward_machine::{ActIx, NodeIx, RunId, Status};
+use switchward_machine::{ActIx, Digest, NodeIx, RunId, Status, Time};
 
 use super::Site;
+use crate::intent;
 use crate::state::{Meters, Run, Session};
 use crate::working::Working;
 use crate::{Event, Key, Row, ViewError};
@@ -62,7 +63,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             session.status = Status::Waiting;
             session.reason = None;
             let root = session.root;
-            rows.run_at_mut(&run_key(root))?.due = None;
+            let leaf = rows.leaf(site.tenant, id, root)?;
+            rows.run_at_mut(&run_key(leaf))?.due = None;
         }
         Event::RequestsForgotten => rows.session_at_mut(&site.session_key()?)?.requests.clear(),
         _ => {}
@@ -99,6 +101,8 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         early: Vec::new(),
         workflows: Vec::new(),
         answered: Vec::new(),
+        assistant: None,
+        callees: Vec::new(),
     };
     if let Event::SessionStarted {
         definition,
@@ -132,18 +136,28 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
     let key = Key::run(site.tenant, site.session()?, *run);
 
     let session = rows.session_at_mut(&site.session_key()?)?;
-    session.runs += 1;
+    if *run == intent::RUN {
+        session.root = *run;
+    } else {
+        session.runs += 1;
+    }
     if *queued {
         session.queue.push(*run);
     }
     let (definition, version) = of.clone().unwrap_or_else(|| (session.definition.clone(), session.version));
-    let fresh = Run {
-        machine: *machine,
+    rows.put(key, Row::Run(fresh(site.at, *machine, definition, version)));
+    Ok(())
+}
+
+/// A run that has not begun.
+pub(super) fn fresh(since: Time, machine: Digest, definition: String, version: u32) -> Run {
+    Run {
+        machine,
         node: NodeIx(0),
         act: ActIx(0),
         entry: 0,
         drained: 0,
-        since: site.at,
+        since,
         params: Vec::new(),
         held: None,
         due: None,
@@ -160,7 +174,7 @@ fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), 
         choice: None,
         refused: None,
         mailed: Vec::new(),
-    };
-    rows.put(key, Row::Run(fresh));
-    Ok(())
+        parent: None,
+        slots: 0,
+    }
 }

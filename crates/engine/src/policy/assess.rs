@@ -1,5 +1,6 @@
 //! How far a call gets before a ledger must be asked.
 
+use std::sync::Arc;
 use switchward_machine::{
     Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, SessionId, TenantId, Time,
 };
@@ -8,7 +9,7 @@ use super::{Judged, Verdict, judge};
 use crate::command::{Authorize, Settings};
 use crate::reply::MatchedRule;
 use crate::state::{Meters, Run, Session};
-use crate::working::Working;
+use crate::working::{Held, Working};
 use crate::{Key, Reason, ViewError};
 
 /// How far a call gets.
@@ -30,7 +31,24 @@ pub(crate) struct Place {
     pub(crate) now: Time,
 }
 
-/// Looks at everything but the ledgers, in the fixed order.
+/// The run whose caps a session has, with its machine: its own one, whatever runs below it.
+pub(crate) fn capped(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    session: &Session,
+) -> Result<(Arc<Machine>, Held<Run>), ViewError> {
+    let own = rows.run(tenant, id, session.root)?;
+    Ok((machine_of(rows, tenant, &own)?, own))
+}
+
+/// The machine of a run.
+pub(crate) fn machine_of(rows: &Working<'_>, tenant: TenantId, run: &Run) -> Result<Arc<Machine>, ViewError> {
+    let found = rows.machine(tenant, run.machine)?;
+    found.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))
+}
+
+/// Looks at everything but the ledgers, in the fixed order. `machine` is that of the run that calls.
 pub(crate) fn assess(
     rows: &Working<'_>,
     place: &Place,
@@ -38,7 +56,8 @@ pub(crate) fn assess(
     machine: &Machine,
     call: &Authorize,
 ) -> Result<Assessment, ViewError> {
-    let run = rows.run(place.tenant, place.session, session.root)?;
+    let leaf = rows.leaf(place.tenant, place.session, session.root)?;
+    let run = rows.run(place.tenant, place.session, leaf)?;
     if let Some((reason, why)) = frozen(session, &run) {
         return Ok(Assessment::Denied(reason, why, None));
     }
@@ -54,7 +73,8 @@ pub(crate) fn assess(
     };
     let reserved_micros = session.meters.reserved_micros.saturating_sub(held.0);
     let meters = Meters { reserved_micros, ..session.meters };
-    if let Some((reason, why)) = over_budget(machine, &meters, &run, &call.capability, estimate) {
+    let (capped, own) = capped(rows, place.tenant, place.session, session)?;
+    if let Some((reason, why)) = over_budget(&capped, &meters, &own, &call.capability, estimate) {
         return Ok(Assessment::Denied(reason, why, judged.rule));
     }
     Ok(match grant {

@@ -2,7 +2,7 @@
 
 use switchward_machine::{BudgetUnit, Machine, NodeIx, SessionId, TenantId, Time};
 
-use super::{Assessment, LedgerRule, Place, Verdict, assess, cap, used};
+use super::{Assessment, LedgerRule, Place, Verdict, assess, cap, capped, machine_of, used};
 use crate::command::{Authorize, Settings};
 use crate::reply::MatchedRule;
 use crate::working::Working;
@@ -106,13 +106,14 @@ pub fn explain(
 ) -> Result<Option<Explanation>, ViewError> {
     let rows = Working::new(view);
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
-    let Some(machine) = rows.machine(tenant, session.machine)? else { return Ok(None) };
-    let run = rows.run(tenant, id, session.root)?;
-    let budgets = machine.budgets.iter().filter(|budget| budget.stops(&call.capability));
+    let run = rows.run(tenant, id, rows.leaf(tenant, id, session.root)?)?;
+    let machine = machine_of(&rows, tenant, &run)?;
+    let (capped, own) = capped(&rows, tenant, id, &session)?;
+    let budgets = capped.budgets.iter().filter(|budget| budget.stops(&call.capability));
     let budgets = budgets.map(|budget| LimitState {
         unit: budget.unit,
         used: used(budget.unit, &session.meters),
-        cap: cap(budget, &machine, &run),
+        cap: cap(budget, &capped, &own),
     });
     let process = session.definition.clone();
     let mut told = Explanation {

@@ -12,7 +12,9 @@ mod limits;
 mod plan;
 
 pub(crate) use assess::cap as cap_of;
-pub(crate) use assess::{Assessment, Place, assess, call_name, cap, gate_name, over_budget, used};
+pub(crate) use assess::{
+    Assessment, Place, assess, call_name, cap, capped, gate_name, machine_of, over_budget, used,
+};
 pub use explain::{Explanation, LimitState, LookedAt, explain, no_room};
 pub(crate) use explain::{GRANTED, to_ask};
 pub(crate) use judge::{Judged, Verdict, judge};

@@ -5,7 +5,10 @@
 
 use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
 
-use super::{Assessment, LedgerRule, Place, Verdict, assess, call_name, gate_name, judge, over_budget};
+use super::{
+    Assessment, LedgerRule, Place, Verdict, assess, call_name, capped, gate_name, judge, machine_of,
+    over_budget,
+};
 use crate::command::{Authorize, Command, DecideGate, Scope};
 use crate::commands::{entitled, well_formed};
 use crate::state::{AskedCall, Session};
@@ -53,7 +56,8 @@ pub fn plan_authorize(
     if refused || known(&rows, command)? {
         return Ok(Plan::Direct);
     }
-    let Some(machine) = rows.machine(command.tenant, session.machine)? else { return Ok(Plan::Direct) };
+    let leaf = rows.leaf(command.tenant, id, session.root)?;
+    let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, id, leaf)?)?;
     let place = Place { tenant: command.tenant, session: id, settings: command.settings, now };
     let found = assess(&rows, &place, &session, &machine, call)?;
     let Assessment::Open(judged) = found else { return Ok(Plan::Direct) };
@@ -115,14 +119,15 @@ pub(crate) fn asked_call(
 ) -> Result<Option<Asked>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
     let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(None) };
-    let Some(machine) = rows.machine(command.tenant, session.machine)? else { return Ok(None) };
+    let run = rows.run(command.tenant, id, open.run)?;
+    let machine = machine_of(rows, command.tenant, &run)?;
     let resolve = machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision));
     let grants = resolve == Some(&Resolve::Grant);
     let Some(call) = open.gate.call.as_ref().filter(|_| grants) else { return Ok(None) };
     let args = Args::parse(&call.args).map_err(|bad| ViewError(format!("stored arguments {}", bad.0)))?;
-    let run = rows.run(command.tenant, id, session.root)?;
     let judged = judge(&machine, &session, run.node, command.settings, &call.capability, &args);
-    let over = over_budget(&machine, &session.meters, &run, &call.capability, call.estimate);
+    let (capped, own) = capped(rows, command.tenant, id, &session)?;
+    let over = over_budget(&capped, &session.meters, &own, &call.capability, call.estimate);
     let process = session.definition.clone();
     Ok(Some(Asked { process, rules: judged.limited, call: call.clone(), over }))
 }

@@ -128,6 +128,29 @@ pub struct SourceFile {
     pub bytes: Vec<u8>,
 }
 
+/// An assistant: a named list of workflows, with instructions. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Assistant {
+    /// Its name; never changes.
+    #[n(0)]
+    pub name: String,
+    /// Its workflows: names of definitions, in its author's order.
+    #[n(1)]
+    pub workflows: Vec<String>,
+    /// What it is told beside what a state says; may be empty.
+    #[n(2)]
+    pub instructions: String,
+    /// The machine by which its sessions find out what a first message means.
+    #[n(3)]
+    pub machine: Digest,
+    /// When it was made.
+    #[n(4)]
+    pub created: Time,
+    /// When it was last changed.
+    #[n(5)]
+    pub updated: Time,
+}
+
 /// Stands for a row as it is now.
 fn etag<T: Encode<()>>(row: &T) -> String {
     let mut bytes = Vec::with_capacity(256);
@@ -146,6 +169,14 @@ impl Tenant {
 
 impl Definition {
     /// Stands for the definition as it is now: 16 hexadecimal digits, others after every change.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        etag(self)
+    }
+}
+
+impl Assistant {
+    /// Stands for the assistant as it is now: 16 hexadecimal digits, others after every change.
     #[must_use]
     pub fn etag(&self) -> String {
         etag(self)

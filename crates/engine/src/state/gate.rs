@@ -1,8 +1,9 @@
 //! Gates, and the calls and grants that come of them.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, NodeIx, RunId, Time};
+use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
+use super::Json;
 use crate::policy::LedgerRule;
 
 /// Something open that belongs to one entry of one node. Stored form.
@@ -49,13 +50,40 @@ pub struct Gate {
     /// Who is asked, where the gate addresses somebody.
     #[cbor(n(6), default)]
     pub asked: Option<Asked>,
+    /// Which gates it belongs with, where it is a part of a task.
+    #[cbor(n(7), default)]
+    pub part: Option<Part>,
+}
+
+/// The gates of one task: they were opened one after the other, in the participants' order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Part {
+    /// The first of them.
+    #[n(0)]
+    pub first: OpenId,
+    /// How many there are.
+    #[n(1)]
+    pub of: u32,
+}
+
+impl Part {
+    /// All of them, in order.
+    pub fn gates(self) -> impl Iterator<Item = OpenId> {
+        (self.first.0..self.first.0.saturating_add(u64::from(self.of))).map(OpenId)
+    }
+
+    /// Whether a gate is one of them.
+    #[must_use]
+    pub fn has(self, gate: OpenId) -> bool {
+        gate.0.checked_sub(self.first.0).is_some_and(|at| at < u64::from(self.of))
+    }
 }
 
 impl Gate {
     /// A gate of this spec that addresses nobody in particular.
     #[must_use]
     pub fn open_to_all(spec: GateIx, kind: GateKind, requester: String) -> Self {
-        Self { spec, kind, requester, call: None, exit: None, notice: None, asked: None }
+        Self { spec, kind, requester, call: None, exit: None, notice: None, asked: None, part: None }
     }
 
     /// The digest of what a person is shown; an approval is bound to it.
@@ -99,6 +127,20 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// One person is asked, for as long as it takes.
+    #[must_use]
+    pub fn once(person: &str, subject: &str, body: &str) -> Self {
+        Self {
+            to: vec![person.to_owned()],
+            subject: subject.to_owned(),
+            body: body.to_owned(),
+            round: 0,
+            due: None,
+            mails: Vec::new(),
+            answered: Vec::new(),
+        }
+    }
+
     /// The digest of the request as it is shown.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -168,6 +210,22 @@ pub enum Resolution {
     /// Nobody decided in time.
     #[n(2)]
     Lapsed,
+    /// The participant of a task answered.
+    #[n(3)]
+    Answered {
+        /// Who.
+        #[n(0)]
+        by: String,
+        /// What.
+        #[n(1)]
+        answer: Json,
+        /// Words beside it.
+        #[n(2)]
+        comment: String,
+        /// Which way it came.
+        #[n(3)]
+        via: Via,
+    },
 }
 
 /// Which way a decision came.

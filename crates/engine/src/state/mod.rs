@@ -1,6 +1,7 @@
 //! The rows that the engine's state is made of. Every one is a stored form.
 
 mod catalogue;
+mod children;
 mod data;
 mod gate;
 mod ledger;
@@ -9,13 +10,16 @@ pub(crate) mod row;
 mod session;
 mod thing;
 
-pub use catalogue::{ApiKey, Definition, SourceFile, Tenant, Version};
+pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
+pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
-pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Resolution, Via};
+pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Effect, EffectBody};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
-pub use session::{Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Remembered, Run, Session};
+pub use session::{
+    Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Remembered, Run, Session,
+};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Time};
 
 use super::{
-    ApiKey, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Run, Session, Tenant, Thing,
-    Version,
+    ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Run, Session, Slot,
+    Tenant, Thing, Version,
 };
 use crate::Actor;
 use crate::event::Event;
@@ -84,6 +84,12 @@ pub enum Row {
     /// The user's last message.
     #[n(22)]
     Said(#[n(0)] String),
+    /// A child's place.
+    #[n(26)]
+    Slot(#[n(0)] Slot),
+    /// An assistant.
+    #[n(30)]
+    Assistant(#[n(0)] Assistant),
 }
 
 /// What one command did to its session, under the sequence of its first event. Stored form.

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::Json;
+use super::{Json, Parent, Pinned};
 
 /// A session. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -90,6 +90,12 @@ pub struct Session {
     /// The request ids whose replies are remembered, oldest first.
     #[cbor(n(27), with = "crate::state::row::remembered", default)]
     pub requests: Vec<Remembered>,
+    /// The definitions that its runs call.
+    #[cbor(n(29), skip_if = "Vec::is_empty")]
+    pub callees: Vec<Pinned>,
+    /// The assistant that it is with, where it is with one.
+    #[n(30)]
+    pub assistant: Option<Assisted>,
 }
 
 /// A request id whose reply stands in the history. Stored form: 24 bytes of a string.
@@ -99,6 +105,17 @@ pub struct Remembered {
     pub hash: [u8; 16],
     /// The sequence of the first event of what it did, which is the key of its history.
     pub sequence: u64,
+}
+
+/// The assistant that a session is with, as it was when the session began.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Assisted {
+    /// Its name.
+    #[n(0)]
+    pub name: String,
+    /// What it is told beside what a state says; may be empty.
+    #[n(1)]
+    pub instructions: String,
 }
 
 /// An event that came before anything listened to it.
@@ -215,6 +232,16 @@ pub struct Run {
     /// A choice of exits that waits for a judgement.
     #[cbor(n(21), default)]
     pub choice: Option<Choice>,
+    /// What it was called from, where it is a child.
+    #[cbor(n(24), default)]
+    pub parent: Option<Parent>,
+    /// How many places its children have in this entry; none while it has no children.
+    #[cbor(n(25), skip_if = "is_none")]
+    pub slots: u32,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A choice of exits that waits for a judgement.
@@ -295,4 +322,7 @@ pub enum Due {
         #[n(1)]
         message: String,
     },
+    /// These of the session's workflows begin, one after the other.
+    #[n(10)]
+    Chosen(#[n(0)] Vec<String>),
 }

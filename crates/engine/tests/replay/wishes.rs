@@ -127,6 +127,9 @@ impl Wishes {
             queue: Vec::new(),
             contact: None,
             workflows: Vec::new(),
+            assistant: None,
+            message: None,
+            callees: Vec::new(),
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

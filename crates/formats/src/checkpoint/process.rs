@@ -75,7 +75,8 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
         warnings: report.warnings(),
         ..Opening::default()
     };
-    machine.meta = Meta { name: name.to_owned(), format: Format::Checkpoint.name().into() };
+    machine.meta =
+        Meta { name: name.to_owned(), format: Format::Checkpoint.name().into(), description: None };
     naming::check_size(&machine, "the process", root, report);
     Some((name.to_owned(), machine))
 }
@@ -112,5 +113,6 @@ fn assemble(states: States<'_>) -> Machine {
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         meta: Meta::default(),
         fields: Vec::new(),
+        callees: Vec::new(),
     }
 }

@@ -128,7 +128,9 @@ fn circles(machine: &Machine) -> Vec<Vec<NodeIx>> {
 fn sure_next(vertex: &Vertex) -> Option<usize> {
     let runs_through = vertex.acts.iter().all(|act| match &act.kind {
         ActKind::Do(ops) => !ops.iter().any(branches),
-        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) | ActKind::Decide(_) => false,
+        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_) => {
+            false
+        }
     });
     let first = vertex.exits.iter().find(|exit| matches!(exit.on, Trigger::Auto { .. }))?;
     match first.to {

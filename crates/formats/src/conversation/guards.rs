@@ -66,8 +66,6 @@ pub(super) struct Guards<'a> {
     pub(super) count: usize,
     /// Whether one of them names no field at all.
     pub(super) vacuous: bool,
-    /// Guards that this build does not run, by their type.
-    pub(super) not_run: Vec<(Span, &'a str)>,
     /// Tools that are waited for.
     pub(super) tools: Vec<(Span, &'a str)>,
 }
@@ -75,14 +73,7 @@ pub(super) struct Guards<'a> {
 impl<'a> Guards<'a> {
     /// Those of a transition without any.
     pub(super) fn none() -> Self {
-        Self {
-            guard: Guard::Always,
-            label: "always".into(),
-            count: 0,
-            vacuous: false,
-            not_run: Vec::new(),
-            tools: Vec::new(),
-        }
+        Self { guard: Guard::Always, label: "always".into(), count: 0, vacuous: false, tools: Vec::new() }
     }
 
     /// Reads them; `required` are the fields that their state requires.
@@ -141,7 +132,8 @@ impl<'a> One<'_, 'a, '_> {
             None => None,
         };
         match (word, config) {
-            ("always", _) => Some(Guard::Always),
+            // Whoever evaluates it has no task open: a task is left when all of it is done.
+            ("always" | "all_tasks_complete", _) => Some(Guard::Always),
             ("all_required_answered", config) => {
                 let keys = config.and_then(|config| config.optional("keys"));
                 Some(self.all_required(at.span, keys))
@@ -150,7 +142,6 @@ impl<'a> One<'_, 'a, '_> {
                 let patterns = config.and_then(|config| config.optional("patterns"));
                 Some(Guard::Said(patterns.map(|node| self.phrases(node)).unwrap_or_default()))
             }
-            ("all_tasks_complete", _) => self.not_run(at, word),
             (_, None) => {
                 let null = fields.required("config", self.cx.report)?;
                 shape::wrong_type(null, "`config`", "a map", self.cx.report)
@@ -161,11 +152,6 @@ impl<'a> One<'_, 'a, '_> {
             ("composite", Some(config)) => self.composite(node, &config, depth),
             (_, Some(config)) => self.data(word, &config),
         }
-    }
-
-    fn not_run(&mut self, at: &'a Node, word: &'a str) -> Option<Guard> {
-        self.read.not_run.push((at.span, word));
-        None
     }
 
     fn event(&mut self, config: &Fields<'a>) -> Option<Guard> {

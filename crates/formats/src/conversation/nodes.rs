@@ -2,13 +2,14 @@
 //! States*.
 
 use switchward_machine::{
-    Accept, Act, ActKind, Ask, Boundary, Decide, Dialect, Ending, Exit, GateIx, GateSpec, Guard, NoExit,
-    Node as Vertex, NodeIx, Op, Outcome, Port, Target, Trigger, Wait, WaitOn, Work, WorkKind,
+    Accept, Act, ActKind, Ask, Boundary, Callee, CalleeIx, Decide, Dialect, Ending, Exit, GateIx, GateSpec,
+    Gives, Guard, Kids, NoExit, Node as Vertex, NodeIx, Op, Outcome, Port, Spawn, Target, Trigger, Wait,
+    WaitOn, Work, WorkKind,
 };
 
 use super::boundary::OnError;
 use super::parse::COMPLETE;
-use super::states::{Kind, State};
+use super::states::{Call, Kind, State};
 use super::transitions::{ERROR, Edge};
 use super::{approval, body, read, steps};
 
@@ -28,6 +29,7 @@ pub(super) fn vertex(
     edges: Vec<Edge<'_>>,
     names: &[String],
     gates: &mut Vec<GateSpec>,
+    callees: &mut Vec<Callee>,
 ) -> Vertex {
     let timer_port = timer_port(&edges);
     let terminal = edges.is_empty();
@@ -41,13 +43,16 @@ pub(super) fn vertex(
         | Kind::Operations(_)
         | Kind::Output(_)
         | Kind::Approval(_)
+        | Kind::Task(_)
+        | Kind::Delegate(_)
+        | Kind::Subworkflow(_)
         | Kind::NotRun => Port::Done,
     };
     let on_no_exit = on_no_exit(&state.kind, terminal);
     if terminal {
         exits.extend(last_exits(&state.kind));
     }
-    let acts = acts(state.kind, state.text, timer_port, names, gates, &mut exits);
+    let acts = acts(state.kind, state.text, timer_port, names, gates, callees, &mut exits);
     if let Some(spec) = state.gate {
         hold(spec, gates, &mut exits);
     }
@@ -104,8 +109,8 @@ fn exit(edge: Edge<'_>) -> Exit {
 fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
     let end = || NoExit::End(Ending::plain(Outcome::Completed));
     match kind {
-        Kind::Conversation | Kind::Action => NoExit::Stay,
-        Kind::Operations(_) | Kind::NotRun => {
+        Kind::Conversation | Kind::Action | Kind::Task(_) | Kind::Delegate(_) => NoExit::Stay,
+        Kind::Operations(_) | Kind::Subworkflow(_) | Kind::NotRun => {
             if terminal {
                 end()
             } else {
@@ -138,7 +143,9 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
         ports.iter().map(|port| end(Trigger::Port(named(port)), format!("port {port}"))).collect()
     };
     match kind {
-        Kind::Conversation | Kind::Action => vec![end(Trigger::Auto { event: false }, TERMINAL.into())],
+        Kind::Conversation | Kind::Action | Kind::Task(_) | Kind::Delegate(_) => {
+            vec![end(Trigger::Auto { event: false }, TERMINAL.into())]
+        }
         Kind::Timer(_) | Kind::Event(_, None) | Kind::Reply(_, None) => at(&[RECEIVED, TIMEOUT]),
         Kind::Event(_, Some(sort)) | Kind::Reply(_, Some(sort)) => {
             let ports: Vec<&str> = sort.ports.iter().map(|(port, _)| port.word()).chain([TIMEOUT]).collect();
@@ -148,10 +155,10 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
             Some(Accept::Fields { complete, incomplete, .. }) => [complete, incomplete]
                 .map(|port| end(Trigger::Port(port.clone()), format!("port {}", port.word())))
                 .into(),
-            Some(Accept::Data | Accept::Answer { .. }) | None => Vec::new(),
+            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => Vec::new(),
         },
         Kind::Approval(_) => at(&approval::PORTS),
-        Kind::Operations(_) | Kind::Output(_) | Kind::NotRun => Vec::new(),
+        Kind::Operations(_) | Kind::Output(_) | Kind::Subworkflow(_) | Kind::NotRun => Vec::new(),
     }
 }
 
@@ -161,6 +168,7 @@ fn acts(
     timer_port: &str,
     names: &[String],
     gates: &mut Vec<GateSpec>,
+    callees: &mut Vec<Callee>,
     exits: &mut Vec<Exit>,
 ) -> Vec<Act> {
     let one = |kind| vec![Act { kind, then: Vec::new() }];
@@ -171,7 +179,7 @@ fn acts(
             let owed = Work::plain(WorkKind::Agent, true);
             one(ActKind::Work(Work { accept: Some(Accept::Data), input, ..owed }))
         }
-        Kind::Work(work) => one(ActKind::Work(work)),
+        Kind::Work(work) | Kind::Delegate(work) => one(ActKind::Work(work)),
         Kind::Operations(steps) => {
             let mut targets = Vec::new();
             steps::targets(&steps, &mut targets);
@@ -190,9 +198,23 @@ fn acts(
             let wait = Wait::plain(WaitOn::Reply, for_ms, named(TIMEOUT), named(RECEIVED));
             one(ActKind::Wait(Wait { sort, ..wait }))
         }
-        Kind::Approval(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates) })),
+        Kind::Approval(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates), each: false })),
+        Kind::Task(spec) => one(ActKind::Decide(Decide { gate: opened(*spec, gates), each: true })),
+        Kind::Subworkflow(call) => one(ActKind::Spawn(spawn(*call, callees))),
         Kind::NotRun => one(ActKind::Do(Vec::new())),
     }
+}
+
+/// *Subworkflow mechanics*: a run of another workflow, with named values in and out.
+fn spawn(call: Call, callees: &mut Vec<Callee>) -> Spawn {
+    let callee = Callee { name: call.workflow, version: None };
+    let known = callees.iter().position(|other| *other == callee);
+    let at = known.unwrap_or_else(|| {
+        callees.push(callee);
+        callees.len() - 1
+    });
+    let at = u16::try_from(at).expect("a workflow has fewer states than that");
+    Spawn { kids: Kids::Call(CalleeIx(at)), input: call.input, result: Gives::Return(call.output) }
 }
 
 /// The way of a branch, past the transitions.

@@ -1,12 +1,14 @@
-//! States that owe something to the outside: wait, task, delegate, subworkflow. Of these a wait runs; the others are
-//! checked and told as not run.
+//! States that others finish: wait, task, delegate, subworkflow.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{Port, Sort};
+use switchward_machine::{
+    Accept, Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Mapped, Message, Port,
+    Recipient, Resolve, Sort, Text, Work, WorkKind,
+};
 
 use super::messages::{self, Addresses};
 use super::reader::Reader;
-use super::states::{Kind, Ways};
+use super::states::{Call, Kind, Ways};
 use super::{expr, read};
 use crate::codes::{
     DUPLICATE_NAME, MISSING_KEY, NAME, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
@@ -127,49 +129,67 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
     enabled.then(|| Sort { ports, hinted: hinted(&phrases) })
 }
 
-/// *States*, Task: one part for each participant.
-pub(super) fn task<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
-    let Some(node) = fields.required("task_template", cx.report) else { return };
-    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return };
-    match (fields.optional("participants"), fields.optional("participants_from")) {
+/// *States*, Task: one part for each participant, who is sent the instructions and gives one answer.
+pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
+    let Some(node) = fields.required("task_template", cx.report) else { return Kind::NotRun };
+    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return Kind::NotRun };
+    let to = participants(node, &fields, cx);
+    let body = fields.required("instructions", cx.report);
+    let body = body.and_then(|node| read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx));
+    let Some(body) = body else { return Kind::NotRun };
+    let subject = Text { source: format!("Your answer is needed: {name}"), dialect: Dialect::Plain };
+    let (channel, content) = (Channel::Email, Content::Text);
+    let message = Message { channel, to, subject: Some(subject), body, content };
+    let inquiry = Inquiry { message, phrases: Vec::new(), hinted: true, rounds: None };
+    let outcomes = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
+    Kind::Task(Box::new(GateSpec { kind: GateKind::Task, outcomes, inquiry: Some(inquiry) }))
+}
+
+/// Who takes part in a task: a list, or what the data hold; `template` is where that stands.
+fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Vec<Recipient> {
+    let from = match (fields.optional("participants"), fields.optional("participants_from")) {
         (Some(_), Some(from)) => {
             let message = "participants are listed, and taken from the data; one of them is meant";
             cx.report.add(Finding::new(TWO_SOURCES, from.span, message));
+            return Vec::new();
         }
-        (Some(list), None) => {
-            messages::recipients(list, Addresses::Mail, cx);
-        }
-        (None, Some(from)) => {
-            if let Some(text) = shape::text(from, "`participants_from`", LINE_BYTES_MAX, cx.report) {
-                match expr::rooted(text) {
-                    Some(path) => cx.keys.reads(path, from.span),
-                    None => {
-                        let message = format!("`participants_from` cannot be {}", quoted(text));
-                        let finding = Finding::new(RECIPIENT, from.span, message);
-                        cx.report.add(finding.hint("write it like gathered.reviewers"));
-                    }
-                }
-            }
-        }
+        (Some(list), None) => return messages::recipients(list, Addresses::Mail, cx),
+        (None, Some(from)) => from,
         (None, None) => {
             let message = "`task_template` needs the key `participants`";
-            let finding = Finding::new(MISSING_KEY, node.span, message);
+            let finding = Finding::new(MISSING_KEY, template.span, message);
             cx.report.add(finding.hint("or take them from the data with `participants_from`"));
+            return Vec::new();
         }
+    };
+    let Some(text) = shape::text(from, "`participants_from`", LINE_BYTES_MAX, cx.report) else {
+        return Vec::new();
+    };
+    if let Some(path) = expr::rooted(text) {
+        cx.keys.reads(path, from.span);
+        return expr::path(path).map(Recipient::Listed).into_iter().collect();
     }
-    if let Some(node) = fields.required("instructions", cx.report) {
-        read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx);
-    }
+    let message = format!("`participants_from` cannot be {}", quoted(text));
+    let finding = Finding::new(RECIPIENT, from.span, message);
+    cx.report.add(finding.hint("write it like gathered.reviewers"));
+    Vec::new()
 }
 
-/// *Delegate mechanics*.
-pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
+/// *Delegate mechanics*: another assistant does what the instructions say. What it gives back is recorded as data.
+pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
     let assistant = fields.required("assistant", cx.report);
-    assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
+    let assistant = assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
+    let Some(assistant) = assistant.map(read::json_text) else { return Kind::NotRun };
+    let instructions = fields.optional("instructions").and_then(Node::as_text).map(read::json_text);
+    let instructions = instructions.map(|text| format!(r#","instructions":{text}"#)).unwrap_or_default();
+    let input = Some(format!(r#"{{"assistant":{assistant}{instructions}}}"#));
+    let owed = Work::plain(WorkKind::Delegate, false);
+    Kind::Delegate(Work { accept: Some(Accept::Data), input, ..owed })
 }
 
 /// *Subworkflow mechanics*.
-pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut Reader<'a, '_>) {
+pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut Reader<'a, '_>) -> Kind {
+    let mut workflow = None;
     if let Some(node) = fields.required("workflow", cx.report)
         && let Some(name) = shape::name(node, "`workflow`", NAME_BYTES_MAX, cx.report)
     {
@@ -179,15 +199,22 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
         } else if own == Some(name) {
             let message = "the workflow would be its own child, without an end";
             cx.report.add(Finding::new(OWN_CHILD, node.span, message));
+        } else {
+            workflow = Some(name.to_owned());
         }
     }
-    mapping(fields.optional("input_mapping"), "`input_mapping`", false, cx);
-    mapping(fields.optional("output_mapping"), "`output_mapping`", true, cx);
+    let input = mapping(fields.optional("input_mapping"), "`input_mapping`", false, cx);
+    let output = mapping(fields.optional("output_mapping"), "`output_mapping`", true, cx);
+    match workflow {
+        Some(workflow) => Kind::Subworkflow(Box::new(Call { workflow, input, output })),
+        None => Kind::NotRun,
+    }
 }
 
 /// Target on the left, source on the right; of an output the target is a key here, of an input the source.
-fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader<'a, '_>) {
-    let Some(node) = node else { return };
+fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader<'a, '_>) -> Vec<Mapped> {
+    let mut found = Vec::new();
+    let Some(node) = node else { return found };
     let entries = shape::map(node, what, SCHEMA_KEYS_MAX, cx.report).unwrap_or_default();
     for (key, value) in entries {
         let place = Node { value: crate::document::Value::Null, span: key.span };
@@ -197,11 +224,13 @@ fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader
             cx.report.add(Finding::new(WRONG_TYPE, value.span, message));
             continue;
         };
-        if output {
+        let from = if output {
             cx.keys.sets(&key.text);
-            read::is_key(source, what, value, cx);
+            read::is_key(source, what, value, cx).then(|| expr::path(source)).flatten()
         } else {
-            read::path(value, what, cx);
-        }
+            read::path(value, what, cx)
+        };
+        found.extend(from.map(|from| Mapped { to: key.text.clone(), from }));
     }
+    found
 }

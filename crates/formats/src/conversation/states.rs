@@ -1,7 +1,7 @@
 //! States: what all of them have, and what their type makes of them. Headings *States* and *Named Output Ports*.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{GateSpec, Message, Pattern, Sort, Work};
+use switchward_machine::{GateSpec, Mapped, Message, Pattern, Sort, Work};
 
 use super::boundary::{self, Errors};
 use super::messages;
@@ -99,8 +99,25 @@ pub(super) enum Kind {
     Reply(u64, Option<Sort>),
     /// A person decides.
     Approval(Box<GateSpec>),
+    /// Each of several people owes an answer.
+    Task(Box<GateSpec>),
+    /// Another assistant owes something, and the state is left when it is done.
+    Delegate(Work),
+    /// Another workflow runs to its end.
+    Subworkflow(Box<Call>),
     /// This build does not run it, or it could not be read.
     NotRun,
+}
+
+/// Another workflow that is called.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Its name.
+    pub(super) workflow: String,
+    /// What it begins with.
+    pub(super) input: Vec<Mapped>,
+    /// What it gives back.
+    pub(super) output: Vec<Mapped>,
 }
 
 /// How a state is left.
@@ -229,31 +246,22 @@ fn kind<'a>(
         "wait" => outside::wait(node, fields, cx),
         "parse" => parse::parse(fields, cx),
         "approval" => {
-            let name = node.get("name").and_then(Node::as_text).unwrap_or_default();
-            let spec = approval::state(name, fields, cx);
+            let spec = approval::state(name(node), fields, cx);
             (Kind::Approval(Box::new(spec)), Ways::ports(&approval::PORTS))
         }
-        "task" => (Kind::NotRun, {
-            outside::task(fields, cx);
-            Ways::Guards
-        }),
-        "delegate" => (Kind::NotRun, {
-            outside::delegate(fields, cx);
-            Ways::Guards
-        }),
-        _ => (Kind::NotRun, {
-            outside::subworkflow(fields, workflow, cx);
-            Ways::Guards
-        }),
+        "task" => (outside::task(name(node), fields, cx), Ways::Guards),
+        "delegate" => (outside::delegate(fields, cx), Ways::Guards),
+        _ => (outside::subworkflow(fields, workflow, cx), Ways::Guards),
     };
-    if !["approval", "parse", "wait"].contains(&word)
-        && let Some(at) = node.get("type")
-    {
-        cx.not_run(at.span, &format!("a state of the type {}", quoted(word)));
-    } else if deterministic && let Some(mode) = mode {
+    if deterministic && let Some(mode) = mode {
         cx.not_run(mode.span, &format!("`execution_mode` of a state of the type {}", quoted(word)));
     }
     found
+}
+
+/// What a state calls itself; empty where it has no name.
+fn name(state: &Node) -> &str {
+    state.get("name").and_then(Node::as_text).unwrap_or_default()
 }
 
 /// Operations that nothing would run.

@@ -95,9 +95,6 @@ fn edge<'a>(
         return None;
     }
     let guards = guards.unwrap_or_else(Guards::none);
-    for (span, word) in &guards.not_run {
-        cx.not_run(*span, &format!("a guard of the type {}", quoted(word)));
-    }
     let sound = cx.report.errors() == 0;
     if guards.count == 0 || (sound && guards.vacuous && guards.guard.is_open()) {
         let place = item.get("guards").map_or(item.span, |node| node.span);
@@ -154,7 +151,7 @@ fn fitting<'a>(
         return None;
     }
     let open = |other: &Edge<'_>| other.port.is_none() && other.guard.is_open();
-    // A guard that could not be read, or is not run, asks for something all the same.
+    // A guard that could not be read asks for something all the same.
     if cx.report.errors() == 0 && edge.port.is_none() && known.iter().any(open) {
         let message = format!("a transition from {} before this one always fires", quoted(state.name));
         cx.report.add(Finding::new(NEVER_TRIED, item.span, message));

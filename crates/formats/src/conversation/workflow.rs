@@ -33,7 +33,7 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     let fields = Fields::open(root, &WORKFLOW, report)?;
     let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
     let description = fields.optional("description");
-    description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
+    let description = description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
     let states = fields.required("states", report);
     let transitions = fields.required("transitions", report);
     let items = states.and_then(|node| shape::list(node, "`states`", NODES_MAX, report))?;
@@ -63,7 +63,8 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     machine.policy.layers = layers;
     let name = name?;
     machine.opening = Opening { input_is_data: true, warnings: report.warnings(), ..Opening::default() };
-    machine.meta = Meta { name: name.to_owned(), format: Format::Conversation.name().into() };
+    let description = description.filter(|text| !text.is_empty()).map(str::to_owned);
+    machine.meta = Meta { name: name.to_owned(), format: Format::Conversation.name().into(), description };
     naming::check_size(&machine, "the workflow", root, report);
     Some((name.to_owned(), machine))
 }
@@ -124,10 +125,12 @@ fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fi
     let names: Vec<String> = states.iter().map(|state| state.name.to_owned()).collect();
     let asks = vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)];
     let mut gates = vec![GateSpec::open_to_all(GateKind::ToolAsk, asks)];
+    let mut callees = Vec::new();
     let nodes = states.into_iter().zip(edges);
+    let vertex = |(state, edges)| nodes::vertex(state, edges, &names, &mut gates, &mut callees);
     Machine {
         start,
-        nodes: nodes.map(|(state, edges)| nodes::vertex(state, edges, &names, &mut gates)).collect(),
+        nodes: nodes.map(vertex).collect(),
         gates,
         policy: Policy { layers: Vec::new(), ask_gate: Some(GateIx(0)) },
         budgets: Vec::new(),
@@ -136,5 +139,6 @@ fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fi
         words: StatusWords { waiting: ACTIVE.into(), at_gate: ACTIVE.into(), suspended: ACTIVE.into() },
         meta: Meta::default(),
         fields,
+        callees,
     }
 }

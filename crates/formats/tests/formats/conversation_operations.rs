@@ -113,7 +113,7 @@ fn small_bodies_are_wired_right() {
             ActKind::Do(ops) if ops.iter().any(|op| matches!(op, Op::Next(_))) => 'h',
             ActKind::Do(_) => 'd',
             ActKind::Wait(_) => 'w',
-            ActKind::Ask(_) | ActKind::Work(_) | ActKind::Decide(_) => '?',
+            ActKind::Ask(_) | ActKind::Work(_) | ActKind::Decide(_) | ActKind::Spawn(_) => '?',
         };
         acts.iter().map(letter).collect()
     };

@@ -1,8 +1,10 @@
 //! What states compile to, by their type, their transitions and what they do about errors.
 
+use switchward_expr::Path;
 use switchward_machine::{
-    Accept, ActKind, Ask, Attempts, Boundary, Ending, Exit, Guard, NoExit, Node, NodeIx, Outcome, Port,
-    Target, Trigger, WaitOn, Work, WorkKind,
+    Accept, ActKind, Ask, Attempts, Boundary, Callee, CalleeIx, Decision, Ending, Exit, GateKind, Gives,
+    Guard, Kids, Mapped, NoExit, Node, NodeIx, Outcome, Port, Recipient, Resolve, Spawn, Target, Trigger,
+    WaitOn, Work, WorkKind,
 };
 
 use super::support::workflow;
@@ -149,4 +151,65 @@ fn the_error_port_stands_beside_guards() {
     let node = first("{name: a, type: action, on_error: port}", &["{from: a, to: b, port: error}", TO_B]);
     let on: Vec<&Trigger> = node.exits.iter().map(|exit| &exit.on).collect();
     assert_eq!(on, [&Trigger::Port(named("error")), &Trigger::Auto { event: false }]);
+}
+
+/// *States*, Task: a gate for each participant, whom the definition lists or the data hold.
+#[test]
+fn a_task_asks_each_participant() {
+    let address = |text: &str| Recipient::Address(text.into());
+    for (people, to) in [
+        (
+            "participants: [a@example.com, conversation_contact]",
+            vec![address("a@example.com"), Recipient::Contact],
+        ),
+        (
+            "participants_from: gathered.team.people",
+            vec![Recipient::Listed(Path::new("team.people").unwrap())],
+        ),
+    ] {
+        let state = format!(
+            "{{name: a, type: task, task_template: {{{people}, instructions: \"Rate {{gathered.x}}.\"}}}}"
+        );
+        let machine = workflow(&[&state, "{name: b, type: conversation}"], &[]);
+        let ActKind::Decide(decide) = machine.nodes[0].acts[0].kind else { panic!("{machine:?}") };
+        let gate = machine.gate(decide.gate).expect("it is there");
+        assert!(decide.each && gate.kind == GateKind::Task);
+        assert_eq!(gate.outcomes, [(Decision::Answer, Resolve::Settle(Port::Done))]);
+        let message = &gate.inquiry.as_ref().expect("they are asked").message;
+        assert_eq!((&message.to, message.body.source.as_str()), (&to, "Rate {gathered.x}."));
+        // Without transitions it completes when all have answered.
+        assert_eq!(machine.nodes[0].exits, [ends(Trigger::Auto { event: false }, "terminal")]);
+    }
+}
+
+/// *Delegate mechanics*: a worker is handed the assistant and the instructions; the guards are tried when it is done.
+#[test]
+fn a_delegate_is_work_of_another_assistant() {
+    let state = "{name: a, type: delegate, assistant: kyc, instructions: \"Check \\\"{gathered.x}\\\".\", on_error: ignore}";
+    let node = first(state, &["{from: a, to: b, guards: [{type: all_tasks_complete}]}"]);
+    let input = r#"{"assistant":"kyc","instructions":"Check \"{gathered.x}\"."}"#;
+    let owed = Work::plain(WorkKind::Delegate, false);
+    let owed = Work { accept: Some(Accept::Data), input: Some(input.into()), ..owed };
+    assert_eq!(node.acts[0].kind, ActKind::Work(owed));
+    assert_eq!((&node.boundary, &node.on_no_exit), (&Boundary::Ignore(Port::Done), &NoExit::Stay));
+    assert_eq!((&node.exits[0].guard, node.exits[0].label.as_str()), (&Guard::Always, "all_tasks_complete"));
+    assert_eq!(first(state, &[]).exits, [ends(Trigger::Auto { event: false }, "terminal")]);
+}
+
+/// *Subworkflow mechanics*: a run of another workflow; each that is called stands in the machine once.
+#[test]
+fn a_subworkflow_calls_another_workflow() {
+    let path = |text: &str| Path::new(text).unwrap();
+    let mapped = |to: &str, from: &str| Mapped { to: to.into(), from: path(from) };
+    let state = "{name: a, type: subworkflow, workflow: shipping, input_mapping: {order: cart.id}, output_mapping: {code: tracking}}";
+    let other = "{name: b, type: subworkflow, workflow: shipping}";
+    let machine = workflow(&[state, other], &[TO_B]);
+    assert_eq!(machine.callees, [Callee { name: "shipping".into(), version: None }]);
+    let spawn = |input, output| {
+        ActKind::Spawn(Spawn { kids: Kids::Call(CalleeIx(0)), input, result: Gives::Return(output) })
+    };
+    let (a, b) = (&machine.nodes[0], &machine.nodes[1]);
+    assert_eq!(a.acts[0].kind, spawn(vec![mapped("order", "cart.id")], vec![mapped("code", "tracking")]));
+    assert_eq!(b.acts[0].kind, spawn(Vec::new(), Vec::new()));
+    assert_eq!((&a.on_no_exit, &b.on_no_exit), (&NoExit::Stay, &DONE));
 }

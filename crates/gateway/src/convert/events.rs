@@ -3,16 +3,15 @@
 use prost_types::value::Kind;
 use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_engine::{Event, History, PublicEvent, public_events};
-use switchward_machine::Machine;
+use switchward_engine::{Event, History, Machines, PublicEvent, public_events};
 
 use super::timestamp;
 use crate::auth::Caller;
 use crate::names;
 
 /// What a reader is shown of one row of history. The first event of a row has the sequence `first` + 1.
-pub(crate) fn of_history(first: u64, history: &History, machine: &Machine) -> Vec<v1::SessionEvent> {
-    let told = public_events(&history.events, machine);
+pub(crate) fn of_history(first: u64, history: &History, machines: &Machines) -> Vec<v1::SessionEvent> {
+    let told = public_events(&history.events, machines);
     told.map(|(at, event)| {
         let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
         self::event(sequence, history, event)

@@ -1,21 +1,22 @@
 //! Gates as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Open, Resolution, SessionView};
+use switchward_engine::{GateView, Resolution, SessionView};
 use switchward_machine::{Decision, OpenId};
 
 use super::sessions::kind;
-use super::timestamp;
+use super::{json, timestamp};
 use crate::auth::Caller;
 use crate::names;
 
 /// A gate of a session.
 pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateView) -> v1::Gate {
-    let (open, status, resolution, end) = match row {
-        GateView::Open(open) => (open, v1::GateStatus::Open, None, None),
-        GateView::Closed(closed) => match &closed.resolution {
-            Resolution::Voided => (&closed.open, v1::GateStatus::Void, None, Some(closed.at)),
-            Resolution::Lapsed => (&closed.open, v1::GateStatus::Lapsed, None, Some(closed.at)),
+    let open = row.open();
+    let (status, resolution, end) = match row {
+        GateView::Open(..) => (v1::GateStatus::Open, None, None),
+        GateView::Closed(closed, _) => match &closed.resolution {
+            Resolution::Voided => (v1::GateStatus::Void, None, Some(closed.at)),
+            Resolution::Lapsed => (v1::GateStatus::Lapsed, None, Some(closed.at)),
             Resolution::Decided { decision, by, comment, via } => {
                 let resolution = v1::GateResolution {
                     decision: self::decision(*decision).into(),
@@ -23,8 +24,20 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
                     time: Some(timestamp(closed.at)),
                     comment: comment.clone(),
                     via: via.word().into(),
+                    answer: None,
                 };
-                (&closed.open, v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+            }
+            Resolution::Answered { by, answer, comment, via } => {
+                let resolution = v1::GateResolution {
+                    decision: v1::GateDecision::Answer.into(),
+                    by: by.clone(),
+                    time: Some(timestamp(closed.at)),
+                    comment: comment.clone(),
+                    via: via.word().into(),
+                    answer: Some(json::to_value(&answer.0)),
+                };
+                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
             }
         },
     };
@@ -35,12 +48,12 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         session: names::of_session(caller, view.id),
         kind: kind(open.gate.kind).into(),
         status: status.into(),
-        state: view.machine.node(open.node).map(|node| node.name.clone()).unwrap_or_default(),
-        message: message(view, open),
+        state: row.node().map(|node| node.name.clone()).unwrap_or_default(),
+        message: message(view, row),
         capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
         args: call.map(|call| call.args.clone().into()).unwrap_or_default(),
         args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
-        answer: answer(view, open).unwrap_or_default(),
+        answer: answer(row).unwrap_or_default(),
         definition: names::of_definition(caller, &view.session.definition),
         version: view.session.version,
         requested_by: open.gate.requester.clone(),
@@ -59,18 +72,19 @@ fn decision(decision: Decision) -> v1::GateDecision {
         Decision::Approve => v1::GateDecision::Approve,
         Decision::Refuse => v1::GateDecision::Refuse,
         Decision::Discuss => v1::GateDecision::Discuss,
+        Decision::Answer => v1::GateDecision::Answer,
     }
 }
 
 /// The answer that a review holds.
-fn answer(view: &SessionView, open: &Open) -> Option<String> {
-    let exit = view.machine.node(open.node)?.exits.get(usize::from(open.gate.exit?.0))?;
+fn answer(row: &GateView) -> Option<String> {
+    let exit = row.node()?.exits.get(usize::from(row.open().gate.exit?.0))?;
     exit.answer().map(str::to_owned)
 }
 
-fn message(view: &SessionView, open: &Open) -> String {
-    let process = &view.session.definition;
-    match (&open.gate.call, answer(view, open), &open.gate.asked) {
+fn message(view: &SessionView, row: &GateView) -> String {
+    let (process, open) = (&view.session.definition, row.open());
+    match (&open.gate.call, answer(row), &open.gate.asked) {
         (Some(call), _, _) => {
             format!("{process}: may the agent call {} with these arguments?", call.capability)
         }

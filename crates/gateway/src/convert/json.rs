@@ -16,6 +16,14 @@ pub(crate) fn of_struct(input: &Struct) -> Result<serde_json::Value, String> {
     object(input, DEPTH_MAX)
 }
 
+/// Any value as JSON.
+///
+/// # Errors
+/// As [`of_struct`].
+pub(crate) fn of_value(input: &Value) -> Result<serde_json::Value, String> {
+    json(input, DEPTH_MAX)
+}
+
 fn object(input: &Struct, depth: usize) -> Result<serde_json::Value, String> {
     let members = input.fields.iter().map(|(key, value)| Ok((key.clone(), json(value, depth)?)));
     Ok(serde_json::Value::Object(members.collect::<Result<_, String>>()?))
@@ -51,7 +59,8 @@ pub(crate) fn to_struct(object: &serde_json::Map<String, serde_json::Value>) -> 
     Struct { fields: object.iter().map(|(key, value)| (key.clone(), to_value(value))).collect() }
 }
 
-fn to_value(value: &serde_json::Value) -> Value {
+/// Any JSON as a value. Numbers become doubles.
+pub(crate) fn to_value(value: &serde_json::Value) -> Value {
     let kind = match value {
         serde_json::Value::Null => Kind::NullValue(0),
         serde_json::Value::Bool(value) => Kind::BoolValue(*value),

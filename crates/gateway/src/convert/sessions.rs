@@ -1,7 +1,7 @@
 //! Sessions as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Meters, SessionView, Thing, ThingBody};
+use switchward_engine::{GateView, Meters, RunView, SessionView, Thing, ThingBody};
 use switchward_machine::{Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Outcome, Status, Target};
 
 use super::{json, timestamp};
@@ -14,7 +14,11 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
     v1::Session {
         name: names::of_session(caller, view.id),
         session_id: row.key.clone().unwrap_or_default(),
-        definition: names::of_definition(caller, &row.definition),
+        definition: if row.definition.is_empty() {
+            String::new()
+        } else {
+            names::of_definition(caller, &row.definition)
+        },
         version: row.version,
         status: status(row.status).into(),
         status_word: view.word().to_owned(),
@@ -35,6 +39,8 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         runs: Vec::new(),
         open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
         instructions: instructions(view),
+        assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
+        assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
     }
 }
 
@@ -45,10 +51,14 @@ fn instructions(view: &SessionView) -> String {
 }
 
 /// The runs of a session.
-pub(crate) fn runs(caller: &Caller, runs: Vec<(String, Status)>) -> Vec<v1::SessionRun> {
-    let run = |(name, status): (String, Status)| v1::SessionRun {
-        definition: names::of_definition(caller, &name),
-        status: self::status(status).into(),
+pub(crate) fn runs(caller: &Caller, runs: Vec<RunView>) -> Vec<v1::SessionRun> {
+    let run = |run: RunView| v1::SessionRun {
+        definition: names::of_definition(caller, &run.definition),
+        status: self::status(run.status).into(),
+        run: run.id.0,
+        parent: run.parent.map_or(0, |parent| parent.0),
+        state: run.at,
+        version: run.version,
     };
     runs.into_iter().map(run).collect()
 }
@@ -62,7 +72,7 @@ fn open_thing(view: &SessionView, thing: &Thing) -> v1::OpenThing {
     v1::OpenThing {
         kind: kind.into(),
         r#type: of.into(),
-        state: view.machine.node(thing.node).map(|node| node.name.clone()).unwrap_or_default(),
+        state: view.name_of(thing.run, thing.node).to_owned(),
         create_time: Some(timestamp(thing.at)),
         due_time: thing.due().map(timestamp),
     }
@@ -85,13 +95,13 @@ pub(crate) fn status(status: Status) -> v1::SessionStatus {
 fn checkpoint(view: &SessionView) -> v1::Checkpoint {
     let (prompt, question) = view.shows();
     let taken: Vec<&str> = view.answers().collect();
-    let exits = view.machine.node(view.run.node).into_iter().flat_map(|node| &node.exits);
+    let exits = view.node().into_iter().flat_map(|node| &node.exits);
     let answers = exits.filter_map(|exit| {
         let key = exit.answer().filter(|key| taken.contains(key))?;
         Some(v1::AnswerOption { key: key.to_owned(), effect: effect(exit).into() })
     });
     v1::Checkpoint {
-        state: view.at().to_owned(),
+        state: view.node().map(|node| node.name.clone()).unwrap_or_default(),
         question: question.unwrap_or_default(),
         prompt: prompt.unwrap_or_default().to_owned(),
         answers: answers.collect(),
@@ -135,12 +145,12 @@ pub(crate) fn open_gate(
     gate: switchward_machine::OpenId,
     row: &GateView,
 ) -> Option<v1::OpenGate> {
-    let GateView::Open(open) = row else { return None };
+    let GateView::Open(open, _) = row else { return None };
     let (call, asked) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
     Some(v1::OpenGate {
         name: names::of_gate(caller, view.id, gate),
         kind: kind(open.gate.kind).into(),
-        state: view.machine.node(open.node).map(|node| node.name.clone()).unwrap_or_default(),
+        state: row.node().map(|node| node.name.clone()).unwrap_or_default(),
         capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
         args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
         create_time: Some(timestamp(open.at)),
@@ -153,5 +163,6 @@ pub(crate) fn kind(kind: GateKind) -> v1::GateKind {
         GateKind::Notify => v1::GateKind::Notify,
         GateKind::ToolAsk => v1::GateKind::ToolAsk,
         GateKind::Approval => v1::GateKind::Approval,
+        GateKind::Task => v1::GateKind::Task,
     }
 }

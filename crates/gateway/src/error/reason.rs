@@ -58,7 +58,7 @@ reasons! {
     RetryExhausted = "RETRY_EXHAUSTED" => FailedPrecondition,
     /// Nothing here takes this call now.
     StateMismatch = "STATE_MISMATCH" => FailedPrecondition,
-    /// There is no workflow to switch to.
+    /// There is no workflow to switch to, or to call.
     NoSuchWorkflow = "NO_SUCH_WORKFLOW" => FailedPrecondition,
     /// A policy forbids it.
     PolicyDenied = "POLICY_DENIED" => PermissionDenied,

@@ -18,6 +18,7 @@ impl From<engine::Reason> for Reason {
             engine::Reason::AnswerNotAllowed => Self::AnswerNotAllowed,
             engine::Reason::SessionTerminal => Self::SessionTerminal,
             engine::Reason::ApprovalPending => Self::ApprovalPending,
+            engine::Reason::DefinitionInvalid => Self::DefinitionInvalid,
             engine::Reason::NoSuchWorkflow => Self::NoSuchWorkflow,
             engine::Reason::RetryExhausted => Self::RetryExhausted,
             engine::Reason::AlreadyResolved => Self::AlreadyResolved,

@@ -349,6 +349,7 @@ fn compiled_view(machine: &Machine) -> prost_types::Struct {
                 ActKind::Work(_) => "work",
                 ActKind::Wait(_) => "wait",
                 ActKind::Decide(_) => "decide",
+                ActKind::Spawn(_) => "spawn",
             })
         });
         let members = json::members([

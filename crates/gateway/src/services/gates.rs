@@ -3,8 +3,8 @@
 use switchward_api::v1;
 use switchward_api::v1::gate_service_server::GateService;
 use switchward_engine::{
-    Body, DecideGate, DiscussGate, GateView, IndexKey, Reply, Scope, SessionView, View, ViewError, gate_view,
-    session_view,
+    AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Reply, Scope, SessionView, View,
+    ViewError, gate_view, session_view,
 };
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
 use tonic::{Request, Response, Status};
@@ -37,18 +37,21 @@ impl GateService for Door {
     async fn decide_gate(&self, request: Request<v1::DecideGateRequest>) -> Answered<v1::DecideGateResponse> {
         let (call, message) = self.open(request, roles::DECIDE)?;
         let request = request_id(&message.request_id, "DecideGate", &message)?;
-        let decision = said(&message)?;
+        let said = said(&message)?;
         let (session, gate) = names::gate(&call.caller, "name", &message.name)?;
         let shown_digest = message.args_digest.as_deref().filter(|text| !text.is_empty());
         let shown_digest = shown_digest.map(str::parse::<Digest>).transpose();
         let shown_digest =
             shown_digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))?;
         let (comment, shown_args) = (message.comment, shown_digest);
-        let body = match decision {
-            Some(decision) => {
+        let body = match said {
+            Said::Decided(decision) => {
                 Body::DecideGate(DecideGate { gate, decision, comment, shown: shown_args, limits: None })
             }
-            None => Body::DiscussGate(DiscussGate { gate, comment, shown: shown_args }),
+            Said::Discussed => Body::DiscussGate(DiscussGate { gate, comment, shown: shown_args }),
+            Said::Answered(answer) => {
+                Body::AnswerGate(AnswerGate { gate, answer, comment, shown: shown_args })
+            }
         };
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
@@ -58,18 +61,36 @@ impl GateService for Door {
     }
 }
 
-/// The decision; nothing where the gate is only talked about.
-fn said(message: &v1::DecideGateRequest) -> Result<Option<Decision>, Refusal> {
-    match known("decision", message.decision)? {
-        v1::GateDecision::Approve => Ok(Some(Decision::Approve)),
-        v1::GateDecision::Refuse => Ok(Some(Decision::Refuse)),
+/// What a person says at a gate.
+enum Said {
+    /// One of the two decisions.
+    Decided(Decision),
+    /// Neither: the gate is talked about.
+    Discussed,
+    /// What was asked for.
+    Answered(serde_json::Value),
+}
+
+fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
+    let decision = known("decision", message.decision)?;
+    if message.answer.is_some() && decision != v1::GateDecision::Answer {
+        return Err(Refusal::field("answer", "goes with GATE_DECISION_ANSWER alone"));
+    }
+    match decision {
+        v1::GateDecision::Approve => Ok(Said::Decided(Decision::Approve)),
+        v1::GateDecision::Refuse => Ok(Said::Decided(Decision::Refuse)),
         v1::GateDecision::Discuss if message.comment.trim().is_empty() => {
             Err(Refusal::field("comment", "must say something where nothing is decided"))
         }
-        v1::GateDecision::Discuss => Ok(None),
+        v1::GateDecision::Discuss => Ok(Said::Discussed),
+        v1::GateDecision::Answer => {
+            let answer = message.answer.as_ref().map(convert::json::of_value).transpose();
+            let answer = answer.map_err(|problem| Refusal::field("answer", problem))?;
+            Ok(Said::Answered(answer.unwrap_or_default()))
+        }
         v1::GateDecision::Unspecified => Err(Refusal::field(
             "decision",
-            "must be GATE_DECISION_APPROVE, GATE_DECISION_REFUSE or GATE_DECISION_DISCUSS",
+            "must be GATE_DECISION_APPROVE, GATE_DECISION_REFUSE, GATE_DECISION_DISCUSS or GATE_DECISION_ANSWER",
         )),
     }
 }
@@ -106,7 +127,8 @@ fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
             ("kind", "notify") => wanted.kind = Some(v1::GateKind::Notify),
             ("kind", "tool_ask") => wanted.kind = Some(v1::GateKind::ToolAsk),
             ("kind", "approval") => wanted.kind = Some(v1::GateKind::Approval),
-            ("kind", other) => return Err(unknown_term(other, "notify, tool_ask and approval")),
+            ("kind", "task") => wanted.kind = Some(v1::GateKind::Task),
+            ("kind", other) => return Err(unknown_term(other, "notify, tool_ask, approval and task")),
             ("session", name) => wanted.session = Some(names::session(&call.caller, "filter", name)?),
             ("status", "open") => {}
             (name, _) => return Err(unknown_term(name, "kind, session and status=\"open\"")),
@@ -134,7 +156,7 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
                 return Ok(None);
             }
             let rows = view.steady(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
-            let (Some(of), Some(row @ GateView::Open(_))) = rows else { return Ok(None) };
+            let (Some(of), Some(row @ GateView::Open(..))) = rows else { return Ok(None) };
             let gate = convert::gates::gate(&call.caller, &of, gate, &row);
             Ok(wanted.kind.is_none_or(|kind| kind == gate.kind()).then_some(gate))
         });

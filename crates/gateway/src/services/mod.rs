@@ -1,12 +1,14 @@
 //! The services of the API: one file each.
 
 mod api_keys;
+mod assistants;
 mod clock;
 mod conversation;
 mod definitions;
 mod gates;
 mod policy;
 mod sessions;
+mod start;
 mod tenants;
 mod watch;
 mod worker;
@@ -16,6 +18,7 @@ pub(crate) use clock::Advances;
 pub(crate) use worker::Claims;
 
 use switchward_api::v1::api_key_service_server::ApiKeyServiceServer;
+use switchward_api::v1::assistant_service_server::AssistantServiceServer;
 use switchward_api::v1::clock_service_server::ClockServiceServer;
 use switchward_api::v1::definition_service_server::DefinitionServiceServer;
 use switchward_api::v1::gate_service_server::GateServiceServer;
@@ -32,6 +35,7 @@ use crate::routes::Services;
 pub fn all(services: Services, door: &Door) -> Services {
     services
         .with(DefinitionServiceServer::new(door.clone()))
+        .with(AssistantServiceServer::new(door.clone()))
         .with(SessionServiceServer::new(door.clone()))
         .with(PolicyServiceServer::new(door.clone()))
         .with(GateServiceServer::new(door.clone()))

@@ -2,10 +2,9 @@
 
 use switchward_api::v1;
 use switchward_api::v1::session_service_server::SessionService;
-use switchward_engine::limits::{QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
-    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, Queued, RaiseCap, Reply, RequestId, Resume, Row, Scope,
-    SessionView, Start, View, gate_view, run_views, session_view,
+    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, RaiseCap, RequestId, Resume, Scope, SessionView, View,
+    gate_view, run_views, session_view,
 };
 use switchward_machine::{Micros, SessionId, Status as Word, Time};
 use switchward_shard::StateView;
@@ -14,15 +13,13 @@ use tonic::{Request, Response, Status};
 use super::conversation;
 use crate::auth::roles;
 use crate::convert::{self, read_rfc3339};
-use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
-use crate::error::{Reason, Refusal};
+use crate::door::{Call, Door, named, refusal, request_id, unreadable};
+use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Compared, Page, order, terms, unknown_term};
 
 type Answered<T> = Result<Response<T>, Status>;
-
-const ROLE_DEFAULT: &str = "agent";
 
 #[tonic::async_trait]
 impl SessionService for Door {
@@ -33,7 +30,7 @@ impl SessionService for Door {
         request: Request<v1::StartSessionRequest>,
     ) -> Answered<v1::StartSessionResponse> {
         let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = start(&call, message).await?;
+        let session = super::start::start(&call, message).await?;
         Ok(Response::new(v1::StartSessionResponse { session: Some(session) }))
     }
 
@@ -205,90 +202,6 @@ impl SessionService for Door {
     }
 }
 
-async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> Result<v1::Session, Refusal> {
-    let request = request_id(&message.request_id, "StartSession", &message)?;
-    let name = names::definition(&call.caller, "definition", &message.definition)?.to_owned();
-    let key = (!message.session_id.is_empty()).then_some(message.session_id);
-    if let Some(key) = &key {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if !(4..=63).contains(&key.len()) || !key.chars().all(fits) {
-            return Err(Refusal::field("session_id", "must be 4 to 63 of a-z, 0-9 and -"));
-        }
-    }
-    let tenant = call.caller.tenant;
-    let id = match (&key, &request) {
-        (Some(key), _) => SessionId::from_key(tenant, key),
-        (None, Some(request)) => SessionId::from_request(tenant, &request.id),
-        (None, None) => SessionId(rand::random()),
-    };
-    if message.labels.keys().any(String::is_empty) {
-        return Err(Refusal::field("labels", "must have keys of 1 to 256 bytes"));
-    }
-    let (version, machine) = version(call, &name, message.version, &message.definition).await?;
-    let input = message.input.map(|input| json(&input)).transpose()?.unwrap_or_default();
-    let role = if message.role.is_empty() { ROLE_DEFAULT.to_owned() } else { message.role };
-    let labels = message.labels.into_iter().collect();
-    let contact = (!message.contact.is_empty()).then_some(message.contact);
-    let queue = runs_of(call, "queue", QUEUE_MAX, &message.queue).await?;
-    let mut workflows = runs_of(call, "workflows", WORKFLOWS_MAX, &message.workflows).await?;
-    if !workflows.is_empty() && workflows.iter().all(|known| known.definition != name) {
-        workflows.insert(0, Queued { definition: name.clone(), version, machine });
-    }
-    let start =
-        Start { definition: name, version, machine, key, role, labels, input, queue, contact, workflows };
-    let body = Body::Start(start);
-    let reply = call.execute(Scope::Session(id), request, None, body).await.map_err(|refusal| {
-        let taken = refusal.reason() == Reason::AlreadyExists;
-        if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
-    });
-    let reply = reply?;
-    let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
-    shown(call, session, "").await
-}
-
-/// Definitions that a start names beside its own, each in its active version.
-async fn runs_of(call: &Call<'_>, field: &str, max: usize, names: &[String]) -> Result<Vec<Queued>, Refusal> {
-    if names.len() > max {
-        return Err(Refusal::field(field, format!("must hold at most {max} definitions")));
-    }
-    let mut queue = Vec::new();
-    for asked in names {
-        let definition = names::definition(&call.caller, field, asked)?.to_owned();
-        let (version, machine) = version(call, &definition, None, asked).await?;
-        queue.push(Queued { definition, version, machine });
-    }
-    Ok(queue)
-}
-
-/// The version that a start uses, and its machine.
-async fn version(
-    call: &Call<'_>,
-    name: &str,
-    wish: Option<u32>,
-    asked: &str,
-) -> Result<(u32, switchward_machine::Digest), Refusal> {
-    let tenant = call.caller.tenant;
-    let definition = call.catalogued(Key::definition(tenant, name), |row| {
-        if let Row::Definition(definition) = row { Some(definition.clone()) } else { None }
-    });
-    let missing = || Refusal::not_found("definition", asked);
-    let definition = definition.await?.ok_or_else(missing)?;
-    let number = wish.or(definition.active).ok_or_else(|| {
-        Refusal::new(Reason::StateMismatch, "the definition has no active version; activate one, or name one")
-    })?;
-    let version = call.catalogued(Key::version(tenant, name, number), |row| {
-        if let Row::Version(version) = row { Some(version.machine) } else { None }
-    });
-    let missing = || Refusal::not_found("version", names::of_version(&call.caller, name, number));
-    Ok((number, version.await?.ok_or_else(missing)?))
-}
-
-/// A struct as JSON. Doubles that stand for no number, and integers that a double cannot hold, are refused.
-fn json(input: &prost_types::Struct) -> Result<Vec<u8>, Refusal> {
-    let value = convert::json::of_struct(input).map_err(|problem| Refusal::field("input", problem))?;
-    serde_json::to_vec(&value).map_err(|error| Refusal::field("input", error.to_string()))
-}
-
 /// Carries out a command of a session, and shows the session afterwards.
 pub(super) async fn moved(
     call: &Call<'_>,
@@ -304,7 +217,7 @@ pub(super) async fn moved(
 }
 
 /// A session as it is now.
-async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<v1::Session, Refusal> {
+pub(super) async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<v1::Session, Refusal> {
     let view = call.shard(id).read().await.map_err(refusal)?;
     view.steady(|rows| {
         let found = session_view(rows, call.caller.tenant, id).map_err(unreadable)?;

@@ -3,9 +3,10 @@
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 use switchward_api::v1;
-use switchward_engine::{Key, Row, SessionView, View, ViewError, session_view};
+use switchward_engine::{Key, Row, SessionView, View, ViewError, machines_of, session_view};
 use switchward_machine::{SessionId, TenantId};
 use switchward_shard::{Failure, StateView};
 use tokio::sync::{mpsc, watch};
@@ -136,27 +137,58 @@ pub(super) fn read(
     max: usize,
 ) -> Result<Vec<v1::SessionEvent>, ViewError> {
     let prefix = history_prefix(tenant, session.id);
-    // The row that holds the event may begin before it; a row holds at most what one command did.
-    let start = before(&prefix, from);
+    let mut after = before(view, &prefix, from)?;
     let mut events = Vec::new();
-    view.scan(&prefix, start.as_deref(), &mut |key, row| {
-        if let (Some(first), Row::History(history)) = (sequence_of(key), &**row) {
-            let told = convert::events::of_history(first, history, &session.machine);
+    while events.len() < max {
+        // Rows are looked at after the scan, because their runs are looked for among other rows.
+        let mut rows: Vec<(u64, Arc<Row>)> = Vec::new();
+        let mut last = None;
+        view.scan(&prefix, after.as_deref(), &mut |key, row| {
+            rows.extend(sequence_of(key).map(|first| (first, Arc::clone(row))));
+            last = Some(key.as_bytes().to_vec());
+            if rows.len() < ROWS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        for (first, row) in &rows {
+            let Row::History(history) = &**row else { continue };
+            let machines = view.steady(|rows| machines_of(rows, tenant, session.id, &history.events))?;
+            let told = convert::events::of_history(*first, history, &machines);
             events.extend(told.into_iter().filter(|event| event.sequence >= from));
+            if events.len() >= max {
+                break;
+            }
         }
-        if events.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+        after = last;
+        if rows.len() < ROWS_AT_ONCE {
+            break;
+        }
+    }
     events.truncate(max);
     Ok(events)
 }
 
-/// The most events that one command leaves, with room to spare.
+/// Rows of history that are read at once.
+const ROWS_AT_ONCE: usize = 64;
+
+/// More events than most commands leave; a row of history holds what one has left.
 const EVENTS_OF_A_ROW: u64 = 4_096;
 
 /// The key after which the row with this event comes; nothing where that may be the first row.
-fn before(prefix: &[u8], from: u64) -> Option<Vec<u8>> {
-    let before = from.checked_sub(EVENTS_OF_A_ROW)?;
-    Some([prefix, &before.to_be_bytes()].concat())
+fn before(view: &dyn View, prefix: &[u8], from: u64) -> Result<Option<Vec<u8>>, ViewError> {
+    let mut reach = EVENTS_OF_A_ROW;
+    while let Some(before) = from.checked_sub(reach) {
+        let start = [prefix, &before.to_be_bytes()].concat();
+        let mut first = None;
+        view.scan(prefix, Some(&start), &mut |key, _| {
+            first = sequence_of(key);
+            ControlFlow::Break(())
+        })?;
+        // Rows have no gaps between them, so one that begins before the event leads to it.
+        if first.is_some_and(|first| first < from) {
+            return Ok(Some(start));
+        }
+        reach = reach.saturating_mul(4);
+    }
+    Ok(None)
 }
 
 /// The sequence before the first event of a row of history.

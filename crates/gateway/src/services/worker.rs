@@ -221,6 +221,8 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
             v1::WorkKind::Judge => WorkKind::Judge,
             v1::WorkKind::Http => WorkKind::Http,
             v1::WorkKind::Classify => WorkKind::Classify,
+            v1::WorkKind::Delegate => WorkKind::Delegate,
+            v1::WorkKind::Intent => WorkKind::Intent,
             v1::WorkKind::Unspecified => {
                 return Err(Refusal::field("wanted.kinds", "must name kinds, like WORK_KIND_EXTRACT"));
             }

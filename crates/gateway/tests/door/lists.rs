@@ -10,7 +10,7 @@ use crate::rpcs::{Kind, Rpc, all, set};
 use crate::same::shown;
 use crate::told::refused;
 use crate::ways::Way;
-use crate::world::{RELEASE, World, named};
+use crate::world::{RELEASE, World, named, put_assistant};
 
 /// Sessions that are started for a list; enough for each of four shards to have several.
 const SESSIONS: usize = 41;
@@ -75,6 +75,8 @@ pub(crate) async fn furnish(world: &World) -> String {
         world.deploy(&source).await;
         world.deploy(&named(&world.fresh("process"))).await;
         world.node.clock.advance(1);
+        let desk = put_assistant(&world.fresh("desk"));
+        let _: v1::PutAssistantResponse = world.ask("author", "PutAssistant", &desk).await;
         let key = v1::CreateApiKeyRequest { role: v1::KeyRole::Agent.into(), ..Default::default() };
         let _: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &key).await;
         let tenant = v1::CreateTenantRequest { tenant_id: world.fresh("tenant"), ..Default::default() };
@@ -145,7 +147,7 @@ fn in_order(method: &str, entries: &[Json]) {
         "ListVersions" => ("number", true),
         "ListDecisions" => ("sequence", true),
         "ListSessionEvents" => ("sequence", false),
-        "ListDefinitions" | "ListTenants" => ("name", false),
+        "ListDefinitions" | "ListAssistants" | "ListTenants" => ("name", false),
         other => panic!("in which order is {other}?"),
     };
     let place = |entry: &Json| match &entry[member] {

@@ -19,6 +19,8 @@ mod ways;
 mod world;
 
 mod approvals;
+mod assisting;
+mod calling;
 mod credentials;
 mod deciding;
 mod effects;
@@ -29,6 +31,7 @@ mod publishing;
 mod requests;
 mod roles;
 mod same;
+mod tasks;
 mod tenants;
 mod watching;
 mod working;

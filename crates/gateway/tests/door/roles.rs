@@ -9,10 +9,12 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 21] = [
+const NEVER_AN_AGENT: [&str; 23] = [
     "DecideGate",
     "DeployDefinition",
     "ActivateVersion",
+    "PutAssistant",
+    "DeleteAssistant",
     "CreateApiKey",
     "ListApiKeys",
     "RevokeApiKey",

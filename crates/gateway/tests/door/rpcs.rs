@@ -10,7 +10,7 @@ use prost_types::method_options::IdempotencyLevel;
 use switchward_api::{descriptor_pool, v1};
 
 use crate::ways::find;
-use crate::world::{World, bundle, deployment, named, tool_call};
+use crate::world::{World, bundle, deployment, named, put_assistant, tool_call};
 
 /// What a name in a request is the name of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,7 @@ pub(crate) enum Kind {
     Session,
     Gate,
     Definition,
+    Assistant,
     Version,
     Key,
     Work,
@@ -103,7 +104,7 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
 /// The rows, which must be exactly the methods of the API.
 pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> =
-        [definitions(), sessions(), policy(), gates(), tenants(), keys(), clock(), workers()]
+        [definitions(), assistants(), sessions(), policy(), gates(), tenants(), keys(), clock(), workers()]
             .into_iter()
             .flatten()
             .collect();
@@ -196,6 +197,46 @@ fn definitions() -> Vec<Rpc> {
                 let latest = text(message, "name").replace("/versions/1", "/versions/2");
                 set(message, "name", Value::String(latest));
             },
+        },
+    ]
+}
+
+fn assistants() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Assistant));
+    vec![
+        Rpc {
+            method: "PutAssistant",
+            // A name that nobody has is as good as any other here.
+            name: None,
+            ready: ready!(|world| put_assistant(&world.fresh("desk"))),
+            other: |message| put("assistant.instructions", "Be brief.")(message),
+        },
+        read(
+            "GetAssistant",
+            name,
+            ready!(|world| v1::GetAssistantRequest {
+                name: format!("{}-desk", world.acme.name),
+                ..Default::default()
+            }),
+        ),
+        read(
+            "ListAssistants",
+            Some(("parent", Kind::Tenant)),
+            ready!(|_world| v1::ListAssistantsRequest::default()),
+        ),
+        Rpc {
+            method: "DeleteAssistant",
+            name,
+            ready: ready!(|world| {
+                let name = world.fresh("desk");
+                let _: v1::PutAssistantResponse =
+                    world.ask("author", "PutAssistant", &put_assistant(&name)).await;
+                v1::DeleteAssistantRequest {
+                    name: format!("tenants/acme/assistants/{name}"),
+                    ..Default::default()
+                }
+            }),
+            other: short_name,
         },
     ]
 }

@@ -47,6 +47,7 @@ fn names(world: &World, kind: Kind) -> Vec<(String, String)> {
             all
         }
         Kind::Definition => full("definitions", globex.only, "only-never"),
+        Kind::Assistant => full("assistants", "globex-desk", "never-desk"),
         Kind::Version => {
             let mut all =
                 full("definitions", &format!("{}/versions/1", globex.only), "only-never/versions/1");

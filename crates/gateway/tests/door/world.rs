@@ -226,6 +226,13 @@ impl World {
     }
 }
 
+/// A request that makes an assistant of one workflow.
+pub(crate) fn put_assistant(name: &str) -> v1::PutAssistantRequest {
+    let workflows = vec!["talk".to_owned()];
+    let assistant = v1::Assistant { name: name.to_owned(), workflows, ..v1::Assistant::default() };
+    v1::PutAssistantRequest { assistant: Some(assistant), ..Default::default() }
+}
+
 /// A request for one tool call.
 pub(crate) fn tool_call(session: &str, capability: &str) -> v1::AuthorizeToolCallRequest {
     v1::AuthorizeToolCallRequest {
@@ -284,6 +291,9 @@ async fn seed(node: &Node, name: &'static str, only: &'static str, admin: &str) 
         let _: v1::DeployDefinitionResponse =
             ask(node, admin, "DeployDefinition", &deployment(&named(process))).await;
     }
+    let _: v1::DeployDefinitionResponse = ask(node, admin, "DeployDefinition", &deployment(TALK)).await;
+    let desk = put_assistant(&format!("{name}-desk"));
+    let _: v1::PutAssistantResponse = ask(node, admin, "PutAssistant", &desk).await;
     let session = start(node, &keys["agent"], &format!("{name}-order")).await;
     let call = tool_call(&session.name, "mcp:filesystem:write_file");
     let asked: v1::AuthorizeToolCallResponse = ask(node, &keys["agent"], "AuthorizeToolCall", &call).await;

@@ -73,8 +73,9 @@ fn machine(name: &str, nodes: Vec<Node>) -> Machine {
         params: Vec::new(),
         opening: Opening::default(),
         words: StatusWords::default(),
-        meta: Meta { name: name.to_owned(), format: String::new() },
+        meta: Meta { name: name.to_owned(), format: String::new(), description: None },
         fields: Vec::new(),
+        callees: Vec::new(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What becomes of a machine's parts.
 
 use switchward_machine::{
-    Act, ActKind, Boundary, Decision, Ending, Exit, GateIx, GateKind, GateSpec, Machine, Meta, NoExit, Node,
-    NodeIx, Opening, Outcome, Policy, Port, Resolve, StatusWords, Target, Trigger, Wait, WaitOn,
+    Act, ActKind, Boundary, Callee, CalleeIx, Decision, Ending, Exit, GateIx, GateKind, GateSpec, Gives,
+    Kids, Machine, Meta, NoExit, Node, NodeIx, Opening, Outcome, Policy, Port, Resolve, Spawn, StatusWords,
+    Target, Trigger, Wait, WaitOn,
 };
 
 use switchward_graph::limits::VERTICES_MAX;
@@ -22,6 +23,7 @@ fn machine(nodes: Vec<Node>) -> Machine {
         words: StatusWords::default(),
         meta: Meta::default(),
         fields: Vec::new(),
+        callees: Vec::new(),
     }
 }
 
@@ -104,6 +106,18 @@ fn a_port_that_nothing_stands_at_ends_the_run() {
             "b -> failed free: error, unconnected",
         ]
     );
+}
+
+#[test]
+fn a_call_names_what_it_calls() {
+    let result = Gives::Return(Vec::new());
+    let spawn = Spawn { kids: Kids::Call(CalleeIx(0)), input: Vec::new(), result };
+    let act = Act { kind: ActKind::Spawn(spawn), then: Vec::new() };
+    let callees = vec![Callee { name: "<shipping>".into(), version: None }];
+    let calling = Machine { callees, ..machine(vec![Node::new("send", vec![act])]) };
+    let graph = Graph::of(&calling);
+    assert_eq!(graph.vertices[0].acts, ["calls <shipping>"]);
+    assert!(svg(&graph).unwrap().contains("calls &lt;shipping&gt;"), "every writer escapes it");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What must hold after every command, whatever it was.
 
 use std::collections::BTreeSet;
-use switchward_engine::{Body, Command, EffectBody, Key, Kind, Role, Row, Scope, Session, View};
-use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId};
+use switchward_engine::{Body, Command, EffectBody, Key, Kind, Role, Row, Scope, Session, Slot, View};
+use switchward_machine::{Digest, Micros, OpenId, RunId, SessionId, TenantId};
 
 use super::shard::Shard;
 use super::{Care, Memory};
@@ -51,6 +51,8 @@ impl Memory {
             decide.shown = elsewhere;
         } else if let Body::DiscussGate(discuss) = &mut other.body {
             discuss.shown = elsewhere;
+        } else if let Body::AnswerGate(answer) = &mut other.body {
+            answer.shown = elsewhere;
         } else {
             return Ok(());
         }
@@ -149,8 +151,13 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
         } else if let Row::Grant(grant) = row {
             grants += 1;
             sum = sum.plus(grant.reserved);
-        } else if let Row::Open(_) = row {
+        } else if let Row::Open(open) = row {
             opens += 1;
+            runs(shard, tenant, id, open.run)?;
+        } else if let Row::Thing(thing) = row {
+            runs(shard, tenant, id, thing.run)?;
+        } else if let Row::Slot(Slot::Runs(child)) = row {
+            runs(shard, tenant, id, *child)?;
         }
     }
     let listed = (session.calls.len(), session.grants.len(), session.opens.len());
@@ -160,6 +167,14 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
         )));
     }
     Ok(())
+}
+
+/// Nothing is open of a run that has ended.
+fn runs(shard: &Shard, tenant: TenantId, id: SessionId, run: RunId) -> Result<(), Broken> {
+    match shard.row(&Key::run(tenant, id, run))?.as_deref() {
+        Some(Row::Run(row)) if row.ending.is_none() => Ok(()),
+        Some(_) | None => Err(Broken(format!("something is open of {run:?}, which does not run"))),
+    }
 }
 
 /// A notice waits only for as long as its gate is open.

@@ -22,7 +22,7 @@ const EFFECT: Shape =
 const LEFT: Shape = Shape { what: "`left`", keys: &["calls", "usd"], ignored: &[], hints: &[] };
 const RULE: Shape =
     Shape { what: "`rule`", keys: &["layer", "list", "capability"], ignored: &[], hints: &[] };
-const RUN: Shape = Shape { what: "a run", keys: &["process", "status"], ignored: &[], hints: &[] };
+const RUN: Shape = Shape { what: "a run", keys: &["process", "status", "at"], ignored: &[], hints: &[] };
 
 const DECISIONS: [&str; 4] = ["allow", "ask", "deny", "bypass"];
 const OPEN_KINDS: [&str; 4] = ["work", "gate", "wait", "timer"];

@@ -12,7 +12,7 @@ use switchward_formats::{Finding, Report, has_errors};
 use switchward_machine::Time;
 
 use crate::limits::{ALSO_MAX, STEPS_MAX};
-use crate::script::{Expected, Named, Scenario, Start, StartAgain};
+use crate::script::{Assistant, Expected, Named, Scenario, Start, StartAgain};
 
 /// 2026-01-05T09:00:00Z, where the author says nothing.
 const CLOCK_STARTS: Time = Time(1_767_603_600_000);
@@ -26,14 +26,28 @@ const SCENARIO: Shape = Shape {
 };
 const TENANT: Shape =
     Shape { what: "`tenant`", keys: &["default_effect", "allow_foreign_role"], ignored: &[], hints: &[] };
-/// `run_type` is the native format's, `queue` and `contact` are the conversations', `dry_run` PROCESS.md's: they are
+/// `run_type` is the native format's, `queue`, `contact`, `assistant` and `message` are the conversations', `dry_run` PROCESS.md's: they are
 /// checked and mean nothing to the others.
 const START: Shape = Shape {
     what: "`start`",
-    keys: &["at", "input", "role", "run_type", "dry_run", "queue", "contact", "expect", "expect_error"],
+    keys: &[
+        "at",
+        "input",
+        "role",
+        "run_type",
+        "dry_run",
+        "queue",
+        "contact",
+        "assistant",
+        "message",
+        "expect",
+        "expect_error",
+    ],
     ignored: &[],
     hints: &[],
 };
+const ASSISTANT: Shape =
+    Shape { what: "`assistant`", keys: &["instructions", "workflows"], ignored: &[], hints: &[] };
 const RUN_TYPES: [&str; 2] = ["programmatic", "supervised"];
 const EFFECTS: [&str; 3] = ["allow", "ask", "deny"];
 
@@ -62,7 +76,7 @@ fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
         None => Some(Start {
             span: root.span,
             at: CLOCK_STARTS,
-            session: StartAgain { role: ROLE.into(), input: Vec::new(), queue: Vec::new(), contact: None },
+            session: begun(ROLE, Vec::new()),
             expected: Expected::default(),
         }),
     };
@@ -104,6 +118,10 @@ fn start(node: &Node, report: &mut Report) -> Option<Start> {
     let contact = fields.optional("contact");
     let contact = contact.and_then(|node| shape::name(node, "`contact`", SOURCE_BYTES_MAX, report));
     session.contact = contact.map(str::to_owned);
+    session.assistant = fields.optional("assistant").and_then(|node| assistant(node, report));
+    let message = fields.optional("message");
+    let message = message.and_then(|node| shape::text(node, "`message`", SOURCE_BYTES_MAX, report));
+    session.message = message.map(str::to_owned);
     fields.optional("run_type").and_then(|node| shape::word(node, "`run_type`", &RUN_TYPES, report));
     fields.optional("dry_run").and_then(|node| values::truth(node, "`dry_run`", report));
     let expected = expect::read(node, report);
@@ -116,7 +134,25 @@ fn session(fields: &Fields<'_>, report: &mut Report) -> StartAgain {
     let role = role.and_then(|node| shape::text(node, "`role`", SOURCE_BYTES_MAX, report));
     let input = fields.optional("input").filter(|node| values::is_map(node, "`input`", report));
     let input = input.map(values::json_bytes).unwrap_or_default();
-    StartAgain { role: role.unwrap_or(ROLE).to_owned(), input, queue: Vec::new(), contact: None }
+    begun(role.unwrap_or(ROLE), input)
+}
+
+/// A session with nobody in particular.
+fn begun(role: &str, input: Vec<u8>) -> StartAgain {
+    let (queue, contact, assistant, message) = (Vec::new(), None, None, None);
+    StartAgain { role: role.to_owned(), input, queue, contact, assistant, message }
+}
+
+fn assistant(node: &Node, report: &mut Report) -> Option<Assistant> {
+    let fields = Fields::open(node, &ASSISTANT, report)?;
+    let text = fields.optional("instructions");
+    let text = text.and_then(|node| shape::text(node, "`instructions`", SOURCE_BYTES_MAX, report));
+    let workflows = fields.optional("workflows");
+    let workflows = workflows.and_then(|node| values::texts(node, "`workflows`", report));
+    Some(Assistant {
+        instructions: text.unwrap_or_default().to_owned(),
+        workflows: workflows.unwrap_or_default(),
+    })
 }
 
 /// What stands for `{}` where a verb needs nothing more.

@@ -10,7 +10,7 @@ use switchward_machine::{Decision, GateKind};
 
 use super::{NOTHING, expect, named, session, values};
 use crate::codes::VERB_COUNT;
-use crate::script::{Authorize, Decide, Kind, Said, Step, Until, Verb, Work};
+use crate::script::{Authorize, Decide, Form, Kind, Said, Step, Until, Verb, Work};
 
 /// Who decides where the scenario names nobody.
 const SOMEBODY: &str = "person";
@@ -136,6 +136,7 @@ fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb>
         "usage" => usage(told, report),
         "work" => work(told, report),
         "decide" => decide(told, report),
+        "form" => form(told, report),
         "start" => {
             let fields = Fields::open(told, &START, report)?;
             Some(Verb::Start(session(&fields, report)))
@@ -265,6 +266,14 @@ fn decide(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::Decide(Decide { node, kind, decision, by, comment }))
 }
 
+fn form(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &FORM, report)?;
+    let node = some_text(&fields, "node", report);
+    let by = some_text(&fields, "by", report).unwrap_or_else(|| SOMEBODY.into());
+    let values = fields.required("values", report).map(values::json)?;
+    Some(Verb::Form(Form { node, values, by }))
+}
+
 fn wait(told: &Node, report: &mut Report) -> Option<Verb> {
     if told.as_map().is_none() {
         return values::duration(told, report).map(Verb::Wait);
@@ -307,7 +316,6 @@ fn reason(told: &Node, report: &mut Report) -> Option<String> {
 fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static str> {
     let word = STEP.keys.iter().copied().find(|known| *known == word)?;
     let shape = match word {
-        "form" => &FORM,
         "advance" => &ADVANCE,
         "supervise" => &SUPERVISE,
         "shutdown" => &REASON,
@@ -315,7 +323,6 @@ fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static st
     };
     let fields = Fields::open(told, shape, report)?;
     let needed: &[&'static str] = match word {
-        "form" => &["values"],
         "supervise" => &["command"],
         _ => &[],
     };

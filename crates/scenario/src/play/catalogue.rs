@@ -2,20 +2,29 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Body, Command, CreateTenant, Deploy, Key, Queued, Reason, Reply, Role, Row, Scope, Settings, Start,
+    Actor, Assisted, Body, Command, CreateTenant, Deploy, Key, PutAssistant, Queued, Reason, Reply, Role,
+    Row, Scope, Settings, Start, pin_callees,
 };
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, SessionId, TenantId};
 
 use super::{Moved, Player, Refusal};
-use crate::script::{Named, Scenario, StartAgain};
+use crate::script::{self, Named, Scenario, StartAgain};
 use crate::world::{Broken, read};
 
 const TENANT: &str = "scenario";
+const ASSISTANT: &str = "assistant";
 /// A definition that does not compile is refused at the door, before the engine sees it.
 const DEFINITION_INVALID: &str = "DEFINITION_INVALID";
 /// Findings of a definition that are told in a refusal.
 const TOLD_MAX: usize = 3;
+
+/// What a session begins with.
+struct First {
+    of: Queued,
+    workflows: Vec<Queued>,
+    assistant: Option<Assisted>,
+}
 
 /// The version that a new session uses.
 struct Active {
@@ -103,35 +112,46 @@ impl Player<'_> {
 
     /// Starts a session of the version that is active now; what follows is about it.
     pub(super) fn start(&mut self, start: &StartAgain) -> Moved {
-        let name = self.definition.clone();
-        let active = match &name {
-            Some(name) => self.active(name)?,
-            None => None,
+        let first = match &start.assistant {
+            Some(assistant) => self.assisted(assistant)?,
+            None => self.plain()?,
         };
-        let Some((name, active)) = name.zip(active) else {
-            return Ok(Err(Refusal::new(Reason::NotFound, "there is no definition to start")));
+        let first = match first {
+            Ok(first) => first,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         let mut queue = Vec::new();
         for name in &start.queue {
-            let Some(active) = self.active(name)? else {
-                let message = format!("there is no definition {name:?} to queue");
-                return Ok(Err(Refusal::new(Reason::NotFound, message)));
-            };
-            queue.push(Queued { definition: name.clone(), version: active.number, machine: active.machine });
+            match self.queued(name)? {
+                Ok(queued) => queue.push(queued),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
         }
+        let others = queue.iter().chain(&first.workflows).map(|other| other.machine);
+        let machines: Vec<Digest> = [first.of.machine].into_iter().chain(others).collect();
+        let pinned = read(self.world, self.tenant, &Scope::Catalogue, |view| {
+            pin_callees(view, self.tenant, machines)
+        })?;
+        let callees = match pinned {
+            Ok(callees) => callees,
+            Err(rejection) => return Ok(Err(rejection.into())),
+        };
         let request = self.request();
         let id = SessionId::from_request(self.tenant, &request.id);
         let body = Body::Start(Start {
-            definition: name,
-            version: active.number,
-            machine: active.machine,
+            definition: first.of.definition,
+            version: first.of.version,
+            machine: first.of.machine,
             key: None,
             role: start.role.clone(),
             labels: Vec::new(),
             input: start.input.clone(),
             queue,
             contact: start.contact.clone(),
-            workflows: self.workflows()?,
+            workflows: first.workflows,
+            assistant: first.assistant,
+            message: start.message.clone(),
+            callees,
         });
         let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {
@@ -141,6 +161,60 @@ impl Player<'_> {
         self.last = None;
         self.before = 0;
         Ok(Ok(()))
+    }
+
+    /// A session of the scenario's definition, which may switch to all others.
+    fn plain(&self) -> Result<Result<First, Refusal>, Broken> {
+        let active = match &self.definition {
+            Some(name) => self.queued(name)?,
+            None => Err(Refusal::new(Reason::NotFound, "there is no definition to start")),
+        };
+        let workflows = self.workflows()?;
+        Ok(active.map(|of| First { of, workflows, assistant: None }))
+    }
+
+    /// A session with an assistant: of its only workflow, or of those that the first message means.
+    fn assisted(&mut self, wish: &script::Assistant) -> Result<Result<First, Refusal>, Broken> {
+        let workflows = if wish.workflows.is_empty() { self.names.clone() } else { wish.workflows.clone() };
+        let put = PutAssistant {
+            name: ASSISTANT.into(),
+            workflows: workflows.clone(),
+            instructions: wish.instructions.clone(),
+            etag: String::new(),
+        };
+        let author = Actor { subject: "author".into(), role: Role::Author };
+        if let Err(rejection) = self.submit(Scope::Catalogue, author, Body::PutAssistant(put))? {
+            return Ok(Err(rejection.into()));
+        }
+        let key = Key::assistant(self.tenant, ASSISTANT);
+        let row = read(self.world, self.tenant, &Scope::Catalogue, |view| view.row(&key))?;
+        let Some(Row::Assistant(row)) = row.as_deref() else {
+            return Err(Broken("an assistant was put, and is not there".into()));
+        };
+        let assistant = Some(Assisted { name: row.name.clone(), instructions: row.instructions.clone() });
+        let mut of_it = Vec::new();
+        for name in &workflows {
+            match self.queued(name)? {
+                Ok(queued) => of_it.push(queued),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+        }
+        if let [only] = of_it.as_slice() {
+            return Ok(Ok(First { of: only.clone(), workflows: Vec::new(), assistant }));
+        }
+        let of = Queued { definition: String::new(), version: 0, machine: row.machine };
+        Ok(Ok(First { of, workflows: of_it, assistant }))
+    }
+
+    /// The version of a definition that is active now.
+    fn queued(&self, name: &str) -> Result<Result<Queued, Refusal>, Broken> {
+        let missing = || Refusal::new(Reason::NotFound, format!("there is no definition {name:?}"));
+        let active = self.active(name)?.ok_or_else(missing);
+        Ok(active.map(|Active { number, machine }| Queued {
+            definition: name.to_owned(),
+            version: number,
+            machine,
+        }))
     }
 
     /// All that is in the catalogue, where it is more than one: what a conversation may switch between.

@@ -2,23 +2,24 @@
 
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Actor, Body, Closed, DecideGate, DiscussGate, Key, Kind as RowKind, Open, Role, Row, Scope, ViewError,
+    Actor, AnswerGate, Body, DecideGate, DiscussGate, GateView, Key, Kind as RowKind, Role, Row, Scope,
+    ViewError, gate_view,
 };
-use switchward_machine::{Digest, Machine, OpenId, SessionId};
+use switchward_machine::{Digest, GateKind, OpenId, SessionId, Time};
 
 use super::moves::no_session;
 use super::{Moved, Player};
-use crate::script::{Decide, Kind, Said};
+use crate::script::{Decide, Form, Kind, Said};
 use crate::world::{Broken, read};
+
+/// Whether a gate is one that is meant.
+type Fits<'f> = &'f dyn Fn(&GateView) -> bool;
 
 impl Player<'_> {
     /// A person decides the oldest open gate that fits; with none open, it is about the newest closed one.
     pub(super) fn decide(&mut self, decide: &Decide) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
-        let gate = match self.oldest_open(id, decide)? {
-            Some(open) => Some(open),
-            None => self.newest_closed(id, decide)?.map(|gate| (gate, None)),
-        };
+        let gate = self.meant(id, &|found| fits(found, decide))?;
         let Some((gate, shown)) = gate else { return Ok(Err(self.nothing_takes(id, "decide")?)) };
         let person = Actor { subject: decide.by.clone(), role: Role::Approver };
         let comment = decide.comment.clone();
@@ -31,41 +32,64 @@ impl Player<'_> {
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
 
-    /// The gate, and what a person who looks at it is shown.
-    fn oldest_open(
-        &self,
-        id: SessionId,
-        decide: &Decide,
-    ) -> Result<Option<(OpenId, Option<Digest>)>, Broken> {
+    /// A person fills in the part of a task that is hers; where none is, it is about the oldest part of somebody else.
+    pub(super) fn form(&mut self, form: &Form) -> Moved {
+        let Some(id) = self.session else { return Ok(Err(no_session())) };
+        let task = |found: &GateView| {
+            found.open().gate.kind == GateKind::Task && at_node(found, form.node.as_deref())
+        };
+        let own = |found: &GateView| task(found) && found.open().gate.addresses(&form.by);
+        let gate = match self.meant(id, &own)? {
+            Some(gate) => Some(gate),
+            None => self.meant(id, &task)?,
+        };
+        let Some((gate, shown)) = gate else { return Ok(Err(self.nothing_takes(id, "form")?)) };
+        let person = Actor { subject: form.by.clone(), role: Role::Approver };
+        let (answer, comment) = (form.values.clone(), String::new());
+        let body = Body::AnswerGate(AnswerGate { gate, answer, comment, shown });
+        Ok(self.about_session(person, body)?.map(|_| ()))
+    }
+
+    /// The oldest open gate that fits, and what a person who looks at it is shown; with none open, the newest closed one.
+    fn meant(&self, id: SessionId, fits: Fits<'_>) -> Result<Option<(OpenId, Option<Digest>)>, Broken> {
+        Ok(match self.oldest_open(id, fits)? {
+            Some(open) => Some(open),
+            None => self.newest_closed(id, fits)?.map(|gate| (gate, None)),
+        })
+    }
+
+    fn oldest_open(&self, id: SessionId, fits: Fits<'_>) -> Result<Option<(OpenId, Option<Digest>)>, Broken> {
         let Some(view) = self.session_view(id)? else { return Ok(None) };
         for gate in &view.session.opens {
-            let key = Key::open(self.tenant, id, *gate);
-            let row = read(self.world, self.tenant, &Scope::Session(id), |view| view.row(&key))?;
-            match row.as_deref() {
-                Some(Row::Open(open)) if fits(open, decide, &view.machine) => {
-                    return Ok(Some((*gate, open.gate.shown())));
-                }
-                Some(_) | None => {}
+            if let Some(found) = self.gate(id, *gate)?.filter(|found| fits(found)) {
+                return Ok(Some((*gate, found.open().gate.shown())));
             }
         }
         Ok(None)
     }
 
-    fn newest_closed(&self, id: SessionId, decide: &Decide) -> Result<Option<OpenId>, Broken> {
-        let Some(session) = self.session_view(id)? else { return Ok(None) };
+    fn newest_closed(&self, id: SessionId, fits: Fits<'_>) -> Result<Option<OpenId>, Broken> {
         let prefix = Key::prefix_of_session(self.tenant, id, RowKind::Closed);
         let closed = read(self.world, self.tenant, &Scope::Session(id), |view| {
-            let mut found: Vec<(OpenId, Closed)> = Vec::new();
+            let mut found: Vec<(Time, OpenId)> = Vec::new();
             view.scan(&prefix, None, &mut |key, row| {
                 if let (Some(gate), Row::Closed(closed)) = (gate_of(key), &**row) {
-                    found.push((gate, closed.clone()));
+                    found.push((closed.at, gate));
                 }
                 ControlFlow::Continue(())
             })?;
             Ok::<_, ViewError>(found)
         })?;
-        let fitting = closed.into_iter().filter(|(_, closed)| fits(&closed.open, decide, &session.machine));
-        Ok(fitting.max_by_key(|(gate, closed)| (closed.at, *gate)).map(|(gate, _)| gate))
+        let mut newest: Option<(Time, OpenId)> = None;
+        for (at, gate) in closed {
+            let fitting = self.gate(id, gate)?.is_some_and(|found| fits(&found));
+            newest = newest.max(fitting.then_some((at, gate)));
+        }
+        Ok(newest.map(|(_, gate)| gate))
+    }
+
+    fn gate(&self, id: SessionId, gate: OpenId) -> Result<Option<GateView>, Broken> {
+        read(self.world, self.tenant, &Scope::Session(id), |view| gate_view(view, self.tenant, id, gate))
     }
 }
 
@@ -73,13 +97,16 @@ fn gate_of(key: &Key) -> Option<OpenId> {
     Some(OpenId(u64::from_be_bytes(key.rest().get(16..24)?.try_into().ok()?)))
 }
 
-fn fits(open: &Open, decide: &Decide, machine: &Machine) -> bool {
-    let node = machine.node(open.node).map_or("", |node| node.name.as_str());
-    let node_fits = decide.node.as_ref().is_none_or(|wanted| wanted == node);
+fn fits(found: &GateView, decide: &Decide) -> bool {
     let kind_fits = match decide.kind {
         None => true,
-        Some(Kind::Known(kind)) => kind == open.gate.kind,
+        Some(Kind::Known(kind)) => kind == found.open().gate.kind,
         Some(Kind::Elsewhere) => false,
     };
-    node_fits && kind_fits
+    at_node(found, decide.node.as_deref()) && kind_fits
+}
+
+fn at_node(found: &GateView, wanted: Option<&str>) -> bool {
+    let node = found.node().map_or("", |node| node.name.as_str());
+    wanted.is_none_or(|wanted| wanted == node)
 }

@@ -60,6 +60,7 @@ impl Player<'_> {
             }
             Verb::Work(work) => self.work(work),
             Verb::Decide(decide) => self.decide(decide),
+            Verb::Form(form) => self.form(form),
             Verb::Start(start) => self.start(start),
             Verb::Wait(until) => self.wait(*until),
             Verb::Publish(named) => self.publish_next(named),

@@ -3,10 +3,10 @@
 use serde_json::{Map, Number, Value, json};
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Open, Row, Scope, SessionView, Thing,
-    ThingBody, public_events, run_views, session_view,
+    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Machines, Open, Row, RunView, Scope,
+    SessionView, Thing, ThingBody, machines_of, public_events, run_views, session_view,
 };
-use switchward_machine::{SessionId, Status, Time, WorkKind};
+use switchward_machine::{NodeIx, RunId, SessionId, Time, WorkKind};
 
 use super::Player;
 use crate::script::Wanted;
@@ -20,6 +20,8 @@ pub(super) struct Seen {
     runs: Vec<Value>,
     /// The session's events since the step before.
     events: Vec<Event>,
+    /// The machines of the runs that they are about.
+    machines: Machines,
     /// The public types of what happened outside the session.
     published: Vec<&'static str>,
     last: Option<Authorized>,
@@ -38,6 +40,7 @@ impl Seen {
             opens: Vec::new(),
             runs: Vec::new(),
             events: Vec::new(),
+            machines: Machines::default(),
             published: player.published.clone(),
             last: player.last.clone(),
         };
@@ -51,6 +54,10 @@ impl Seen {
             return Err(Broken(format!("{listed} gates are listed, and the session has {counted} open")));
         }
         seen.events = events_since(player, id)?;
+        let about = &seen.events;
+        seen.machines = read(player.world, player.tenant, &Scope::Session(id), |view| {
+            machines_of(view, player.tenant, id, about)
+        })?;
         Ok(seen)
     }
 
@@ -99,7 +106,7 @@ impl Seen {
 
     /// Something open, with the timer that ends it where it is a wait.
     fn thing(&self, thing: &Thing) -> Vec<Value> {
-        let node = self.session.as_ref().and_then(|view| view.machine.node(thing.node));
+        let node = self.node(thing.run, thing.node);
         let input = match &thing.body {
             ThingBody::Work { owed, .. } => Some(&owed.input.0),
             ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
@@ -113,15 +120,13 @@ impl Seen {
             ThingBody::Timer { why, .. } => vec![("timer", why.word())],
         };
         let due = time(thing.due());
-        let node = node.map(|node| node.name.as_str());
         let told = |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due, "input": input });
         words.into_iter().map(told).collect()
     }
 
     /// An open gate, with the timer of its round where it has one.
     fn gate(&self, open: &Open) -> Vec<Value> {
-        let node = self.session.as_ref().and_then(|view| view.machine.node(open.node));
-        let node = node.map(|node| node.name.as_str());
+        let node = self.node(open.run, open.node);
         let mut gate = Map::new();
         gate.insert("kind".into(), json!("gate"));
         gate.insert("node".into(), json!(node));
@@ -137,12 +142,14 @@ impl Seen {
         [Value::Object(gate)].into_iter().chain(due.is_some().then_some(round)).collect()
     }
 
+    /// The name of a node of a run.
+    fn node(&self, run: RunId, node: NodeIx) -> Option<&str> {
+        self.session.as_ref().map(|view| view.name_of(run, node))
+    }
+
     fn event_types(&self) -> Vec<&'static str> {
-        let mut types = self.published.clone();
-        if let Some(view) = &self.session {
-            types.extend(public_events(&self.events, &view.machine).map(|(_, event)| event.kind));
-        }
-        types
+        let told = public_events(&self.events, &self.machines).map(|(_, event)| event.kind);
+        self.published.iter().copied().chain(told).collect()
     }
 
     /// The session for a report.
@@ -229,13 +236,15 @@ fn runs(player: &Player<'_>, id: SessionId, of: Option<&SessionView>) -> Result<
     let Some(of) = of else { return Ok(Vec::new()) };
     let runs =
         read(player.world, player.tenant, &Scope::Session(id), |view| run_views(view, player.tenant, of))?;
-    let told = |(process, status): (String, Status)| json!({ "process": process, "status": status.word() });
+    let told = |run: RunView| json!({ "process": run.definition, "status": run.status.word(), "at": run.at });
     Ok(runs.into_iter().map(told).collect())
 }
 
 fn shows(view: &SessionView) -> String {
     let (opening, text) = view.shows();
-    opening.map(str::to_owned).into_iter().chain(text).collect::<Vec<_>>().join("\n\n")
+    let assistant = view.session.assistant.iter().map(|assistant| assistant.instructions.clone());
+    let before = opening.map(str::to_owned).into_iter().chain(assistant);
+    before.chain(text).collect::<Vec<_>>().join("\n\n")
 }
 
 fn warning(event: &Event) -> Option<Value> {

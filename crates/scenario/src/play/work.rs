@@ -39,9 +39,9 @@ impl Player<'_> {
 fn oldest(view: &SessionView, work: &Work) -> Option<OpenId> {
     let fits = |thing: &Thing| match &thing.body {
         ThingBody::Work { kind, .. } => {
-            let node = view.machine.node(thing.node).map(|node| node.name.as_str());
+            let node = view.name_of(thing.run, thing.node);
             work.kind.is_none_or(|word| word == kind.word())
-                && work.node.as_deref().is_none_or(|name| Some(name) == node)
+                && work.node.as_deref().is_none_or(|name| name == node)
         }
         ThingBody::Wait { .. } | ThingBody::Timer { .. } => false,
     };

@@ -72,13 +72,6 @@ fn every_scenario_holds_beside_a_tenant_that_does_the_same() {
     play_all(|| Twins::of(Memory::new(Layout::Apart, Care::Plain)));
 }
 
-#[test]
-fn what_lies_ahead_of_the_engine_does_not_hold_yet() {
-    let holds = |path: &PathBuf| failures(path, &mut Memory::new(Layout::Together, Care::Plain)).is_empty();
-    let holding: Vec<PathBuf> = scenarios_in("ahead/scenarios").into_iter().filter(holds).collect();
-    assert!(holding.is_empty(), "these hold now and belong to the others: {holding:#?}");
-}
-
 /// A scenario about the deploy gate of the corpus.
 fn simulated(text: &str) -> Result<switchward_scenario::Report, Unplayed> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/checkpoint/definitions");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use switchward_engine::{Event, Flow, Gate};
-use switchward_machine::{Decision, ExitIx, Machine, OpenId, Port, Trigger};
+use switchward_machine::{Decision, ExitIx, Machine, OpenId, Port, RunId, Trigger};
 
 /// What happened at the gates of one entry of a run's node.
 #[derive(Default)]
@@ -15,7 +15,7 @@ struct Entry {
 }
 
 /// Looks at a whole history.
-pub(crate) fn check(events: &[Event], machine: &Machine) -> Result<(), String> {
+pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine) -> Result<(), String> {
     let mut gates: BTreeMap<OpenId, (u32, Gate)> = BTreeMap::new();
     let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
     for event in events {
@@ -37,6 +37,7 @@ pub(crate) fn check(events: &[Event], machine: &Machine) -> Result<(), String> {
                 (None, Decision::Approve) => entry.port = Some("approved"),
                 (None, Decision::Refuse) => entry.port = Some("rejected"),
                 (None, Decision::Discuss) => entry.port = Some("discussion"),
+                (_, Decision::Answer) => return Err(format!("{event:?} is no decision")),
             }
         } else if let Event::Flow(Flow::GateLapsed { gate }) = event {
             let (run, _) = gates.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;
@@ -47,7 +48,7 @@ pub(crate) fn check(events: &[Event], machine: &Machine) -> Result<(), String> {
             entries.insert(run.0, Entry::default());
         } else if let Event::Left { run, node, exit } = event {
             let entry = entries.entry(run.0).or_default();
-            let found = &machine.node(*node).unwrap().exits[usize::from(exit.0)];
+            let found = &machine(*run).node(*node).unwrap().exits[usize::from(exit.0)];
             if found.hold.is_some() && entry.free != Some(*exit) {
                 return Err(format!("{event:?}, and nobody has approved it"));
             }

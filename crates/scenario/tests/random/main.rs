@@ -8,6 +8,7 @@ mod approvals;
 mod chance;
 mod moves;
 mod tally;
+mod tasks;
 mod workers;
 mod workflow;
 
@@ -36,18 +37,18 @@ fn a_run_moves_only_by_its_own_exits() {
         }
         seed += 1;
         let mut chance = Chance::new(seed);
-        let workflow = workflow::workflow(&mut chance);
-        let mut game = Game::begin(&mut chance, &workflow)
-            .unwrap_or_else(|why| panic!("seed {seed}: {why}\n{workflow:#}"));
+        let family = workflow::family(&mut chance);
+        let mut game =
+            Game::begin(&mut chance, &family).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
         for _ in 0..OF_EACH {
             played += 1;
             match game.step(&mut chance) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(why) => panic!("seed {seed}: {why}\n{workflow:#}"),
+                Err(why) => panic!("seed {seed}: {why}\n{family:#?}"),
             }
         }
-        game.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{workflow:#}"));
+        game.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
     }
     println!("{played} steps of {seed} workflows\n{tally}");
     assert_eq!(tally.rare(), Vec::<String>::new(), "what came less than 100 times");
@@ -79,7 +80,7 @@ fn chain(count: usize, last: Option<usize>) -> Value {
 
 #[test]
 fn two_hundred_states_drain_in_one_decision() {
-    let game = Game::open(&chain(200, None), b"", false, false).unwrap();
+    let game = Game::open(&[chain(200, None)], b"", false, false).unwrap();
     let (decisions, view) = game.decisions().unwrap();
     assert_eq!((decisions, view.session.status.word(), view.at()), (1, "completed", "s199"));
     assert_eq!((view.run.entry, view.data.get("n")), (200, Some(&json!(198))));
@@ -87,7 +88,7 @@ fn two_hundred_states_drain_in_one_decision() {
 
 #[test]
 fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
-    let game = Game::open(&chain(6, Some(2)), b"", false, false).unwrap();
+    let game = Game::open(&[chain(6, Some(2))], b"", false, false).unwrap();
     let (decisions, view) = game.decisions().unwrap();
     let told = (decisions, view.session.status.word(), view.session.reason.as_deref());
     assert_eq!(told, (1, "failed", Some("drain_limit")));
@@ -97,4 +98,59 @@ fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
     for pair in circle.windows(2) {
         assert_eq!(at(&pair[1]), if at(&pair[0]) == 5 { 2 } else { at(&pair[0]) + 1 }, "{circle:?}");
     }
+}
+
+#[test]
+fn answers_that_the_data_cannot_hold_are_an_error_of_the_task() {
+    let people: Vec<String> = (0..20).map(|at| format!("p{at}@example.com")).collect();
+    let task = json!({ "participants": people, "instructions": "Tell us all." });
+    let workflow = json!({
+        "name": "essays",
+        "states": [
+            { "name": "write", "type": "task", "task_template": task, "on_error": "port" },
+            { "name": "done", "type": "conversation" },
+            { "name": "sorry", "type": "conversation" },
+        ],
+        "transitions": [
+            { "from": "write", "to": "done", "guards": [{ "type": "all_tasks_complete" }] },
+            { "from": "write", "port": "error", "to": "sorry" },
+        ],
+    });
+    for (bytes, at) in [(60 * 1024, "sorry"), (6 * 1024, "done")] {
+        let mut game = Game::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
+        for person in &people {
+            game.answer(person, json!("x".repeat(bytes))).unwrap();
+        }
+        let (_, view) = game.decisions().unwrap();
+        assert_eq!((view.at(), view.data.contains_key("tasks")), (at, at == "done"));
+    }
+    let mut game = Game::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
+    assert!(game.answer(&people[0], json!("x".repeat(64 * 1024))).unwrap_err().contains("bytes"));
+    let deep = (0..33).fold(json!(1), |inner, _| json!([inner]));
+    assert!(game.answer(&people[0], deep).unwrap_err().contains("levels"));
+    assert!(game.answer(&people[0], Value::Null).is_err());
+    assert!(game.answer(&people[1], json!(1)).is_err(), "the oldest part is somebody else's");
+}
+
+/// Workflows so deep below the first, each of which calls the next; the last one talks.
+fn nested(depth: usize) -> Vec<Value> {
+    let one = |at: usize| {
+        let state = if at == depth {
+            json!({ "name": "s", "type": "conversation" })
+        } else {
+            json!({ "name": "s", "type": "subworkflow", "workflow": format!("w{}", at + 1) })
+        };
+        json!({ "name": format!("w{at}"), "states": [state], "transitions": [] })
+    };
+    (0..=depth).map(one).collect()
+}
+
+#[test]
+fn workflows_call_one_another_so_deep_and_no_deeper() {
+    let deepest = switchward_engine::limits::CALL_DEPTH_MAX;
+    let game = Game::open(&nested(deepest), b"", false, false).unwrap();
+    let (decisions, view) = game.decisions().unwrap();
+    assert_eq!((decisions, view.at(), view.below.len()), (1, "s", deepest));
+    let deeper = Game::open(&nested(deepest + 1), b"", false, false).err().unwrap();
+    assert!(deeper.contains("more than 16 runs below the first"), "{deeper}");
 }

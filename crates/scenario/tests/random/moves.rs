@@ -6,24 +6,27 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate, EndTurn, Event, Flow, Key,
-    Kind, Pause, PostMessage, RecordData, RecordEvent, RecordReply, Reply, ReportCall, RequestId, Resume,
-    Role, Row, Scope, SessionView, Settings, Start, Thing, ThingBody, View, public_events, session_view,
+    Actor, AnswerGate, Assisted, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate,
+    EndTurn, Event, Flow, Key, Kind, Machines, Pause, PostMessage, PutAssistant, Queued, RecordData,
+    RecordEvent, RecordReply, Reply, ReportCall, RequestId, Resume, Role, Row, Scope, SessionView, Settings,
+    Start, SwitchRun, Thing, ThingBody, View, machines_of, pin_callees, public_events, session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
-    Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, SessionId, Target, TenantId, Trigger, WorkKind,
+    Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, RunId, SessionId, Target, TenantId, Trigger,
+    WorkKind,
 };
 use switchward_scenario::{Broken, Care, Layout, Memory, World};
 
 use crate::approvals;
 use crate::chance::Chance;
 use crate::tally::Tally;
+use crate::tasks;
 use crate::workers;
-use crate::workflow::{EVENTS, PEOPLE, REPLIES, SAID, TOOLS, key, value};
+use crate::workflow::{EVENTS, FAMILY, PEOPLE, REPLIES, SAID, TOOLS, key, value};
 
 /// Refusals that a random command may meet.
-const MEANT: [&str; 8] = [
+const MEANT: [&str; 11] = [
     "STATE_MISMATCH",
     "SCHEMA_VIOLATION",
     "RETRY_EXHAUSTED",
@@ -32,43 +35,25 @@ const MEANT: [&str; 8] = [
     "QUOTA_EXCEEDED",
     "APPROVAL_PENDING",
     "NOT_AN_APPROVER",
+    "NO_SUCH_WORKFLOW",
+    "ALREADY_RESOLVED",
+    "FIELD_INVALID",
 ];
 const HOUR_MS: u64 = 3_600_000;
+/// Under which name an assistant has the first workflow once more.
+const OTHER: &str = "other";
 
-/// One workflow and one session of it.
-pub(crate) struct Game {
-    world: Memory,
-    tenant: TenantId,
-    session: SessionId,
+/// A workflow as it was written and as it was compiled.
+struct Written {
     machine: Arc<Machine>,
     /// What each state is, as its author wrote it.
     kinds: BTreeMap<String, String>,
-    workflow: Value,
-    requests: u64,
-    /// Every lease that was ever given: what comes of one may come late, twice, and in any order.
-    leases: Vec<(OpenId, u64)>,
+    source: Value,
 }
 
-fn broken(error: Broken) -> String {
-    error.0
-}
-
-impl Game {
-    /// Deploys the workflow, and starts a session of it with a second one in its queue.
-    pub(crate) fn begin(chance: &mut Chance, workflow: &Value) -> Result<Self, String> {
-        let input: &[u8] =
-            if chance.once_in(2) { br#"{"title":"T","list":["a",1,"b"],"count":2}"# } else { b"" };
-        let (queued, contact) = (chance.once_in(3), !chance.once_in(4));
-        Self::open(workflow, input, queued, contact)
-    }
-
-    /// Starts a session with this input, a second run behind it, and somebody whom it is with.
-    pub(crate) fn open(workflow: &Value, input: &[u8], queued: bool, contact: bool) -> Result<Self, String> {
-        let source = workflow.to_string();
-        let compiled = compile_file("random.json", source.as_bytes(), None);
-        let Some(definition) = compiled.definition else { return Err(format!("{:#?}", compiled.findings)) };
-        let machine = Arc::new(definition.machine);
-        let states = workflow["states"].as_array().cloned().unwrap_or_default();
+impl Written {
+    fn of(source: &Value, machine: Machine) -> Self {
+        let states = source["states"].as_array().cloned().unwrap_or_default();
         let kind = |state: &Value| {
             let of = if state["execution_mode"] == "deterministic" {
                 "deterministic"
@@ -79,13 +64,57 @@ impl Game {
             };
             Some((state["name"].as_str()?.to_owned(), of.to_owned()))
         };
+        let kinds = states.iter().filter_map(kind).collect();
+        Self { machine: Arc::new(machine), kinds, source: source.clone() }
+    }
+}
+
+/// Some workflows and one session of the first.
+pub(crate) struct Game {
+    world: Memory,
+    tenant: TenantId,
+    session: SessionId,
+    workflows: BTreeMap<String, Written>,
+    /// The name of the first.
+    first: String,
+    requests: u64,
+    /// Every lease that was ever given: what comes of one may come late, twice, and in any order.
+    leases: Vec<(OpenId, u64)>,
+}
+
+fn broken(error: Broken) -> String {
+    error.0
+}
+
+impl Game {
+    /// Deploys the workflows, and starts a session of the first with a second run in its queue, or with an assistant.
+    pub(crate) fn begin(chance: &mut Chance, family: &[Value]) -> Result<Self, String> {
+        let input: &[u8] =
+            if chance.once_in(2) { br#"{"title":"T","list":["a",1,"b"],"count":2}"# } else { b"" };
+        let (queued, contact) = (chance.once_in(3), !chance.once_in(4));
+        let message = chance.once_in(8).then(|| chance.once_in(2).then_some("Hello."));
+        Self::with(family, input, queued, contact, message)
+    }
+
+    /// Starts a session with this input, a second run behind it, and somebody whom it is with.
+    pub(crate) fn open(family: &[Value], input: &[u8], queued: bool, contact: bool) -> Result<Self, String> {
+        Self::with(family, input, queued, contact, None)
+    }
+
+    /// The same; with an assistant where there is a message or would be one, who has the first workflow under two names.
+    fn with(
+        family: &[Value],
+        input: &[u8],
+        queued: bool,
+        contact: bool,
+        message: Option<Option<&str>>,
+    ) -> Result<Self, String> {
         let mut game = Self {
             world: Memory::new(Layout::Apart, Care::Restart),
             tenant: TenantId(0),
             session: SessionId([0; 16]),
-            machine: Arc::clone(&machine),
-            kinds: states.iter().filter_map(kind).collect(),
-            workflow: workflow.clone(),
+            workflows: BTreeMap::new(),
+            first: String::new(),
             requests: 0,
             leases: Vec::new(),
         };
@@ -94,37 +123,101 @@ impl Game {
         if let Ok(Reply::Tenant(tenant)) = game.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
             game.tenant = tenant;
         }
-        let deploy = Deploy {
-            name: definition.name.clone(),
-            format: "conversation".into(),
-            files: vec![("random.json".into(), source.into_bytes())],
-            source: definition.source,
-            machine: Arc::clone(&machine),
-            activate: true,
-            etag: String::new(),
+        let all = family.iter().map(|source| game.deploy(source)).collect::<Result<Vec<Queued>, String>>()?;
+        let mut callees = Err("nothing was looked at".to_owned());
+        let tenant = game.tenant;
+        let look = &mut |view: &dyn View| {
+            let machines = all.iter().map(|one| one.machine);
+            callees = pin_callees(view, tenant, machines)?.map_err(|no| no.message);
+            Ok(())
         };
-        game.send(Scope::Catalogue, Body::Deploy(deploy))?.map_err(|no| no.message)?;
+        game.world.read(tenant, &Scope::Catalogue, look).map_err(broken)?;
         game.session = SessionId::from_request(game.tenant, "start");
-        let behind = switchward_engine::Queued {
-            definition: definition.name.clone(),
-            version: 1,
-            machine: machine.digest(),
+        game.first.clone_from(&all[0].definition);
+        let (first, workflows, assistant) = match message {
+            None => (all[0].clone(), all, None),
+            Some(_) => game.assisted(&family[0], all)?,
         };
         let start = Start {
-            definition: definition.name,
-            version: 1,
-            machine: machine.digest(),
+            definition: first.definition.clone(),
+            version: first.version,
+            machine: first.machine,
             key: None,
             role: "agent".into(),
             labels: Vec::new(),
             input: input.to_vec(),
-            queue: queued.then_some(behind).into_iter().collect(),
-            workflows: Vec::new(),
+            queue: (queued && message.is_none()).then_some(first).into_iter().collect(),
+            workflows,
             contact: contact.then(|| "sam@example.com".into()),
+            assistant,
+            message: message.flatten().map(str::to_owned),
+            callees: callees?,
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;
         Ok(game)
+    }
+
+    /// What a session with an assistant begins with.
+    fn assisted(
+        &mut self,
+        first: &Value,
+        mut all: Vec<Queued>,
+    ) -> Result<(Queued, Vec<Queued>, Option<Assisted>), String> {
+        let machine = Machine::clone(&self.workflows[&self.first].machine);
+        self.workflows.insert(OTHER.into(), Written::of(first, machine));
+        all.push(Queued { definition: OTHER.into(), ..all[0].clone() });
+        let (assistant, instructions) = ("desk".to_owned(), "Be brief.".to_owned());
+        let put = PutAssistant {
+            name: assistant.clone(),
+            workflows: vec![self.first.clone()],
+            instructions: instructions.clone(),
+            etag: String::new(),
+        };
+        self.send(Scope::Catalogue, Body::PutAssistant(put))?.map_err(|no| no.message)?;
+        let mut found = None;
+        let look = &mut |view: &dyn View| {
+            found = view.row(&Key::assistant(self.tenant, &assistant))?;
+            Ok(())
+        };
+        self.world.read(self.tenant, &Scope::Catalogue, look).map_err(broken)?;
+        let Some(Row::Assistant(row)) = found.as_deref() else { return Err("no assistant".into()) };
+        let first = Queued { definition: String::new(), version: 0, machine: row.machine };
+        Ok((first, all, Some(Assisted { name: assistant, instructions })))
+    }
+
+    fn deploy(&mut self, source: &Value) -> Result<Queued, String> {
+        let text = source.to_string();
+        let compiled = compile_file("random.json", text.as_bytes(), None);
+        let Some(definition) = compiled.definition else { return Err(format!("{:#?}", compiled.findings)) };
+        let written = Written::of(source, definition.machine);
+        let machine = Arc::clone(&written.machine);
+        self.workflows.insert(definition.name.clone(), written);
+        let digest = machine.digest();
+        let deploy = Deploy {
+            name: definition.name.clone(),
+            format: "conversation".into(),
+            files: vec![("random.json".into(), text.into_bytes())],
+            source: definition.source,
+            machine,
+            activate: true,
+            etag: String::new(),
+        };
+        self.send(Scope::Catalogue, Body::Deploy(deploy))?.map_err(|no| no.message)?;
+        Ok(Queued { definition: definition.name, version: 1, machine: digest })
+    }
+
+    /// What each run is a run of.
+    fn cast(&self, events: &[Event]) -> Cast<'_> {
+        let mut names = BTreeMap::new();
+        for event in events {
+            if let Event::RunCreated { run, of, .. } = event {
+                names.insert(*run, of.as_ref().map_or(&self.first, |(name, _)| name).clone());
+            } else if let Event::Flow(Flow::ChildCreated { run, definition, .. }) = event {
+                names.insert(*run, definition.clone());
+            }
+        }
+        Cast { workflows: &self.workflows, names }
     }
 
     fn send(&mut self, scope: Scope, body: Body) -> Result<switchward_scenario::Answer, String> {
@@ -189,7 +282,11 @@ impl Game {
     fn wish(&self, chance: &mut Chance) -> Result<(&'static str, Role, Body), String> {
         let view = self.view()?;
         let gate = view.session.opens.last().copied();
-        let waits = self.kinds.get(view.at()).is_some_and(|kind| kind == "reply");
+        let leaf = view.below.last().map_or(&*view.run, |below| &below.run);
+        // Nobody wrote where it stands while it is not known what it is about.
+        let written = self.workflows.get(&leaf.definition);
+        let kind = view.node().and_then(|node| written?.kinds.get(&node.name)).map(String::as_str);
+        let waits = kind == Some("reply");
         let often = if waits {
             2
         } else if gate.is_some() {
@@ -209,6 +306,11 @@ impl Game {
             return Ok(("agent", Role::Agent, command(chance)));
         };
         let comment = "because".to_owned();
+        if chance.once_in(if kind == Some("task") { 2 } else { 20 }) {
+            let gate = self.part(chance, &view.session.opens)?.unwrap_or(gate);
+            let answer = AnswerGate { gate, answer: value(chance), comment, shown: None };
+            return Ok((person, Role::Approver, Body::AnswerGate(answer)));
+        }
         let body = match chance.below(4) {
             0 => Body::DiscussGate(DiscussGate { gate, comment, shown: None }),
             1 => Body::DecideGate(DecideGate {
@@ -227,6 +329,25 @@ impl Game {
             }),
         };
         Ok((person, Role::Approver, body))
+    }
+
+    /// A participant answers the oldest open part of a task.
+    pub(crate) fn answer(&mut self, by: &str, answer: Value) -> Result<(), String> {
+        let gate = *self.view()?.session.opens.first().ok_or("nobody is asked")?;
+        let body = AnswerGate { gate, answer, comment: String::new(), shown: None };
+        let sent = self.send_as(by, Role::Approver, Scope::Session(self.session), Body::AnswerGate(body))?;
+        sent.map(drop).map_err(|no| no.message)
+    }
+
+    /// One of the open gates, or one that was answered before.
+    fn part(&self, chance: &mut Chance, opens: &[OpenId]) -> Result<Option<OpenId>, String> {
+        if !opens.is_empty() && !chance.once_in(6) {
+            return Ok(Some(*chance.pick(opens)));
+        }
+        let answered = self.events()?.into_iter().rev().find_map(|event| {
+            if let Event::Flow(Flow::GateAnswered { gate, .. }) = event { Some(gate) } else { None }
+        });
+        Ok(answered)
     }
 
     fn view(&self) -> Result<SessionView, String> {
@@ -280,82 +401,154 @@ impl Game {
     /// Every run stands in a state that its author wrote, and came there by exits that lead there.
     fn check(&self) -> Result<(), String> {
         let view = self.view()?;
-        if !self.kinds.contains_key(view.at()) {
+        let written = self.workflows.get(&view.session.definition);
+        if written.is_some_and(|written| !written.kinds.contains_key(view.at())) {
             return Err(format!("the run stands at {:?}, which nobody wrote", view.at()));
         }
+        let events = self.events()?;
+        let cast = self.cast(&events);
         let mut at: BTreeMap<u32, Option<NodeIx>> = BTreeMap::new();
-        for event in self.events()? {
-            if let Event::Entered { run, node } = &event {
+        for event in events.iter().filter(of_a_workflow) {
+            if let Event::Entered { run, node } = event {
                 let due = at.insert(run.0, Some(*node)).flatten();
                 if due.is_some() {
                     return Err(format!("{event:?}, and the run had not left {due:?}"));
                 }
-            } else if let Event::Left { run, node, exit } = &event {
+            } else if let Event::Left { run, node, exit } = event {
                 let stands = at.insert(run.0, None).flatten();
-                let exits = self.machine.node(*node).map(|node| &node.exits);
+                let exits = cast.of(*run).machine.node(*node).map(|node| &node.exits);
                 let exit = exits.and_then(|exits| exits.get(usize::from(exit.0)));
                 if stands != Some(*node) || exit.is_none() {
                     return Err(format!("{event:?}, and the run stood at {stands:?}"));
                 }
             }
         }
-        approvals::check(&self.events()?, &self.machine)?;
-        self.led(&view)
-    }
-
-    /// Each state that is entered is where the exit before it leads, or where a run begins.
-    fn led(&self, view: &SessionView) -> Result<(), String> {
-        let mut to: BTreeMap<u32, Target> = BTreeMap::new();
-        for event in self.events()? {
-            if let Event::Left { run, node, exit } = &event {
-                let exit = &self.machine.node(*node).unwrap().exits[usize::from(exit.0)];
-                to.insert(run.0, exit.to.clone());
-            } else if let Event::Entered { run, node } = &event {
-                let led = to.remove(&run.0).unwrap_or(Target::Node(self.machine.start));
-                if led != Target::Node(*node) {
-                    return Err(format!("{event:?}, and the exit led to {led:?}"));
-                }
-            } else if let Event::Flow(Flow::Faulted { message, .. }) = &event
-                && message.is_empty()
-            {
-                return Err(format!("{event:?} says nothing"));
-            }
-        }
-        let mut done = BTreeSet::new();
-        for event in self.events()? {
-            if let Event::Flow(Flow::WorkDone { thing, .. }) = event
-                && !done.insert(thing)
-            {
-                return Err(format!("{thing:?} was done twice"));
-            }
-        }
-        let open = view.session.status.ended() && !view.things.is_empty();
-        if open { Err("something is open after the end".into()) } else { Ok(()) }
+        approvals::check(&events, |run| cast.of(run).machine.as_ref())?;
+        tasks::check(&events, |run| cast.of(run).machine.as_ref())?;
+        led(&events, &view, &cast)?;
+        below(&events, &view)
     }
 
     /// Counts what was seen.
     pub(crate) fn count(&self, tally: &mut Tally) -> Result<(), String> {
         let events = self.events()?;
-        for (_, event) in public_events(&events, &self.machine) {
+        let cast = self.cast(&events);
+        let mut children = BTreeSet::new();
+        let mut machines = Machines::default();
+        let look = &mut |view: &dyn View| {
+            machines = machines_of(view, self.tenant, self.session, &events)?;
+            Ok(())
+        };
+        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        for (_, event) in public_events(&events, &machines) {
             tally.add(format!("event {}", event.kind));
         }
         for event in &events {
-            if let Event::Entered { node, .. } = event {
-                self.entered(*node, tally);
-            } else if let Event::Left { node, exit, .. } = event {
-                self.left(*node, usize::from(exit.0), tally);
-            } else if let Event::Flow(Flow::Wrote { key, .. }) = event {
-                let reducer = &self.workflow["state_schema"][key.as_str()]["reducer"];
+            if !of_a_workflow(&event) {
+                tally.add("state intent".into());
+            } else if let Event::Entered { run, node } = event {
+                cast.of(*run).entered(*node, tally);
+            } else if let Event::Left { run, node, exit } = event {
+                cast.of(*run).left(*node, usize::from(exit.0), tally);
+            } else if let Event::Flow(Flow::Wrote { run, key, .. }) = event {
+                let reducer = &cast.of(*run).source["state_schema"][key.as_str()]["reducer"];
                 tally.add(format!("reducer {}", reducer.as_str().unwrap_or("overwrite")));
+            } else if let Event::Flow(Flow::ChildCreated { run, parent, .. }) = event {
+                children.insert(*run);
+                let below = cast.names.get(&parent.run).is_some_and(|name| name != FAMILY[0]);
+                tally.add(if below { "grandchild".into() } else { "child".into() });
+            } else if let Event::RunEnded { run, ending, .. } = event
+                && children.contains(run)
+            {
+                tally.add(format!("child {}", ending.outcome.status().word()));
             }
         }
         Ok(())
     }
+}
 
+/// Each state that is entered is where the exit before it leads, or where a run begins.
+fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), String> {
+    let mut to: BTreeMap<u32, Target> = BTreeMap::new();
+    for event in events.iter().filter(of_a_workflow) {
+        if let Event::Left { run, node, exit } = event {
+            let exit = &cast.of(*run).machine.node(*node).unwrap().exits[usize::from(exit.0)];
+            to.insert(run.0, exit.to.clone());
+        } else if let Event::Entered { run, node } = event {
+            let led = to.remove(&run.0).unwrap_or(Target::Node(cast.of(*run).machine.start));
+            if led != Target::Node(*node) {
+                return Err(format!("{event:?}, and the exit led to {led:?}"));
+            }
+        } else if let Event::Flow(Flow::Faulted { message, .. }) = event
+            && message.is_empty()
+        {
+            return Err(format!("{event:?} says nothing"));
+        }
+    }
+    let mut done = BTreeSet::new();
+    for event in events {
+        if let Event::Flow(Flow::WorkDone { thing, .. }) = event
+            && !done.insert(*thing)
+        {
+            return Err(format!("{thing:?} was done twice"));
+        }
+    }
+    let open = !view.things.is_empty() || !view.session.opens.is_empty();
+    let open = view.session.status.ended() && open;
+    if open { Err("something is open after the end".into()) } else { Ok(()) }
+}
+
+/// A run ends once and does nothing afterwards, and no child outlives the run that called it.
+fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
+    let mut waits_for: BTreeMap<RunId, RunId> = BTreeMap::new();
+    let mut over = BTreeSet::new();
+    for event in events {
+        if let Event::Flow(Flow::ChildCreated { run, parent, .. }) = event {
+            if over.contains(&parent.run) || waits_for.insert(parent.run, *run).is_some() {
+                return Err(format!("{event:?}, and its parent has ended or waits for another"));
+            }
+        } else if let Event::Entered { run, .. } | Event::Left { run, .. } | Event::RunEnded { run, .. } =
+            event
+        {
+            if over.contains(run) || waits_for.contains_key(run) {
+                return Err(format!(
+                    "{event:?}, and the run had ended, or waits for {:?}",
+                    waits_for.get(run)
+                ));
+            }
+            if let Event::RunEnded { .. } = event {
+                over.insert(*run);
+                waits_for.retain(|_, child| child != run);
+            }
+        }
+    }
+    let chain: Vec<RunId> = view.below.iter().map(|below| below.id).collect();
+    let mut told = Vec::new();
+    let mut at = view.session.root;
+    while let Some(child) = waits_for.get(&at) {
+        told.push(*child);
+        at = *child;
+    }
+    if chain == told { Ok(()) } else { Err(format!("{chain:?} are shown, and {told:?} run")) }
+}
+
+/// What each run is a run of.
+struct Cast<'g> {
+    workflows: &'g BTreeMap<String, Written>,
+    names: BTreeMap<RunId, String>,
+}
+
+impl<'g> Cast<'g> {
+    fn of(&self, run: RunId) -> &'g Written {
+        &self.workflows[&self.names[&run]]
+    }
+}
+
+impl Written {
     fn entered(&self, node: NodeIx, tally: &mut Tally) {
         let name = &self.machine.node(node).unwrap().name;
         tally.add(format!("state {}", self.kinds[name]));
-        let state = self.workflow["states"].as_array().unwrap().iter().find(|state| state["name"] == **name);
+        let state = self.source["states"].as_array().unwrap().iter().find(|state| state["name"] == **name);
         operations(&state.unwrap()["operations"], tally);
     }
 
@@ -376,6 +569,11 @@ impl Game {
             tally.add("exit held".into());
         }
     }
+}
+
+/// What happens in a run of a workflow, and not in the session's own.
+fn of_a_workflow(event: &&Event) -> bool {
+    !matches!(event, Event::Entered { run, .. } if run.0 == 0)
 }
 
 fn operations(list: &Value, tally: &mut Tally) {
@@ -414,6 +612,10 @@ fn command(chance: &mut Chance) -> Body {
         11 => Body::RetryNode,
         12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),
         13 | 14 => Body::Resume(Resume { comment: String::new() }),
+        26 if chance.once_in(3) => {
+            let to = *chance.pick(&[FAMILY[0], FAMILY[1], FAMILY[2], OTHER, "nothing"]);
+            Body::SwitchRun(SwitchRun { workflow: to.to_owned() })
+        }
         15 if chance.once_in(10) => Body::Cancel(Cancel { comment: String::new() }),
         _ => Body::EndTurn(EndTurn { text: String::new() }),
     }

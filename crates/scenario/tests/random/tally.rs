@@ -60,6 +60,8 @@ const WANTED: &[&str] = &[
     "event guard.judged",
     "state approval",
     "state reply",
+    "state intent",
+    "event run.activated",
     "port approved",
     "port rejected",
     "port discussion",
@@ -74,6 +76,19 @@ const WANTED: &[&str] = &[
     "event approval.timed_out",
     "event reply.recorded",
     "event reply.answered",
+    "state task",
+    "state delegate",
+    "guard all_tasks_complete",
+    "event task.created",
+    "event task.completed",
+    "state subworkflow",
+    "event run.started",
+    "event run.ended",
+    "event run.activated",
+    "child completed",
+    "child failed",
+    "child abandoned",
+    "grandchild",
 ];
 
 /// See the module.

@@ -44,7 +44,7 @@ fn result(chance: &mut Chance, kind: WorkKind) -> Value {
     }
     match kind {
         WorkKind::Agent => json!({ "free": value(chance) }),
-        WorkKind::Extract => match chance.below(5) {
+        WorkKind::Extract => match chance.below(7) {
             0 => json!({ "title": "T", "free": null }),
             1 => json!({ "free": 3, "tags": ["a"] }),
             _ => json!({ "free": 3, "title": "T", "tags": [1] }),
@@ -53,6 +53,17 @@ fn result(chance: &mut Chance, kind: WorkKind) -> Value {
         WorkKind::Classify => {
             json!({ "port": chance.pick(&["rejected", "discussion", "approved", "keen", "gone"]) })
         }
+        WorkKind::Intent => match chance.below(4) {
+            0 => json!({ "workflows": [] }),
+            1 => json!({ "workflows": ["other", "nothing"] }),
+            2 => json!({ "workflows": ["other", "random"] }),
+            _ => json!({ "workflows": ["random"] }),
+        },
+        WorkKind::Delegate => match chance.below(4) {
+            0 => Value::Null,
+            1 => json!({ "count": "many" }),
+            _ => json!({ "tags": ["done"], "count": 1 }),
+        },
         WorkKind::Http => json!({ "status": chance.pick(&[200, 204, 399, 503]), "body": value(chance) }),
     }
 }

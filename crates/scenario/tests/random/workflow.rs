@@ -21,7 +21,7 @@ pub(crate) const SAID: [&str; 6] = ["yes", "no thanks", "ok, do it", "not sure",
 const TRANSFORMS: [&str; 8] =
     ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
 const OPERATORS: [&str; 10] = ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 22] = [
     "conversation",
     "conversation",
     "conversation",
@@ -39,6 +39,11 @@ const KINDS: [&str; 17] = [
     "approval",
     "approval",
     "approval",
+    "task",
+    "task",
+    "task",
+    "delegate",
+    "delegate",
 ];
 /// Keys of events.
 pub(crate) const EVENTS: [&str; 1] = ["paid"];
@@ -50,6 +55,8 @@ pub(crate) const REPLIES: [&str; 6] =
     ["Approve", "yes, thanks\nbut hurry", "no", "What is it for?", "not now\n> yes", "> yes"];
 /// Keys that often hold numbers.
 const NUMBERS: [&str; 3] = ["count", "free", "other"];
+/// The workflows of a family: each may call those after it.
+pub(crate) const FAMILY: [&str; 3] = ["random", "child", "grandchild"];
 /// States of a workflow at most.
 const STATES_MAX: usize = 7;
 
@@ -76,9 +83,17 @@ fn name(at: usize) -> String {
     format!("s{at}")
 }
 
-/// A workflow that compiles.
-pub(crate) fn workflow(chance: &mut Chance) -> Value {
-    let count = 2 + chance.below(STATES_MAX - 1);
+/// Workflows that compile, each of which may call those after it; mostly one alone.
+pub(crate) fn family(chance: &mut Chance) -> Vec<Value> {
+    let count = if chance.once_in(4) { FAMILY.len() } else { 1 };
+    let names = &FAMILY[..count];
+    names.iter().enumerate().map(|(at, name)| workflow(chance, name, &names[at + 1..])).collect()
+}
+
+/// A workflow of this name that may call others.
+fn workflow(chance: &mut Chance, called: &str, callees: &[&str]) -> Value {
+    let child = called != FAMILY[0];
+    let count = if child { 1 + chance.below(3) } else { 2 + chance.below(STATES_MAX - 1) };
     let mut states = Vec::new();
     let mut transitions = Vec::new();
     // A wait for a reply makes sense behind a mail.
@@ -87,16 +102,21 @@ pub(crate) fn workflow(chance: &mut Chance) -> Value {
         // What begins by itself is over before anybody has said a word.
         let kind = match at {
             _ if asked => "reply",
+            _ if !callees.is_empty() && chance.below(3) > 0 => "subworkflow",
             0 if chance.below(8) > 0 => *chance.pick(&["conversation", "conversation", "approval"]),
             _ => *chance.pick(&KINDS),
         };
         asked = ["output", "wait"].contains(&kind) && at + 1 < count && chance.below(8) > 0;
         let kind = if asked { "output" } else { kind };
-        let mut state = if asked { mail(at) } else { state(chance, kind, at, count) };
+        let mut state = match kind {
+            _ if asked => mail(at),
+            "subworkflow" => call(chance, at, callees),
+            kind => state(chance, kind, at, count),
+        };
         let error = boundary(chance, kind, &mut state);
         if asked {
             transitions.push(json!({ "from": name(at), "port": "done", "to": name(at + 1) }));
-        } else {
+        } else if !child || at + 1 < count {
             edges(chance, &state, kind, at, count, &mut transitions);
         }
         if error && chance.below(4) > 0 {
@@ -109,7 +129,7 @@ pub(crate) fn workflow(chance: &mut Chance) -> Value {
         .map(|(key, reducer, of)| ((*key).to_owned(), json!({ "type": of, "reducer": reducer })))
         .collect();
     let mut workflow = json!({
-        "name": "random", "state_schema": schema, "states": states, "transitions": transitions,
+        "name": called, "state_schema": schema, "states": states, "transitions": transitions,
     });
     if chance.once_in(3) {
         workflow["global_tools"] = json!([TOOLS[0]]);
@@ -141,6 +161,10 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
             "source": chance.pick(&["last_user_message", "gathered_data.title", "gathered_data.title"]),
         }),
         "approval" => approval(chance),
+        "task" => task(chance),
+        "delegate" => json!({
+            "type": "delegate", "assistant": "helper", "instructions": "See to {gathered.title}.",
+        }),
         "reply" => reply(chance),
         _ => {
             let on = *chance.pick(&["timer", "webhook"]);
@@ -158,6 +182,23 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
         state["require_human_approval"] = json!(true);
         let other = if chance.once_in(8) { "{gathered_data.title}" } else { "conversation_contact" };
         state["approval_contacts"] = json!([PEOPLE[0], other]);
+    }
+    state
+}
+
+/// A state that calls another workflow. What comes back does not always fit.
+fn call(chance: &mut Chance, at: usize, callees: &[&str]) -> Value {
+    let mut state = json!({ "name": name(at), "type": "subworkflow", "workflow": chance.pick(callees) });
+    if chance.below(4) > 0 {
+        state["input_mapping"] = json!({ "title": "title", "list": "list", "count": "prefs.k" });
+        state["output_mapping"] = json!({ "notes": "title", "free": "free", "other": "flag" });
+    }
+    if chance.once_in(4) {
+        state["output_mapping"] = json!({ "count": "free", "tags": "list" });
+    }
+    if chance.once_in(6) {
+        state["require_human_approval"] = json!(true);
+        state["approval_contacts"] = json!([PEOPLE[0]]);
     }
     state
 }
@@ -198,6 +239,21 @@ fn approval(chance: &mut Chance) -> Value {
         });
     }
     state
+}
+
+/// A task; seldom one of nobody, or of what is no list of people.
+fn task(chance: &mut Chance) -> Value {
+    let people = match chance.below(4) {
+        0 => json!([PEOPLE[0], PEOPLE[3], PEOPLE[0].to_uppercase()]),
+        1 => json!([PEOPLE[0], PEOPLE[1], "conversation_contact", "{gathered_data.gone}"]),
+        _ => json!([PEOPLE[0]]),
+    };
+    let mut template = json!({ "participants": people, "instructions": "Rate {gathered_data.title}." });
+    if chance.once_in(6) {
+        let from = *chance.pick(&["gathered.gone", "gathered_data.tags", "gathered.title", "gathered.list"]);
+        template = json!({ "participants_from": from, "instructions": "Rate us." });
+    }
+    json!({ "type": "task", "task_template": template })
 }
 
 /// An output state that writes to somebody who may answer.
@@ -248,7 +304,7 @@ fn edges(
     count: usize,
     transitions: &mut Vec<Value>,
 ) {
-    let forward = ["logic", "output", "deterministic", "parse"].contains(&kind);
+    let forward = ["logic", "output", "deterministic", "parse", "subworkflow"].contains(&kind);
     let mut edge = |chance: &mut Chance, port: Option<&str>, guards: Vec<Value>| {
         // States that run through seldom lead back, or most of them would go round in circles.
         let from = if forward && chance.below(12) > 0 { (at + 1).min(count - 1) } else { 0 };
@@ -291,8 +347,9 @@ fn ports(state: &Value, kind: &str) -> &'static [&'static str] {
 }
 
 fn guard(chance: &mut Chance, depth: usize) -> Value {
-    let kinds = if depth == 0 { 16 } else { 17 };
+    let kinds = if depth == 0 { 17 } else { 18 };
     let (of, config) = match chance.below(kinds) {
+        16 => ("all_tasks_complete", json!({})),
         0 => ("always", json!({})),
         1 => ("all_required_answered", json!({ "keys": [key(chance)] })),
         2 | 12 => {

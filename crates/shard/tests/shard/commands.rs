@@ -82,6 +82,9 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         queue: Vec::new(),
         contact: None,
         workflows: Vec::new(),
+        assistant: None,
+        message: None,
+        callees: Vec::new(),
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

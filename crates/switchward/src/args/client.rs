@@ -4,9 +4,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::assistant::AssistantArgs;
 use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
-use super::values::{duration, label};
+use super::gates::Decide;
+use super::start::Start;
+use super::values::duration;
 use super::work::Work;
 
 /// The commands that talk to a server.
@@ -28,6 +31,7 @@ The same bytes as a version that exists return that version.")]
 Examples:
   switchward start deploy-gate
   switchward start deploy-gate --key release-42 --label team=web --input '{\"ticket\":\"T-1\"}'
+  switchward start --assistant support --message 'my parcel came broken'
 
 A session that was started with --key is found by that key in every other command.")]
     Start(On<Start>),
@@ -76,7 +80,8 @@ Examples:
   switchward list gates
   switchward decide gat_... approve
   switchward decide gat_... refuse --comment 'not on a Friday'
-  switchward decide gat_... discuss --comment 'what is it for?'    # it stays open")]
+  switchward decide gat_... discuss --comment 'what is it for?'    # it stays open
+  switchward decide gat_... answer --answer 'Five stars'           # a part of a task")]
     Decide(On<Decide>),
     /// Raise what a session may cost.
     #[command(after_help = "Example:\n  switchward raise release-42 --cost-usd 12.50")]
@@ -108,6 +113,8 @@ Examples:
     /// Read or move the clock of `switchward dev --clock manual`.
     #[command(after_help = "Examples:\n  switchward clock\n  switchward clock advance 1h30m")]
     Clock(On<Clock>),
+    /// Make and delete assistants: named lists of workflows, with instructions that hold in all of them.
+    Assistant(On<AssistantArgs>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
     /// Take work that sessions need done from outside, and hand in what came of it.
@@ -188,37 +195,6 @@ pub(crate) struct Activate {
     pub(crate) version: String,
 }
 
-/// Arguments of `start`.
-#[derive(Debug, Args)]
-pub(crate) struct Start {
-    /// The definition's name.
-    pub(crate) definition: String,
-    /// A key of your own to find the session by: 4 to 63 of a-z, 0-9 and -.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
-    /// The role that the agent plays, as the policy sees it; without it, `agent`.
-    #[arg(long, value_name = "ROLE")]
-    pub(crate) role: Option<String>,
-    /// The version; without it, the active one.
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) version: Option<u32>,
-    /// Data to start with: a JSON object, or @FILE.
-    #[arg(long, value_name = "JSON")]
-    pub(crate) input: Option<String>,
-    /// The definition of a further run of the conversation; may be said again.
-    #[arg(long = "queue", value_name = "DEFINITION")]
-    pub(crate) queue: Vec<String>,
-    /// The address of whom the conversation is with.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) contact: Option<String>,
-    /// A definition that the conversation may switch to; may be said again.
-    #[arg(long = "workflow", value_name = "DEFINITION")]
-    pub(crate) workflows: Vec<String>,
-    /// A label to find the session by; may be said again.
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    pub(crate) labels: Vec<(String, String)>,
-}
-
 /// Arguments of `answer`.
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
@@ -232,35 +208,6 @@ pub(crate) struct Answer {
     /// Kept in the history beside the answer.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
-}
-
-/// Arguments of `decide`.
-#[derive(Debug, Args)]
-pub(crate) struct Decide {
-    /// The gate, as `switchward list gates` names it.
-    pub(crate) gate: String,
-    /// The decision; `resume` is `approve`, `reject` is `refuse`.
-    #[arg(value_enum)]
-    pub(crate) decision: Verdict,
-    /// Kept beside the decision; `discuss` needs it.
-    #[arg(long, value_name = "TEXT", required_if_eq("decision", "discuss"))]
-    pub(crate) comment: Option<String>,
-    /// Digest of the arguments that you were shown; refused where the gate is about others.
-    #[arg(long, value_name = "SHA256")]
-    pub(crate) args_digest: Option<String>,
-}
-
-/// What a person can decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Verdict {
-    /// It may go on.
-    #[value(alias = "resume")]
-    Approve,
-    /// It may not.
-    #[value(alias = "reject")]
-    Refuse,
-    /// Neither: it is talked about, and stays open.
-    Discuss,
 }
 
 /// Arguments of `raise`.

@@ -52,7 +52,7 @@ pub(crate) struct PollWork {
     /// Kinds of work, separated by commas; without it, all but those that the server does by itself.
     #[arg(long = "kind", value_name = "KIND", value_enum, value_delimiter = ',')]
     pub(crate) kinds: Vec<KindOfWork>,
-    /// A definition whose work is wanted; may be said again; without it, all.
+    /// A definition whose work is wanted, or an assistant's for the kind intent; may be said again; without it, all.
     #[arg(long = "queue", value_name = "NAME")]
     pub(crate) queues: Vec<String>,
     /// Items at most, 1 to 100.
@@ -82,6 +82,10 @@ pub(crate) enum KindOfWork {
     Http,
     /// Saying what a reply means that no phrase decides.
     Classify,
+    /// Do what the instructions say as another assistant.
+    Delegate,
+    /// Saying which workflows a first message means.
+    Intent,
 }
 
 /// Work that was taken.

@@ -1,6 +1,7 @@
 //! The commands that talk to a server: what was typed becomes a call, its reply a table, a card or JSON.
 
 mod admin;
+mod assistant;
 mod converse;
 mod definitions;
 mod drive;
@@ -55,6 +56,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
                 Some(ClockCommand::Advance(by)) => admin::advance(&talk, by).await,
             }
         }
+        ClientCommand::Assistant(on) => assistant::run(&person(&on, output).await?, on.what.what).await,
         ClientCommand::Keys(on) => {
             let talk = person(&on, output).await?;
             match on.what.what {

@@ -95,9 +95,12 @@ async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) 
 fn stream_of(kind: WorkKind) -> (Stream, usize) {
     match kind {
         WorkKind::Http => (Stream::Http, REQUESTS_OUT_MAX),
-        WorkKind::Agent | WorkKind::Extract | WorkKind::Judge | WorkKind::Classify => {
-            (Stream::Model, QUESTIONS_OUT_MAX)
-        }
+        WorkKind::Agent
+        | WorkKind::Extract
+        | WorkKind::Judge
+        | WorkKind::Classify
+        | WorkKind::Delegate
+        | WorkKind::Intent => (Stream::Model, QUESTIONS_OUT_MAX),
     }
 }
 

@@ -68,6 +68,58 @@ fn retries_are_counted_and_what_does_not_fit_is_refused() {
     }
 }
 
+/// A workflow of one state and its end.
+fn desk(name: &str) -> String {
+    format!(
+        "name: {name}\ndescription: All about {name}.\nstates:\n  - {{name: {name}-talk, type: conversation}}\n  - \
+         {{name: {name}-end, type: conversation}}\ntransitions:\n  - {{from: {name}-talk, to: {name}-end, guards: \
+         [{{type: data_contains, config: {{key: done}}}}]}}\n"
+    )
+}
+
+#[test]
+fn an_assistant_is_kept_shown_and_deleted_and_its_sessions_go_on() {
+    let dev = Dev::start();
+    let files = folder(&[
+        ("refund.yaml", &desk("refund")),
+        ("parcel.yaml", &desk("parcel")),
+        ("told", "Be brief.\n"),
+    ]);
+    let path = |name: &str| files.path().join(name).to_str().expect("a plain path").to_owned();
+    dev.run(&["deploy", &path("refund.yaml"), &path("parcel.yaml")]).with_code(0);
+    let instructions = format!("@{}", path("told"));
+    let put = ["assistant", "put", "support", "--workflow", "refund", "--workflow", "parcel"];
+    let kept = dev.json(&[&put[..], &["--instructions", &instructions]].concat());
+    assert_eq!(kept["assistant"]["workflows"], json!(["refund", "parcel"]));
+    assert_eq!(dev.json(&["assistant", "get", "support"])["assistant"], kept["assistant"]);
+    let card = dev.run(&["assistant", "get", "support"]).with_code(0).out;
+    assert!(card.contains("refund, parcel") && card.contains("Be brief."), "{card}");
+    let listed = dev.run(&["assistant", "list"]).with_code(0).out;
+    assert!(listed.contains("support") && listed.contains("refund, parcel"), "{listed}");
+    dev.run(&["start"]).with_code(2);
+    dev.run(&["start", "--assistant", "nobody"]).with_code(3);
+
+    dev.run(&["start", "--assistant", "support", "--key", "talk-1", "--message", "Where is it?"])
+        .with_code(0);
+    let card = dev.run(&["get", "talk-1"]).with_code(0).out;
+    assert!(card.contains("not known yet") && card.contains("support"), "{card}");
+    dev.run(&["list", "sessions"]).with_code(0);
+    let taken = dev.json(&["work", "poll", "--kind", "intent", "--queue", "support"]);
+    let item = &taken["items"][0];
+    assert_eq!(item["input"]["text"], "Where is it?");
+    let (work, token) =
+        (item["name"].as_str().expect("a name"), item["leaseToken"].as_str().expect("a token"));
+    let result = "{\"workflows\":[\"parcel\"]}";
+    dev.run(&["work", "complete", work, token, "--result", result]).with_code(0);
+    assert_eq!(dev.json(&["get", "talk-1"])["session"]["at"][0], "parcel-talk");
+
+    dev.run(&["assistant", "delete", "support"]).with_code(2);
+    dev.run(&["assistant", "delete", "support", "--yes"]).with_code(0);
+    dev.run(&["assistant", "get", "support"]).with_code(3);
+    let switched = dev.json(&["switch", "talk-1", "refund"]);
+    assert_eq!(switched["session"]["at"][0], "refund-talk", "live sessions keep what they began with");
+}
+
 const ASKS: &str = "name: asks
 states:
   - {name: decide, type: approval, approvers: [lead@example.com]}
@@ -100,6 +152,40 @@ fn an_approval_is_shown_and_a_reply_decides_it() {
     assert_eq!(moved["session"]["at"][0], "stop");
     let card = dev.run(&["get", &gate]).with_code(0).out;
     assert!(card.contains("refused by lead@example.com") && card.contains("too dear"), "{card}");
+}
+
+const SURVEY: &str = "name: survey
+states:
+  - {name: rate, type: task, task_template: {participants_from: gathered.people, instructions: Rate us.}}
+  - {name: helper, type: delegate, assistant: analyst}
+  - {name: done, type: conversation}
+transitions:
+  - {from: rate, to: helper, guards: [{type: all_tasks_complete}]}
+  - {from: helper, to: done, guards: [{type: always}]}
+";
+
+#[test]
+fn parts_of_a_task_are_listed_and_answered_and_another_assistant_takes_over() {
+    let dev = Dev::start();
+    let folder = folder(&[("survey.yaml", SURVEY)]);
+    dev.run(&["deploy", folder.path().join("survey.yaml").to_str().unwrap()]).with_code(0);
+    let people = r#"{"people": ["person", "ann@example.com"]}"#;
+    dev.run(&["start", "survey", "--key", "survey-1", "--input", people]).with_code(0);
+    let listed = dev.run(&["list", "gates"]).with_code(0).out;
+    assert!(listed.contains("task: rate asks person") && listed.contains("asks ann@example.com"), "{listed}");
+    let gates = dev.json(&["list", "gates", "--filter", "kind=\"task\""]);
+    let gate = gates["gates"][0]["name"].as_str().expect("a gate").to_owned();
+    let card = dev.run(&["get", &gate]).with_code(0);
+    assert!(card.out.contains("participant") && card.out.contains("Rate us."), "{card:?}");
+    dev.run(&["decide", &gate, "answer"]).with_code(2);
+    let answered = dev.json(&["decide", &gate, "answer", "--answer", "{\"rating\": 5}"]);
+    assert_eq!(answered["gate"]["resolution"]["answer"]["rating"], 5.0);
+    let card = dev.run(&["get", &gate]).with_code(0).out;
+    assert!(card.contains("answered by person") && card.contains("{\"rating\": 5}"), "{card}");
+    let moved = dev.json(&["reply", "survey-1", "ann@example.com", "Fine"]);
+    assert_eq!(moved["session"]["at"][0], "helper");
+    let polled = dev.json(&["work", "poll", "--kind", "delegate"]);
+    assert_eq!(polled["items"][0]["input"]["assistant"], "analyst");
 }
 
 const HOLDS: &str = "definition: gate.yaml\nsteps:\n  - turn: {}\n    expect: {status: completed}\n";

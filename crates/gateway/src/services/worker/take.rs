@@ -205,6 +205,8 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         WorkKind::Judge => v1::WorkKind::Judge,
         WorkKind::Http => v1::WorkKind::Http,
         WorkKind::Classify => v1::WorkKind::Classify,
+        WorkKind::Delegate => v1::WorkKind::Delegate,
+        WorkKind::Intent => v1::WorkKind::Intent,
     };
     let object = |value: &serde_json::Value| value.as_object().map(json::to_struct);
     v1::WorkItem {
@@ -213,7 +215,10 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         lease_expire_time: Some(timestamp(until)),
         kind: kind.into(),
         session: names::of_session(caller, session),
-        version: names::of_version(caller, &view.owed.queue, view.version),
+        version: match view.version {
+            0 => String::new(),
+            version => names::of_version(caller, &view.owed.queue, version),
+        },
         state: view.node.clone(),
         attempt: view.attempt,
         input: object(&view.owed.input.0),
@@ -222,6 +227,12 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         last_message: view.said.clone().unwrap_or_default(),
         create_time: Some(timestamp(view.thing.at)),
         idempotency_key: idempotency_key(session, view.id),
+        assistant: view
+            .assistant
+            .as_ref()
+            .map(|it| names::of_assistant(caller, &it.name))
+            .unwrap_or_default(),
+        assistant_instructions: view.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
     }
 }
 

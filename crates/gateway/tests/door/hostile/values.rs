@@ -242,6 +242,7 @@ fn messages(descriptor: &MessageDescriptor) -> Vec<Value> {
     let mut all = vec![DynamicMessage::new(descriptor.clone())];
     match descriptor.full_name() {
         "google.protobuf.Struct" => all.extend(structs(descriptor)),
+        "google.protobuf.Value" => all.extend(any_values(descriptor)),
         name => {
             for field in descriptor.fields().filter(|_| name.starts_with("google.protobuf.")) {
                 for value in hard(&field) {
@@ -253,6 +254,24 @@ fn messages(descriptor: &MessageDescriptor) -> Vec<Value> {
         }
     }
     all.into_iter().map(Value::Message).collect()
+}
+
+/// Values of every kind, which may hold each other without an end.
+fn any_values(descriptor: &MessageDescriptor) -> Vec<DynamicMessage> {
+    let said = |field: &str, inner: Value| {
+        let mut of = DynamicMessage::new(descriptor.clone());
+        of.set_field_by_name(field, inner);
+        of
+    };
+    let mut all = vec![said("null_value", Value::EnumNumber(0)), said("null_value", Value::EnumNumber(7))];
+    for (name, scalar) in [("number_value", Kind::Double), ("string_value", Kind::String)] {
+        all.extend(of_kind(&scalar).into_iter().map(|value| said(name, value)));
+    }
+    all.push(said("string_value", Value::String("x".repeat(300 * 1024))));
+    let inner = descriptor.get_field_by_name("struct_value").map(|field| field.kind());
+    let Some(Kind::Message(inner)) = inner else { return all };
+    all.extend(structs(&inner).into_iter().map(|inner| said("struct_value", Value::Message(inner))));
+    all
 }
 
 fn structs(descriptor: &MessageDescriptor) -> Vec<DynamicMessage> {

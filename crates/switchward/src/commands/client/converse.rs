@@ -3,7 +3,7 @@
 use prost_types::Struct;
 use switchward_api::v1;
 
-use super::drive::{advise, value_of};
+use super::drive::{advise, typed};
 use super::show;
 use super::talk::Talk;
 use crate::args::{MailReply, Message, Record, SessionEvent, SessionOnly, Switch, Turn};
@@ -115,9 +115,8 @@ pub(super) async fn switch(talk: &Talk, switch: Switch) -> Result<(), Exit> {
 }
 
 /// What was typed as values: JSON, or else a text.
-fn values(typed: Vec<(String, String)>) -> Struct {
-    let value = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
-    Struct { fields: typed.into_iter().map(|(key, text)| (key, value_of(value(text)))).collect() }
+fn values(pairs: Vec<(String, String)>) -> Struct {
+    Struct { fields: pairs.into_iter().map(|(key, text)| (key, typed(text))).collect() }
 }
 
 /// Shows the session afterwards, and what can be typed next.

@@ -13,7 +13,7 @@ use crate::output::{CARE, GOOD, PROBLEM, card, clean, period, put, shell};
 
 pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
     let request = v1::StartSessionRequest {
-        definition: start.definition,
+        definition: start.definition.unwrap_or_default(),
         version: start.version,
         session_id: start.key.unwrap_or_default(),
         input: start
@@ -26,6 +26,8 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
         queue: start.queue,
         contact: start.contact.unwrap_or_default(),
         workflows: start.workflows,
+        assistant: start.assistant.unwrap_or_default(),
+        message: start.message.unwrap_or_default(),
         request_id: talk.request_id(),
     };
     let reply =
@@ -71,7 +73,7 @@ async fn unanswered(talk: &Talk, exit: Exit, session: &str, answer: &str) -> Exi
     let found =
         talk.client.call(request, |mut it, request| async move { it.sessions.get_session(request).await });
     let gates = found.await.ok().and_then(|reply| reply.session).unwrap_or_default().waiting_on;
-    let lines = gates.iter().map(|gate| show::to_decide(&gate.name));
+    let lines = gates.iter().map(|gate| show::to_decide(&gate.name, gate.kind()));
     lines.fold(exit, Exit::next)
 }
 
@@ -81,7 +83,7 @@ pub(super) fn advise(talk: &Talk, session: &v1::Session) {
         return talk.printer.advice(&format!("switchward list events {}", show::handle(session)));
     }
     for gate in &session.waiting_on {
-        talk.printer.advice(&show::to_decide(&gate.name));
+        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
     }
     if session.resumable {
         return talk.printer.advice(&format!("switchward resume {}", show::handle(session)));
@@ -115,7 +117,7 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => Ok(()),
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => Err(Exit::told(DENIED)),
         v1::ToolDecision::Ask => {
-            talk.printer.advice(&show::to_decide(&reply.gate));
+            talk.printer.advice(&show::to_decide(&reply.gate, v1::GateKind::ToolAsk));
             talk.printer.advice("when it is approved, the same call again");
             Err(Exit::told(WAITING))
         }
@@ -193,6 +195,11 @@ pub(super) fn object(flag: &str, text: &str, example: &str) -> Result<Struct, Ex
         Some(Kind::StructValue(object)) => Ok(object),
         Some(_) | None => Err(Exit::usage(format!("{flag} must be a JSON object, like '{example}'"))),
     }
+}
+
+/// What was typed as a value: JSON, or else a text.
+pub(super) fn typed(text: String) -> Value {
+    value_of(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
 }
 
 pub(super) fn value_of(value: serde_json::Value) -> Value {

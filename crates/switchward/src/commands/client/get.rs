@@ -113,7 +113,7 @@ async fn gate(talk: &Talk, name: &str) -> Result<(), Got> {
     let gate = reply.gate.clone().unwrap_or_default();
     talk.printer.message("GetGateResponse", &reply, || show::gate(&gate))?;
     if gate.status() == v1::GateStatus::Open {
-        talk.printer.advice(&show::to_decide(&gate.name));
+        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
     }
     Ok(())
 }

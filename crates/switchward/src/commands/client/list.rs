@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::output::Table;
 
 /// Entries where nobody says how many.
-const LIMIT_DEFAULT: usize = 100;
+pub(super) const LIMIT_DEFAULT: usize = 100;
 /// Most entries that a server gives at once.
 const PAGE_MAX: usize = 1_000;
 
@@ -28,10 +28,14 @@ pub(super) async fn run(talk: &Talk, what: crate::args::List) -> Result<(), Exit
 }
 
 /// Entries, and the token of what is left.
-type Part<T> = (Vec<T>, String);
+pub(super) type Part<T> = (Vec<T>, String);
 
 /// Follows pages. `most` is the number of entries where nobody says how many; 0 for all.
-async fn follow<T, F>(page: &Page, most: usize, fetch: impl Fn(u32, String) -> F) -> Result<Part<T>, Status>
+pub(super) async fn follow<T, F>(
+    page: &Page,
+    most: usize,
+    fetch: impl Fn(u32, String) -> F,
+) -> Result<Part<T>, Status>
 where
     F: Future<Output = Result<Part<T>, Status>>,
 {
@@ -53,7 +57,7 @@ where
 }
 
 /// Says that there is more.
-fn more(talk: &Talk, token: &str) {
+pub(super) fn more(talk: &Talk, token: &str) {
     if !token.is_empty() {
         talk.printer.advice("there is more: --limit 0 shows all of it");
     }
@@ -80,7 +84,10 @@ async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         let mut table = Table::new(&["SESSION", "KEY", "PROCESS", "STATUS", "AT", "WAITS FOR", "CHANGED"]);
         for session in &reply.sessions {
             let gates: Vec<&str> = session.waiting_on.iter().map(show::asked).collect();
-            let process = format!("{} v{}", show::definition_of(&session.definition), session.version);
+            let process = match session.definition.as_str() {
+                "" => String::new(),
+                name => format!("{} v{}", show::definition_of(name), session.version),
+            };
             table.row([
                 show::id(&session.name).to_owned(),
                 session.session_id.clone(),
@@ -117,10 +124,9 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let text = || {
         let mut table = Table::new(&["GATE", "CALL", "ARGUMENTS", "ASKED BY", "OPENED", "SESSION"]);
         for gate in &reply.gates {
-            let review = || format!("review of {:?} at {}", gate.answer, gate.state);
             table.row([
                 show::id(&gate.name).to_owned(),
-                if gate.capability.is_empty() { review() } else { gate.capability.clone() },
+                show::about(gate),
                 String::from_utf8_lossy(&gate.args).into_owned(),
                 gate.requested_by.clone(),
                 show::time(gate.create_time.as_ref()),
@@ -131,7 +137,7 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     };
     talk.printer.list(("ListGatesResponse", &reply), ("Gate", &reply.gates), text)?;
     if let Some(gate) = reply.gates.first() {
-        talk.printer.advice(&show::to_decide(&gate.name));
+        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
     }
     more(talk, &reply.next_page_token);
     Ok(())

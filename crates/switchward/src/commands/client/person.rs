@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 
-use super::drive::advise;
+use super::drive::{advise, typed};
 use super::show;
 use super::talk::Talk;
 use crate::args::{Cancel, Decide, Move, Raise, Verdict};
@@ -13,12 +13,14 @@ pub(super) async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
         Verdict::Approve => v1::GateDecision::Approve,
         Verdict::Refuse => v1::GateDecision::Refuse,
         Verdict::Discuss => v1::GateDecision::Discuss,
+        Verdict::Answer => v1::GateDecision::Answer,
     };
     let request = v1::DecideGateRequest {
         name: decide.gate,
         decision: decision.into(),
         comment: decide.comment.unwrap_or_default(),
         args_digest: decide.args_digest,
+        answer: decide.answer.map(typed),
         expected_sequence: None,
         request_id: talk.request_id(),
     };

@@ -117,7 +117,9 @@ pub(super) fn session(session: &v1::Session) -> String {
     card(&[
         ("session", format!("{STRONG}{}{STRONG:#}", clean(id(&session.name)))),
         ("key", clean(&session.session_id)),
-        ("process", format!("{}, version {}", clean(definition_of(&session.definition)), session.version)),
+        ("assistant", clean(id(&session.assistant))),
+        ("told", clean(&session.assistant_instructions)),
+        ("process", process_of(session)),
         ("status", status(session)),
         ("at", clean(&session.at.join(", "))),
         ("prompt", clean(&checkpoint.prompt)),
@@ -131,6 +133,25 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
         ("labels", clean(&labels.join(", "))),
         ("changed", time(session.update_time.as_ref())),
+    ])
+}
+
+/// What a session is about, and in which version.
+pub(super) fn process_of(session: &v1::Session) -> String {
+    match session.definition.as_str() {
+        "" => "not known yet".to_owned(),
+        name => format!("{}, version {}", clean(definition_of(name)), session.version),
+    }
+}
+
+/// An assistant.
+pub(super) fn assistant(assistant: &v1::Assistant) -> String {
+    card(&[
+        ("assistant", format!("{STRONG}{}{STRONG:#}", clean(id(&assistant.name)))),
+        ("workflows", clean(&assistant.workflows.join(", "))),
+        ("instructions", clean(&assistant.instructions)),
+        ("created", time(assistant.create_time.as_ref())),
+        ("changed", time(assistant.update_time.as_ref())),
     ])
 }
 
@@ -168,7 +189,8 @@ fn open_thing(open: &v1::OpenThing) -> String {
 fn runs(session: &v1::Session) -> String {
     let run = |run: &v1::SessionRun| {
         let status = word(run.status().as_str_name(), "SESSION_STATUS_");
-        clean(&format!("{} {status}", definition_of(&run.definition)))
+        let by = if run.parent == 0 { String::new() } else { format!(" below run {}", run.parent) };
+        clean(&format!("{} {status}{by}", definition_of(&run.definition)))
     };
     if session.runs.len() < 2 {
         String::new()
@@ -192,7 +214,9 @@ fn option(answer: &v1::AnswerOption) -> String {
 fn open_gate(gate: &v1::OpenGate) -> String {
     let what = match gate.kind() {
         v1::GateKind::ToolAsk => format!("may the agent call {}?", gate.capability),
-        v1::GateKind::Approval => format!("{} asks {}", gate.state, gate.approvers.join(", ")),
+        v1::GateKind::Approval | v1::GateKind::Task => {
+            format!("{} asks {}", gate.state, gate.approvers.join(", "))
+        }
         v1::GateKind::Notify | v1::GateKind::Unspecified => format!("may it go on from {}?", gate.state),
     };
     format!("{CARE}{}{CARE:#}  {}", clean(id(&gate.name)), clean(&what))
@@ -205,6 +229,7 @@ fn gate_status(gate: &v1::Gate) -> String {
         v1::GateDecision::Approve => "approved",
         v1::GateDecision::Refuse => "refused",
         v1::GateDecision::Discuss => "discussed",
+        v1::GateDecision::Answer => "answered",
         v1::GateDecision::Unspecified => "decided",
     };
     clean(&format!("{decided} by {}", resolution.by))
@@ -213,12 +238,15 @@ fn gate_status(gate: &v1::Gate) -> String {
 /// A gate, with the arguments as they must be seen by who decides.
 pub(super) fn gate(gate: &v1::Gate) -> String {
     let comment = gate.resolution.as_ref().map(|resolution| clean(&resolution.comment)).unwrap_or_default();
+    let answered = gate.resolution.as_ref().and_then(|resolution| resolution.answer.as_ref());
+    let who = if gate.kind() == v1::GateKind::Task { "participant" } else { "approvers" };
     card(&[
         ("gate", format!("{STRONG}{}{STRONG:#}", clean(id(&gate.name)))),
         ("status", gate_status(gate)),
+        ("answered", answered.map(|answer| clean(&json(answer))).unwrap_or_default()),
         ("comment", comment),
         ("asks", clean(&gate.message)),
-        ("approvers", clean(&gate.approvers.join(", "))),
+        (who, clean(&gate.approvers.join(", "))),
         ("text", clean(&gate.text)),
         ("call", clean(&gate.capability)),
         ("arguments", clean(&String::from_utf8_lossy(&gate.args))),
@@ -239,13 +267,32 @@ pub(super) fn asked(gate: &v1::OpenGate) -> &str {
     match gate.kind() {
         v1::GateKind::ToolAsk => &gate.capability,
         v1::GateKind::Approval => "approval",
+        v1::GateKind::Task => "task",
         v1::GateKind::Notify | v1::GateKind::Unspecified => "review",
     }
 }
 
+/// What a gate is about, in a list of them.
+pub(super) fn about(gate: &v1::Gate) -> String {
+    let asks = || format!("{} asks {}", gate.state, gate.approvers.join(", "));
+    match gate.kind() {
+        v1::GateKind::ToolAsk => gate.capability.clone(),
+        v1::GateKind::Task => format!("task: {}", asks()),
+        v1::GateKind::Approval => format!("approval: {}", asks()),
+        v1::GateKind::Notify | v1::GateKind::Unspecified => {
+            format!("review of {:?} at {}", gate.answer, gate.state)
+        }
+    }
+}
+
 /// What decides a gate.
-pub(super) fn to_decide(name: &str) -> String {
-    format!("switchward decide {} approve   (or refuse)", id(name))
+pub(super) fn to_decide(name: &str, kind: v1::GateKind) -> String {
+    match kind {
+        v1::GateKind::Task => format!("switchward decide {} answer --answer 'Five stars'", id(name)),
+        v1::GateKind::Notify | v1::GateKind::ToolAsk | v1::GateKind::Approval | v1::GateKind::Unspecified => {
+            format!("switchward decide {} approve   (or refuse)", id(name))
+        }
+    }
 }
 
 /// A number of a version, where 0 stands for none.
@@ -284,7 +331,7 @@ pub(super) fn event(event: &v1::SessionEvent) -> String {
     let style = match kind.as_str() {
         "session.completed" => GOOD,
         "session.blocked" | "session.failed" | "policy.denied" | "budget.exhausted" => PROBLEM,
-        "policy.asked" | "approval.requested" | "session.warned" | "session.paused" => CARE,
+        "policy.asked" | "approval.requested" | "task.created" | "session.warned" | "session.paused" => CARE,
         _ => anstyle::Style::new(),
     };
     let when = time(event.time.as_ref());

@@ -20,6 +20,8 @@ pub(super) async fn poll(talk: &Talk, poll: PollWork) -> Result<(), Exit> {
         KindOfWork::Judge => v1::WorkKind::Judge,
         KindOfWork::Http => v1::WorkKind::Http,
         KindOfWork::Classify => v1::WorkKind::Classify,
+        KindOfWork::Delegate => v1::WorkKind::Delegate,
+        KindOfWork::Intent => v1::WorkKind::Intent,
     };
     let wanted = v1::WorkWanted {
         kinds: poll.kinds.into_iter().map(|it| kind(it).into()).collect(),
@@ -138,11 +140,17 @@ fn item(item: &v1::WorkItem) -> String {
     if result.kind != Some(Kind::NullValue(0)) {
         complete.push_str(&format!(" --result {}", shell(&show::json(&result))));
     }
+    let process = match number {
+        "" => String::new(),
+        number => clean(&format!("{}, version {number}", show::definition_of(&item.version))),
+    };
     card(&[
         ("work", format!("{STRONG}{}{STRONG:#}", clean(work))),
         ("kind", show::word(item.kind().as_str_name(), "WORK_KIND_")),
         ("session", clean(show::id(&item.session))),
-        ("process", clean(&format!("{}, version {number}", show::definition_of(&item.version)))),
+        ("process", process),
+        ("assistant", clean(show::id(&item.assistant))),
+        ("told", clean(&item.assistant_instructions)),
         ("at", clean(&format!("{}, attempt {}", item.state, item.attempt))),
         ("yours until", show::time(item.lease_expire_time.as_ref())),
         ("input", item.input.as_ref().map(show::data).unwrap_or_default()),

@@ -1,0 +1,165 @@
+//! Spawn: runs below this one. Source: workflows, *Subworkflow mechanics*; semantics §4, row *Subworkflow*, and §4b-18.
+
+use serde_json::{Map, Value};
+use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Mapped, Outcome, Port, RunId, Spawn};
+
+use crate::data::{BadWrite, merge};
+use crate::event::Writer;
+use crate::faults::Fault;
+use crate::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
+use crate::moves::{Next, void};
+use crate::scope::Scope;
+use crate::state::{Json, Parent, Pinned, Slot};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Flow, Key, ViewError};
+
+/// A child is made, with what is mapped to it out of its parent's data, and begins.
+pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Next, Stop> {
+    let pinned = match callee(turn, run, spawn)? {
+        Ok(pinned) => pinned,
+        Err(fault) => return Ok(Next::Fault(fault)),
+    };
+    let machine = turn.rows.machine(turn.tenant(), pinned.machine)?;
+    let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", pinned.machine)))?;
+    let mut scope = Scope::of(Map::new());
+    let values = mapped(&Scope::of_run(turn, run)?, &spawn.input);
+    let written = match merged(&machine, &mut scope, values) {
+        Ok(written) => written,
+        Err(bad) => {
+            let message = format!("{} cannot begin with this: {}", pinned.callee.name, bad.0);
+            return Ok(Next::Fault(Fault::operation(message)));
+        }
+    };
+    let child = RunId(turn.session()?.runs.saturating_add(1));
+    turn.emit(Flow::ChildrenPlanned { run, count: 1 })?;
+    let parent = Parent { run, entry: turn.run(run)?.entry, index: 0 };
+    turn.emit(Flow::ChildCreated {
+        run: child,
+        machine: pinned.machine,
+        definition: pinned.callee.name,
+        version: pinned.version,
+        parent,
+    })?;
+    for (key, value) in written {
+        turn.emit(Flow::Wrote { run: child, key, value: Json(value), by: Writer::Start })?;
+    }
+    Ok(Next::Descend(child))
+}
+
+/// The machine that is called, unless there may be no more runs.
+fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinned, Fault>, Stop> {
+    let session = turn.session()?;
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let Kids::Call(at) = spawn.kids;
+    let wish = machine.callee(at).ok_or_else(|| ViewError(format!("the machine has no {at:?}")))?;
+    let Some(pinned) = session.callees.iter().find(|pinned| pinned.callee == *wish) else {
+        return Ok(Err(Fault::child(format!("the session knows no {:?} that could be called", wish.name))));
+    };
+    if session.runs >= RUNS_MAX {
+        return Ok(Err(Fault::child(format!("the session has had {RUNS_MAX} runs"))));
+    }
+    let (mut depth, mut above) = (1, turn.run(run)?.parent);
+    while let Some(parent) = above {
+        depth += 1;
+        above = turn.run(parent.run)?.parent;
+    }
+    if depth > CALL_DEPTH_MAX {
+        let message = format!("{:?} would be more than {CALL_DEPTH_MAX} runs below the first", wish.name);
+        return Ok(Err(Fault::child(message)));
+    }
+    Ok(Ok(pinned.clone()))
+}
+
+/// The values that are there, under the keys that they go to.
+fn mapped(scope: &Scope, mapping: &[Mapped]) -> Vec<(String, Value)> {
+    let value =
+        |one: &Mapped| Some((one.to.clone(), scope.get(&one.from).filter(|it| !it.is_null())?.clone()));
+    mapping.iter().filter_map(value).collect()
+}
+
+/// What keys hold once these values are merged into them: all of it, or nothing.
+fn merged(
+    machine: &switchward_machine::Machine,
+    scope: &mut Scope,
+    values: Vec<(String, Value)>,
+) -> Result<Vec<(String, Value)>, BadWrite> {
+    let mut written = Vec::with_capacity(values.len());
+    for (key, value) in values {
+        merge(machine, scope, &key, value)?;
+        let holds = scope.key(&key).cloned().unwrap_or_default();
+        written.push((key, holds));
+    }
+    Ok(written)
+}
+
+/// A child is at its end, and the run that waits for it goes on.
+pub(crate) fn ended(
+    turn: &mut Turn<'_, '_>,
+    parent: Parent,
+    child: RunId,
+    ending: &Ending,
+    comment: &str,
+) -> Result<Next, Stop> {
+    let Parent { run, index, .. } = parent;
+    turn.emit(Flow::ChildEnded { run, index, child, outcome: ending.outcome })?;
+    if ending.outcome == Outcome::Completed {
+        return joined(turn, run, child);
+    }
+    if turn.run(run)?.drained > ENTRIES_MAX {
+        // What goes round without an end goes no further up here.
+        let drained = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
+        return Ok(Next::End(drained, comment.to_owned()));
+    }
+    let called = turn.run(child)?.definition.clone();
+    let (word, reason) = (ending.outcome.status().word(), ending.reason.as_deref().unwrap_or_default());
+    let told = [&format!("{called} ended {word}"), reason, comment];
+    let told: Vec<&str> = told.into_iter().filter(|part| !part.is_empty()).collect();
+    abandon(turn, run)?;
+    Ok(Next::Fault(Fault::child(told.join(": "))))
+}
+
+/// All children have completed: what they give back is written, all of it or nothing.
+fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let act = machine.node(at.node).and_then(|node| node.acts.get(usize::from(at.act.0)));
+    let Some(Act { kind: ActKind::Spawn(spawn), .. }) = act else {
+        return Err(ViewError("a child has ended, and nothing waits for it".into()).into());
+    };
+    drop(at);
+    let Gives::Return(output) = &spawn.result;
+    let values = mapped(&Scope::of_run(turn, child)?, output);
+    let written = merged(&machine, &mut Scope::of_run(turn, run)?, values);
+    turn.emit(Flow::ChildrenJoined { run })?;
+    match written {
+        Ok(written) => {
+            for (key, value) in written {
+                turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Child })?;
+            }
+            Ok(Next::Ended(Port::Done))
+        }
+        Err(bad) => {
+            let called = turn.run(child)?.definition.clone();
+            Ok(Next::Fault(Fault::operation(format!("{called} gives back what does not fit: {}", bad.0))))
+        }
+    }
+}
+
+/// The children of a run are no more wanted, nor are theirs.
+pub(crate) fn abandon(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
+    let at = turn.run(run)?;
+    let (entry, slots) = (at.entry, at.slots);
+    drop(at);
+    if slots == 0 {
+        return Ok(());
+    }
+    for index in 0..slots {
+        let key = Key::slot(turn.tenant(), turn.session_id()?, run, entry, index);
+        let Some(Slot::Runs(child)) = turn.rows.slot_at(&key)?.map(|slot| *slot) else { continue };
+        void(turn, child)?;
+        let ending = Ending::plain(Outcome::Abandoned);
+        turn.emit(Event::RunEnded { run: child, ending, comment: String::new() })?;
+    }
+    turn.emit(Flow::ChildrenJoined { run })?;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! What a conversation is about. Source: workflows, *Workflow Runs*: a first message begins one or more runs, one after
+//! the other. Where a session is with an assistant of several workflows and none was named, somebody is asked first; until
+//! that is known the session has a run of its own, which is none of its workflows'.
+
+use serde_json::{Map, Value, json};
+use switchward_machine::{
+    Accept, Act, ActKind, Attempts, Layer, Machine, Meta, Node, NodeIx, Opening, Otherwise, Pattern, Policy,
+    Reads, RunId, StatusWords, Work, WorkKind,
+};
+
+use crate::data;
+use crate::event::Writer;
+use crate::faults::Fault;
+use crate::limits::{DESCRIPTION_TOLD_BYTES_MAX, INTENT_ATTEMPTS_MAX};
+use crate::moves::{self, Next};
+use crate::scope::Scope;
+use crate::state::{Attached, Due, Json, Session};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Flow, Key, Reason, Rejection, ViewError};
+
+/// The session's own run.
+pub(crate) const RUN: RunId = RunId(0);
+/// Where that run stands.
+const NODE: NodeIx = NodeIx(0);
+/// What the source calls a run that has not begun.
+const PENDING: &str = "pending";
+
+/// The machine of the session's own run: one node that asks, and asks again with the next message where none of the
+/// workflows was meant. Nothing may be called in it.
+pub(crate) fn machine() -> Machine {
+    let accept = Some(Accept::Workflows);
+    let ask = Work { reads: Some(Reads::Said), accept, ..Work::plain(WorkKind::Intent, false) };
+    let node = Node {
+        records: true,
+        attempts: Attempts { max: INTENT_ATTEMPTS_MAX, backoff_ms: 0 },
+        ..Node::new("intent", vec![Act { kind: ActKind::Work(ask), then: Vec::new() }])
+    };
+    let closed = Layer {
+        name: "intent".into(),
+        covers: Pattern::new("*").expect("a star alone is a pattern"),
+        except: Vec::new(),
+        deny: Vec::new(),
+        ask: Vec::new(),
+        allow: Vec::new(),
+        otherwise: Otherwise::Deny,
+        at: None,
+    };
+    let words = StatusWords { waiting: PENDING.into(), at_gate: PENDING.into(), suspended: PENDING.into() };
+    Machine {
+        start: NODE,
+        nodes: vec![node],
+        gates: Vec::new(),
+        policy: Policy { layers: vec![closed], ask_gate: None },
+        budgets: Vec::new(),
+        params: Vec::new(),
+        opening: Opening { input_is_data: true, ..Opening::default() },
+        words,
+        meta: Meta::default(),
+        fields: Vec::new(),
+        callees: Vec::new(),
+    }
+}
+
+/// The refusal of what belongs to a workflow while it is not known which one it is.
+pub(crate) fn known(session: &Session) -> Result<(), Rejection> {
+    if session.root == RUN {
+        let message = "which of the workflows the conversation is about is not known yet";
+        return Err(Rejection::new(Reason::StateMismatch, message));
+    }
+    Ok(())
+}
+
+/// What whoever finds it out is handed beside the message.
+pub(crate) fn input(turn: &Turn<'_, '_>) -> Result<Map<String, Value>, Stop> {
+    let session = turn.session()?;
+    let mut listed = Vec::new();
+    for workflow in &session.workflows {
+        let description = turn.rows.machine(turn.tenant(), workflow.machine)?;
+        let description =
+            description.and_then(|machine| machine.meta.description.clone()).unwrap_or_default();
+        let told = description.floor_char_boundary(DESCRIPTION_TOLD_BYTES_MAX);
+        listed.push(json!({ "name": workflow.definition, "description": description[..told] }));
+    }
+    let mut input = Map::new();
+    let instructions = session.assistant.iter().map(|assistant| &assistant.instructions);
+    input.extend(
+        instructions.filter(|text| !text.is_empty()).map(|text| ("instructions".into(), json!(text))),
+    );
+    input.insert("workflows".into(), Value::Array(listed));
+    Ok(input)
+}
+
+/// What a result comes to, all of it or nothing; none of the workflows is an answer, too.
+pub(crate) fn chosen(session: &Session, result: &Value) -> Result<Due, Fault> {
+    let names = result.get("workflows").and_then(Value::as_array);
+    let names = names.ok_or_else(|| Fault::result("/workflows must be a list of names"))?;
+    let mut found: Vec<String> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let known = |workflow: &&Attached| name.as_str() == Some(workflow.definition.as_str());
+        let Some(workflow) = session.workflows.iter().find(known) else {
+            return Err(Fault::result(format!(
+                "/workflows/{at} is none of the assistant's workflows: {name}"
+            )));
+        };
+        if found.contains(&workflow.definition) {
+            return Err(Fault::result(format!("/workflows/{at} is in the list twice: {name}")));
+        }
+        found.push(workflow.definition.clone());
+    }
+    Ok(if found.is_empty() { Due::Ended(switchward_machine::Port::Done) } else { Due::Chosen(found) })
+}
+
+/// The JSON Schema of a result, by what was handed out.
+pub(crate) fn schema(input: &Value) -> Value {
+    let workflows = input.get("workflows").and_then(Value::as_array);
+    let names: Vec<&Value> = workflows.into_iter().flatten().filter_map(|one| one.get("name")).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "workflows": { "type": "array", "items": { "type": "string", "enum": names }, "uniqueItems": true },
+        },
+        "required": ["workflows"],
+    })
+}
+
+/// The user has said something: where nobody is asked what it is about, somebody is.
+pub(crate) fn ask_again(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
+    let rests = turn.run(RUN)?.rests;
+    if rests { moves::drive(turn, RUN, Next::Enter(NODE)) } else { Ok(()) }
+}
+
+/// These of the session's workflows begin: the first now, with what the session began with, the others one after the
+/// other behind it.
+pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<(), Stop> {
+    let session = turn.session()?;
+    let find = |name: &String| session.workflows.iter().find(|known| known.definition == *name).cloned();
+    let chosen: Vec<Attached> = names.iter().filter_map(find).collect();
+    drop(session);
+    let Some(first) = chosen.first().cloned() else { return Ok(()) };
+    let machine = turn.rows.machine(turn.tenant(), first.machine)?;
+    let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", first.machine)))?;
+    moves::void(turn, RUN)?;
+    for text in &machine.opening.warnings {
+        turn.emit(Event::Warned { text: text.clone(), of_definition: true })?;
+    }
+    let mut run = RUN;
+    for next in chosen {
+        run = RunId(run.0.saturating_add(1));
+        let of = Some((next.definition, next.version));
+        turn.emit(Event::RunCreated { run, machine: next.machine, of, queued: true })?;
+    }
+    let run = RunId(RUN.0 + 1);
+    turn.emit(Flow::RunActivated { run })?;
+    let given = turn.rows.data_at(&Key::data(turn.tenant(), turn.session_id()?, RUN))?;
+    let given = given.map(|data| data.values.clone()).unwrap_or_default();
+    let mut scope = Scope::of(Map::new());
+    for (key, value) in given {
+        // It was tried with every workflow when the session began.
+        if let Err(bad) = data::merge(&machine, &mut scope, &key, value) {
+            turn.emit(Event::Warned { text: bad.0, of_definition: false })?;
+            continue;
+        }
+        let value = Json(scope.key(&key).cloned().unwrap_or_default());
+        turn.emit(Flow::Wrote { run, key, value, by: Writer::Start })?;
+    }
+    moves::drive(turn, run, Next::Enter(machine.start))
+}

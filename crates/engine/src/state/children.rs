@@ -1,0 +1,53 @@
+//! Runs below a run: their places in it, and the machines that they are pinned to.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Callee, Digest, Outcome, RunId};
+
+/// A child's place in the node that it was called from. Stored form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Slot {
+    /// Nothing runs in it yet.
+    #[n(0)]
+    Empty,
+    /// This run does.
+    #[n(1)]
+    Runs(#[n(0)] RunId),
+    /// Its run is at its end.
+    #[n(2)]
+    Ended {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How it ended.
+        #[n(1)]
+        outcome: Outcome,
+    },
+}
+
+/// What a child was called from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Parent {
+    /// The run.
+    #[n(0)]
+    pub run: RunId,
+    /// Which entry of it.
+    #[n(1)]
+    pub entry: u32,
+    /// The child's place there, from 0.
+    #[n(2)]
+    pub index: u32,
+}
+
+/// A definition that runs of a session call, as it was when the session began.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Pinned {
+    /// What they call it.
+    #[n(0)]
+    pub callee: Callee,
+    /// Its version.
+    #[n(1)]
+    pub version: u32,
+    /// Its machine.
+    #[n(2)]
+    pub machine: Digest,
+}

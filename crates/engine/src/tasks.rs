@@ -1,0 +1,109 @@
+//! Tasks: everybody who takes part is asked at a gate of her own, which one answer ends. When all have answered, the
+//! answers are kept and the act is done. Sources: workflows, *States*, Task; semantics §4a, §6.2 and §7 (11).
+
+use serde_json::{Value, json};
+use switchward_machine::{Decision, GateIx, OpenId, Port, RunId};
+
+use crate::data::put_below;
+use crate::event::Writer;
+use crate::faults::Fault;
+use crate::gates;
+use crate::messages::{participants, worded};
+use crate::moves::Next;
+use crate::scope::Scope;
+use crate::state::{Asked, Due, Gate, Json, Open, Part, Resolution, Via};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Flow, Key, ViewError};
+
+/// Under which key the data hold the answers of each task, by its state.
+pub(crate) const TASKS: &str = "tasks";
+/// What a participant is called there, and what she answered.
+pub(crate) const PARTICIPANT: &str = "participant";
+const ANSWER: &str = "answer";
+
+/// What a participant answers.
+pub(crate) struct Given {
+    pub(crate) answer: Value,
+    pub(crate) by: String,
+    pub(crate) comment: String,
+    pub(crate) via: Via,
+}
+
+/// Asks everybody who takes part. What is wrong with the task asks nobody; with nobody in it, it is done.
+pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let found = machine.gate(spec).ok_or_else(|| ViewError(format!("the machine has no {spec:?}")))?;
+    let inquiry = found.inquiry.as_ref().ok_or_else(|| ViewError("a task says nothing".into()))?;
+    let state = machine.node(at.node).map(|node| node.name.as_str()).unwrap_or_default();
+    drop(at);
+    let contact = turn.session()?.contact.clone();
+    let scope = Scope::of_run(turn, run)?;
+    let letter = participants(&scope, &inquiry.message.to, contact.as_deref())
+        .and_then(|people| worded(&scope, &inquiry.message, people));
+    let letter = match letter {
+        Ok(letter) => letter,
+        Err(fault) => return Ok(Next::Fault(fault)),
+    };
+    if letter.to.is_empty() {
+        let text = format!("{state}: nobody takes part in the task, and it is done");
+        turn.emit(Event::Warned { text, of_definition: false })?;
+        return Ok(match keep(turn, run, Vec::new())? {
+            None => Next::Ended(Port::Done),
+            Some(fault) => Next::Fault(fault),
+        });
+    }
+    let first = OpenId(turn.session()?.next_id);
+    let part = Part { first, of: u32::try_from(letter.to.len()).unwrap_or(u32::MAX) };
+    let subject = letter.subject.clone().unwrap_or_default();
+    for (gate, person) in part.gates().zip(&letter.to) {
+        let asked = Asked::once(person, &subject, &letter.body);
+        let plain = Gate::open_to_all(spec, found.kind, turn.requester());
+        let body = Gate { asked: Some(asked), part: Some(part), ..plain };
+        turn.emit(Event::GateOpened { gate, run, body })?;
+    }
+    for (gate, person) in part.gates().zip(&letter.to) {
+        turn.send(run, gates::mail(person.clone(), subject.clone(), letter.body.clone(), gate))?;
+    }
+    Ok(Next::Rest)
+}
+
+/// A participant has answered. The last answer of all ends the act; where the session is paused, on resuming.
+pub(crate) fn answer(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, given: Given) -> Result<(), Stop> {
+    let part = open.gate.part.ok_or_else(|| ViewError("the gate is no part of a task".into()))?;
+    let spec = gates::spec_of(turn, open)?;
+    let resolve = spec.resolve(Decision::Answer);
+    let resolve = resolve.ok_or_else(|| ViewError("the gate takes no answer".into()))?;
+    turn.asker = Some(open.gate.requester.clone());
+    let Given { answer, by, comment, via } = given;
+    turn.emit(Flow::GateAnswered { gate, by, answer: Json(answer), comment, via })?;
+    if turn.session()?.opens.iter().any(|one| part.has(*one)) {
+        return Ok(());
+    }
+    let answers = answers(turn, part)?;
+    match keep(turn, open.run, answers)? {
+        None => gates::resolved(turn, open, resolve),
+        Some(Fault { code, message }) => {
+            gates::now_or_later(turn, open.run, Due::Fault { code: code.to_owned(), message })
+        }
+    }
+}
+
+/// The answers of all, in the order in which they were asked.
+fn answers(turn: &Turn<'_, '_>, part: Part) -> Result<Vec<Value>, Stop> {
+    let id = turn.session_id()?;
+    let mut answers = Vec::new();
+    for gate in part.gates() {
+        let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? else { continue };
+        let Resolution::Answered { answer, .. } = &closed.resolution else { continue };
+        let asked = closed.open.gate.asked.as_ref().and_then(|asked| asked.to.first());
+        answers.push(json!({ PARTICIPANT: asked, ANSWER: answer.0 }));
+    }
+    Ok(answers)
+}
+
+/// Writes the answers down. A task whose answers the data cannot hold has failed.
+fn keep(turn: &mut Turn<'_, '_>, run: RunId, answers: Vec<Value>) -> Result<Option<Fault>, Stop> {
+    let problem = put_below(turn, run, TASKS, Value::Array(answers), Writer::Person)?;
+    Ok(problem.map(Fault::operation))
+}

@@ -1,0 +1,120 @@
+//! AssistantService.
+
+use switchward_api::v1;
+use switchward_api::v1::assistant_service_server::AssistantService;
+use switchward_engine::{Assistant, Body, DeleteAssistant, Key, Kind, PutAssistant, Row, Scope};
+use switchward_formats::Format;
+use tonic::{Request, Response, Status};
+
+use crate::auth::{Caller, roles};
+use crate::convert::timestamp;
+use crate::door::{Call, Door, named, request_id};
+use crate::error::Refusal;
+use crate::mask::Mask;
+use crate::names;
+use crate::pages::{Page, order};
+
+type Answered<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl AssistantService for Door {
+    async fn put_assistant(
+        &self,
+        request: Request<v1::PutAssistantRequest>,
+    ) -> Answered<v1::PutAssistantResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "PutAssistant", &message)?;
+        let Some(wish) = message.assistant else {
+            return Err(Refusal::field("assistant", "is required").into());
+        };
+        let name = names::assistant(&call.caller, "assistant.name", &wish.name)?.to_owned();
+        let workflows = workflows(&call, &wish.workflows).await?;
+        let (instructions, etag) = (wish.instructions, wish.etag);
+        let body = Body::PutAssistant(PutAssistant { name: name.clone(), workflows, instructions, etag });
+        call.execute(Scope::Catalogue, request, None, body).await?;
+        let row = assistant(&call, &name, &wish.name).await?;
+        Ok(Response::new(v1::PutAssistantResponse { assistant: Some(of_assistant(&call.caller, &row)) }))
+    }
+
+    async fn get_assistant(
+        &self,
+        request: Request<v1::GetAssistantRequest>,
+    ) -> Answered<v1::GetAssistantResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        let mask = Mask::read("Assistant", message.read_mask)?;
+        let name = names::assistant(&call.caller, "name", &message.name)?;
+        let row = assistant(&call, name, &message.name).await?;
+        let shown = mask.keep(of_assistant(&call.caller, &row));
+        Ok(Response::new(v1::GetAssistantResponse { assistant: Some(shown) }))
+    }
+
+    async fn list_assistants(
+        &self,
+        request: Request<v1::ListAssistantsRequest>,
+    ) -> Answered<v1::ListAssistantsResponse> {
+        let (call, message) = self.open(request, roles::ANY)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let mask = Mask::read("Assistant", message.read_mask)?;
+        order(&message.order_by, "name")?;
+        let list = ["assistants", call.caller.tenant_name.as_str()];
+        let page = Page::read(message.page_size, &message.page_token, &list)?;
+        let prefix = Key::prefix_of_catalogue(call.caller.tenant, Kind::Assistant);
+        let (assistants, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
+            if let Row::Assistant(row) = &**row { Some(of_assistant(&call.caller, row)) } else { None }
+        })?;
+        let assistants = mask.keep_each(assistants);
+        Ok(Response::new(v1::ListAssistantsResponse { assistants, next_page_token }))
+    }
+
+    async fn delete_assistant(
+        &self,
+        request: Request<v1::DeleteAssistantRequest>,
+    ) -> Answered<v1::DeleteAssistantResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "DeleteAssistant", &message)?;
+        let name = names::assistant(&call.caller, "name", &message.name)?.to_owned();
+        let body = Body::DeleteAssistant(DeleteAssistant { name, etag: message.expected_etag });
+        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "assistant", &message.name))?;
+        Ok(Response::new(v1::DeleteAssistantResponse {}))
+    }
+}
+
+/// The names of the workflows of a wish: definitions that are there and are conversations.
+async fn workflows(call: &Call<'_>, wished: &[String]) -> Result<Vec<String>, Refusal> {
+    let mut workflows = Vec::new();
+    for (at, wish) in wished.iter().enumerate() {
+        let field = format!("assistant.workflows[{at}]");
+        let name = names::definition(&call.caller, &field, wish)?;
+        let format = call.catalogued(Key::definition(call.caller.tenant, name), |row| {
+            if let Row::Definition(row) = row { Some(row.format.clone()) } else { None }
+        });
+        if format.await?.is_some_and(|format| format != Format::Conversation.name()) {
+            return Err(Refusal::field(field, format!("{name} is no conversation")));
+        }
+        workflows.push(name.to_owned());
+    }
+    Ok(workflows)
+}
+
+/// The assistant of this name.
+///
+/// # Errors
+/// NOT_FOUND, under the name that was asked for.
+pub(super) async fn assistant(call: &Call<'_>, name: &str, asked: &str) -> Result<Assistant, Refusal> {
+    let found = call.catalogued(Key::assistant(call.caller.tenant, name), |row| {
+        if let Row::Assistant(row) = row { Some(row.clone()) } else { None }
+    });
+    found.await?.ok_or_else(|| Refusal::not_found("assistant", asked))
+}
+
+fn of_assistant(caller: &Caller, row: &Assistant) -> v1::Assistant {
+    v1::Assistant {
+        name: names::of_assistant(caller, &row.name),
+        workflows: row.workflows.clone(),
+        instructions: row.instructions.clone(),
+        create_time: Some(timestamp(row.created)),
+        update_time: Some(timestamp(row.updated)),
+        etag: row.etag(),
+    }
+}

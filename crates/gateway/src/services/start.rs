@@ -1,0 +1,172 @@
+//! The start of a session: which definitions it is about, and in which versions.
+
+use switchward_api::v1;
+use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
+use switchward_engine::{Assisted, Body, Key, Queued, Reply, Row, Scope, Start, pin_callees};
+use switchward_machine::{Digest, SessionId};
+
+use super::{assistants, sessions};
+use crate::convert;
+use crate::door::{Call, odd, request_id, unreadable};
+use crate::error::{Reason, Refusal};
+use crate::names;
+
+const ROLE_DEFAULT: &str = "agent";
+
+pub(super) async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> Result<v1::Session, Refusal> {
+    let request = request_id(&message.request_id, "StartSession", &message)?;
+    let key = (!message.session_id.is_empty()).then(|| message.session_id.clone());
+    if let Some(key) = &key {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !(4..=63).contains(&key.len()) || !key.chars().all(fits) {
+            return Err(Refusal::field("session_id", "must be 4 to 63 of a-z, 0-9 and -"));
+        }
+    }
+    let tenant = call.caller.tenant;
+    let id = match (&key, &request) {
+        (Some(key), _) => SessionId::from_key(tenant, key),
+        (None, Some(request)) => SessionId::from_request(tenant, &request.id),
+        (None, None) => SessionId(rand::random()),
+    };
+    if message.labels.keys().any(String::is_empty) {
+        return Err(Refusal::field("labels", "must have keys of 1 to 256 bytes"));
+    }
+    if message.message.len() > MESSAGE_BYTES_MAX {
+        return Err(Refusal::field("message", format!("must be at most {MESSAGE_BYTES_MAX} bytes")));
+    }
+    let about = match message.assistant.as_str() {
+        "" => plain(call, &message).await?,
+        assistant => assisted(call, assistant, &message).await?,
+    };
+    let queue = runs_of(call, "queue", QUEUE_MAX, &message.queue).await?;
+    let others = queue.iter().chain(&about.workflows).map(|other| other.machine);
+    let machines: Vec<Digest> = [about.machine].into_iter().chain(others).collect();
+    let callees = pin_callees(&call.catalogue().await?, tenant, machines).map_err(unreadable)??;
+    let start = Start {
+        definition: about.definition,
+        version: about.version,
+        machine: about.machine,
+        key,
+        role: if message.role.is_empty() { ROLE_DEFAULT.to_owned() } else { message.role },
+        labels: message.labels.into_iter().collect(),
+        input: message.input.map(|input| json(&input)).transpose()?.unwrap_or_default(),
+        queue,
+        contact: (!message.contact.is_empty()).then_some(message.contact),
+        workflows: about.workflows,
+        assistant: about.assistant,
+        message: (!message.message.is_empty()).then_some(message.message),
+        callees,
+    };
+    let reply = call.execute(Scope::Session(id), request, None, Body::Start(start)).await;
+    let reply = reply.map_err(|refusal| {
+        let taken = refusal.reason() == Reason::AlreadyExists;
+        if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
+    })?;
+    let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
+    sessions::shown(call, session, "").await
+}
+
+/// What a session is about when it begins.
+struct About {
+    /// Empty where the first message tells.
+    definition: String,
+    version: u32,
+    machine: Digest,
+    /// What it may switch between; none where there is one alone.
+    workflows: Vec<Queued>,
+    assistant: Option<Assisted>,
+}
+
+/// A session of one definition, with those that it may switch to.
+async fn plain(call: &Call<'_>, message: &v1::StartSessionRequest) -> Result<About, Refusal> {
+    let name = names::definition(&call.caller, "definition", &message.definition)?.to_owned();
+    let (version, machine) = version(call, &name, message.version, &message.definition).await?;
+    let mut workflows = runs_of(call, "workflows", WORKFLOWS_MAX, &message.workflows).await?;
+    if !workflows.is_empty() && workflows.iter().all(|known| known.definition != name) {
+        workflows.insert(0, Queued { definition: name.clone(), version, machine });
+    }
+    Ok(About { definition: name, version, machine, workflows, assistant: None })
+}
+
+/// A session with an assistant: of the workflow that is named, else of its only one, else of those that the first message
+/// means.
+async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionRequest) -> Result<About, Refusal> {
+    let name = names::assistant(&call.caller, "assistant", asked)?;
+    if !message.workflows.is_empty() {
+        return Err(Refusal::field("workflows", "must not be listed: they are those of the assistant"));
+    }
+    let row = assistants::assistant(call, name, asked).await?;
+    let assistant = Some(Assisted { name: row.name, instructions: row.instructions });
+    let mut workflows = runs_of(call, "assistant", WORKFLOWS_MAX, &row.workflows).await?;
+    let first = match (message.definition.as_str(), workflows.as_slice()) {
+        ("", [only]) => Some(only.definition.clone()),
+        ("", _) => None,
+        (wish, _) => Some(names::definition(&call.caller, "definition", wish)?.to_owned()),
+    };
+    let Some(definition) = first else {
+        if message.version.is_some() {
+            return Err(Refusal::field("version", "needs a definition that it is of"));
+        }
+        if !message.queue.is_empty() {
+            return Err(Refusal::field("queue", "needs a definition that it follows"));
+        }
+        let (definition, version, machine) = (String::new(), 0, row.machine);
+        return Ok(About { definition, version, machine, workflows, assistant });
+    };
+    let names = || workflows.iter().map(|known| known.definition.clone()).collect::<Vec<_>>();
+    let at = workflows.iter().position(|known| known.definition == definition);
+    let at = at.ok_or_else(|| {
+        Refusal::field("definition", format!("is none of the assistant's workflows: {}", names().join(", ")))
+    })?;
+    let (version, machine) = version(call, &definition, message.version, &message.definition).await?;
+    // The version that was asked for is also the one to come back to.
+    workflows[at] = Queued { definition: definition.clone(), version, machine };
+    if workflows.len() == 1 {
+        workflows.clear();
+    }
+    Ok(About { definition, version, machine, workflows, assistant })
+}
+
+/// Definitions that a start names beside its own, each in its active version.
+async fn runs_of(call: &Call<'_>, field: &str, max: usize, names: &[String]) -> Result<Vec<Queued>, Refusal> {
+    if names.len() > max {
+        return Err(Refusal::field(field, format!("must hold at most {max} definitions")));
+    }
+    let mut queue = Vec::new();
+    for asked in names {
+        let definition = names::definition(&call.caller, field, asked)?.to_owned();
+        let (version, machine) = version(call, &definition, None, asked).await?;
+        queue.push(Queued { definition, version, machine });
+    }
+    Ok(queue)
+}
+
+/// The version that a start uses, and its machine.
+async fn version(
+    call: &Call<'_>,
+    name: &str,
+    wish: Option<u32>,
+    asked: &str,
+) -> Result<(u32, Digest), Refusal> {
+    let tenant = call.caller.tenant;
+    let definition = call.catalogued(Key::definition(tenant, name), |row| {
+        if let Row::Definition(definition) = row { Some(definition.clone()) } else { None }
+    });
+    let missing = || Refusal::not_found("definition", asked);
+    let definition = definition.await?.ok_or_else(missing)?;
+    let number = wish.or(definition.active).ok_or_else(|| {
+        let message = format!("the definition {name} has no active version; activate one, or name one");
+        Refusal::new(Reason::StateMismatch, message)
+    })?;
+    let version = call.catalogued(Key::version(tenant, name, number), |row| {
+        if let Row::Version(version) = row { Some(version.machine) } else { None }
+    });
+    let missing = || Refusal::not_found("version", names::of_version(&call.caller, name, number));
+    Ok((number, version.await?.ok_or_else(missing)?))
+}
+
+/// A struct as JSON. Doubles that stand for no number, and integers that a double cannot hold, are refused.
+fn json(input: &prost_types::Struct) -> Result<Vec<u8>, Refusal> {
+    let value = convert::json::of_struct(input).map_err(|problem| Refusal::field("input", problem))?;
+    serde_json::to_vec(&value).map_err(|error| Refusal::field("input", error.to_string()))
+}

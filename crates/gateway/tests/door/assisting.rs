@@ -1,0 +1,227 @@
+//! Assistants: what may be one, and sessions that are with one.
+
+use prost::Message as _;
+use prost_reflect::DynamicMessage;
+use serde_json::{Value, json};
+use switchward_api::{descriptor_pool, v1};
+use tonic::Status;
+
+use crate::told::refused;
+use crate::world::{TALK, World, put_assistant};
+
+type Put = Result<v1::PutAssistantResponse, Status>;
+
+/// Two workflows, and an assistant of them.
+async fn desk(world: &World) -> String {
+    for (name, description) in [("refund", "Money back."), ("parcel", "Where a parcel is.")] {
+        let named = format!("\"name\": {name:?}, \"description\": {description:?}");
+        world.deploy(&TALK.replace("\"name\": \"talk\"", &named)).await;
+    }
+    let name = world.fresh("desk");
+    let mut put = put_assistant(&name);
+    if let Some(assistant) = &mut put.assistant {
+        assistant.workflows = vec!["refund".into(), "parcel".into()];
+        assistant.instructions = "Be brief.".into();
+    }
+    let _: v1::PutAssistantResponse = world.ask("author", "PutAssistant", &put).await;
+    name
+}
+
+async fn start(world: &World, request: v1::StartSessionRequest) -> v1::Session {
+    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+    reply.session.expect("a session")
+}
+
+/// The one piece of work of the kind intent that this assistant's sessions owe.
+async fn intent(world: &World, assistant: &str) -> v1::WorkItem {
+    let kinds = vec![v1::WorkKind::Intent.into()];
+    let wanted = v1::WorkWanted { kinds, queues: vec![assistant.to_owned()], ..Default::default() };
+    let request = v1::PollWorkRequest { wanted: Some(wanted), ..Default::default() };
+    let reply: v1::PollWorkResponse = world.ask("worker", "PollWork", &request).await;
+    reply.items.into_iter().next().expect("work")
+}
+
+/// An object as its JSON.
+fn as_json(object: &prost_types::Struct) -> Value {
+    let kind = descriptor_pool().get_message_by_name("google.protobuf.Struct").expect("it is known");
+    let message = DynamicMessage::decode(kind, &object.encode_to_vec()[..]).expect("an object");
+    serde_json::to_value(message).expect("JSON")
+}
+
+async fn complete(world: &World, item: &v1::WorkItem, names: &[&str]) -> v1::CompleteWorkResponse {
+    use prost_types::value::Kind;
+    let text = |name: &&str| prost_types::Value { kind: Some(Kind::StringValue((*name).to_owned())) };
+    let list = prost_types::ListValue { values: names.iter().map(text).collect() };
+    let value = prost_types::Value { kind: Some(Kind::ListValue(list)) };
+    let fields = [("workflows".to_owned(), value)].into();
+    let request = v1::CompleteWorkRequest {
+        name: item.name.clone(),
+        lease_token: item.lease_token.clone(),
+        result: Some(prost_types::Struct { fields }),
+        ..Default::default()
+    };
+    world.ask("worker", "CompleteWork", &request).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_conversations_that_are_there_make_an_assistant() {
+    let world = World::start().await;
+    let long = "x".repeat(64);
+    let many: Vec<String> = (0..101).map(|at| format!("w-{at}")).collect();
+    for (name, workflows, field) in [
+        ("desk", vec![], "assistant.workflows"),
+        ("desk", vec!["never".to_owned()], "assistant.workflows[0]"),
+        ("desk", vec!["talk".to_owned(), "release".to_owned()], "assistant.workflows[1]"),
+        ("desk", vec!["talk".to_owned(), "talk".to_owned()], "assistant.workflows[1]"),
+        ("desk", many, "assistant.workflows"),
+        ("Desk", vec!["talk".to_owned()], "assistant.name"),
+        (long.as_str(), vec!["talk".to_owned()], "assistant.name"),
+        ("", vec!["talk".to_owned()], "assistant.name"),
+    ] {
+        let assistant = v1::Assistant { name: name.into(), workflows, ..Default::default() };
+        let put = v1::PutAssistantRequest { assistant: Some(assistant), ..Default::default() };
+        let outcome: Put = world.attempt("author", "PutAssistant", &put).await;
+        let told = refused(outcome, "FIELD_INVALID");
+        assert!(told.fields.iter().any(|found| found == field), "{field}: {told:?}");
+    }
+    let mut wordy = put_assistant("desk");
+    wordy.assistant.as_mut().expect("one").instructions = "x".repeat(16 * 1024 + 1);
+    let outcome: Put = world.attempt("author", "PutAssistant", &wordy).await;
+    refused(outcome, "FIELD_INVALID");
+    let foreign = put_assistant("tenants/globex/assistants/globex-desk");
+    let outcome: Put = world.attempt("author", "PutAssistant", &foreign).await;
+    refused(outcome, "NOT_FOUND");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_assistant_is_changed_by_who_has_seen_it_and_deleted_once() {
+    let world = World::start().await;
+    let put = async |etag: &str, instructions: &str| -> Put {
+        let mut put = put_assistant("tenants/-/assistants/desk");
+        if let Some(assistant) = &mut put.assistant {
+            (assistant.etag, assistant.instructions) = (etag.into(), instructions.into());
+        }
+        world.attempt("author", "PutAssistant", &put).await
+    };
+    let first = put("", "").await.expect("it is made").assistant.expect("one");
+    assert_eq!(
+        (first.name.as_str(), &first.workflows[..]),
+        ("tenants/acme/assistants/desk", &["talk".into()][..])
+    );
+    world.node.clock.advance(1_000);
+    let same = put("", "").await.expect("the same").assistant.expect("one");
+    assert_eq!(same, first, "what is the same changes nothing");
+    let other = put(&first.etag, "Be brief.").await.expect("it is changed").assistant.expect("one");
+    assert!(other.etag != first.etag && other.update_time != first.update_time, "{other:?}");
+    assert_eq!((other.create_time, other.instructions.as_str()), (first.create_time, "Be brief."));
+    refused(put(&first.etag, "Be long.").await, "ETAG_MISMATCH");
+
+    let get = v1::GetAssistantRequest { name: "desk".into(), ..Default::default() };
+    let got: v1::GetAssistantResponse = world.ask("agent", "GetAssistant", &get).await;
+    assert_eq!(got.assistant.as_ref(), Some(&other));
+    let delete = |etag: &str| v1::DeleteAssistantRequest {
+        name: "desk".into(),
+        expected_etag: etag.into(),
+        ..Default::default()
+    };
+    let outcome = world.attempt("author", "DeleteAssistant", &delete(&first.etag)).await;
+    refused::<v1::DeleteAssistantResponse>(outcome, "ETAG_MISMATCH");
+    let _: v1::DeleteAssistantResponse = world.ask("author", "DeleteAssistant", &delete(&other.etag)).await;
+    let outcome = world.attempt("author", "DeleteAssistant", &delete("")).await;
+    refused::<v1::DeleteAssistantResponse>(outcome, "NOT_FOUND");
+    let outcome = world.attempt("agent", "GetAssistant", &get).await;
+    refused::<v1::GetAssistantResponse>(outcome, "NOT_FOUND");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_message_is_sorted_by_a_worker_and_its_workflows_begin() {
+    let world = World::start().await;
+    let desk = desk(&world).await;
+    let request = v1::StartSessionRequest {
+        assistant: desk.clone(),
+        message: "It came broken, and where is the other one?".into(),
+        ..Default::default()
+    };
+    let begun = start(&world, request).await;
+    assert_eq!((begun.definition.as_str(), begun.version, begun.status_word.as_str()), ("", 0, "pending"));
+    assert_eq!((begun.status(), &begun.at[..]), (v1::SessionStatus::Waiting, &["intent".to_owned()][..]));
+    assert_eq!((begun.assistant, begun.runs.len()), (format!("tenants/acme/assistants/{desk}"), 0));
+    assert_eq!(begun.assistant_instructions, "Be brief.");
+
+    let item = intent(&world, &desk).await;
+    assert_eq!((item.version.as_str(), item.state.as_str()), ("", "intent"));
+    assert_eq!(item.assistant_instructions, "Be brief.");
+    let input = as_json(item.input.as_ref().expect("an input"));
+    let listed = json!([
+        { "name": "refund", "description": "Money back." },
+        { "name": "parcel", "description": "Where a parcel is." },
+    ]);
+    let text = "It came broken, and where is the other one?";
+    assert_eq!(input, json!({ "instructions": "Be brief.", "text": text, "workflows": listed }));
+    let outcome = complete(&world, &item, &["refund", "everything"]).await;
+    assert_eq!((outcome.accepted, outcome.reason.as_str()), (false, "SCHEMA_VIOLATION"));
+    assert!(outcome.message.contains("everything"), "{outcome:?}");
+    assert!(world.look(&begun.name).await.runs.is_empty(), "all of a result is taken, or nothing");
+
+    let item = intent(&world, &desk).await;
+    assert!(complete(&world, &item, &["parcel", "refund"]).await.accepted);
+    let session = world.look(&begun.name).await;
+    let runs: Vec<(&str, v1::SessionStatus)> =
+        session.runs.iter().map(|run| (run.definition.as_str(), run.status())).collect();
+    let (parcel, refund) = ("tenants/acme/definitions/parcel", "tenants/acme/definitions/refund");
+    assert_eq!(runs, [(parcel, v1::SessionStatus::Waiting), (refund, v1::SessionStatus::Queued)]);
+    assert_eq!(
+        (session.definition.as_str(), session.version, &session.at[..]),
+        (parcel, 1, &["ask".to_owned()][..])
+    );
+    assert_eq!(session.assistant_instructions, "Be brief.", "it holds in every workflow");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_asked_where_there_is_nothing_to_find_out() {
+    let world = World::start().await;
+    let desk = desk(&world).await;
+    let only =
+        start(&world, v1::StartSessionRequest { assistant: "acme-desk".into(), ..Default::default() }).await;
+    assert_eq!((only.definition.as_str(), only.runs.len()), ("tenants/acme/definitions/talk", 1));
+    let named = v1::StartSessionRequest {
+        assistant: format!("tenants/acme/assistants/{desk}"),
+        definition: "parcel".into(),
+        ..Default::default()
+    };
+    let named = start(&world, named).await;
+    assert_eq!(named.definition, "tenants/acme/definitions/parcel");
+    let switch =
+        v1::SwitchWorkflowRequest { name: named.name, workflow: "refund".into(), ..Default::default() };
+    let switched: v1::SwitchWorkflowResponse = world.ask("agent", "SwitchWorkflow", &switch).await;
+    assert_eq!(switched.session.expect("a session").definition, "tenants/acme/definitions/refund");
+
+    let assistant = || v1::StartSessionRequest { assistant: desk.clone(), ..Default::default() };
+    for (wrong, field) in [
+        (v1::StartSessionRequest { definition: "talk".into(), ..assistant() }, "definition"),
+        (v1::StartSessionRequest { workflows: vec!["refund".into()], ..assistant() }, "workflows"),
+        (v1::StartSessionRequest { queue: vec!["refund".into()], ..assistant() }, "queue"),
+        (v1::StartSessionRequest { version: Some(1), ..assistant() }, "version"),
+        (v1::StartSessionRequest { message: "x".repeat(256 * 1024 + 1), ..assistant() }, "message"),
+    ] {
+        let outcome = world.attempt("agent", "StartSession", &wrong).await;
+        let told = refused::<v1::StartSessionResponse>(outcome, "FIELD_INVALID");
+        assert!(told.fields.iter().any(|found| found == field), "{field}: {told:?}");
+    }
+    for name in ["never", "globex-desk", "tenants/globex/assistants/globex-desk"] {
+        let request = v1::StartSessionRequest { assistant: name.into(), ..Default::default() };
+        let outcome = world.attempt("agent", "StartSession", &request).await;
+        refused::<v1::StartSessionResponse>(outcome, "NOT_FOUND");
+    }
+    let release = v1::StartSessionRequest {
+        definition: "release".into(),
+        message: "Hello".into(),
+        ..Default::default()
+    };
+    let outcome = world.attempt("agent", "StartSession", &release).await;
+    refused::<v1::StartSessionResponse>(outcome, "STATE_MISMATCH");
+    world.node.end().await;
+}

@@ -1,0 +1,117 @@
+//! What must hold of tasks and of what other assistants are asked for: a state that owes them is left when they are
+//! done, by its own error, or with its run; each part is answered once, by its participant; the answers are kept whole.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use switchward_engine::{Event, Flow, Json, ThingBody};
+use switchward_machine::{ActKind, ExitIx, GateKind, Machine, NodeIx, OpenId, RunId, Trigger, WorkKind};
+
+/// One entry of a run's node.
+struct Entry {
+    node: NodeIx,
+    /// The parts of its task, with their participants and their answers.
+    parts: Vec<(OpenId, String, Option<Value>)>,
+    /// What another assistant was asked for and has not done.
+    asked: Vec<OpenId>,
+    /// Something of it became void.
+    voided: bool,
+}
+
+impl Entry {
+    fn of(node: NodeIx) -> Self {
+        Self { node, parts: Vec::new(), asked: Vec::new(), voided: false }
+    }
+
+    /// The parts and the work that become void with these.
+    fn void(&mut self, gates: &[OpenId], things: &[OpenId]) {
+        let parts = self.parts.iter().filter(|(_, _, answer)| answer.is_none());
+        self.voided |= parts.map(|(gate, ..)| gate).any(|gate| gates.contains(gate));
+        self.voided |= self.asked.iter().any(|thing| things.contains(thing));
+        self.asked.retain(|thing| !things.contains(thing));
+    }
+
+    fn answered(&mut self, gate: OpenId, by: &str, answer: &Value) -> Result<(), String> {
+        let part = self.parts.iter_mut().find(|(known, ..)| *known == gate);
+        match part {
+            Some((_, person, none @ None)) if person.eq_ignore_ascii_case(by) => *none = Some(answer.clone()),
+            other => return Err(format!("{by} answered {gate:?}, which is {other:?}")),
+        }
+        Ok(())
+    }
+
+    /// What is kept of a task are the answers of all, in their order.
+    fn kept(&self, tasks: &Value, machine: &Machine) -> Result<(), String> {
+        let told = |(_, participant, answer): &(OpenId, String, Option<Value>)| {
+            let answer = answer.as_ref().ok_or_else(|| format!("{participant} has not answered"))?;
+            Ok(json!({ "participant": participant, "answer": answer }))
+        };
+        let all = self.parts.iter().map(told).collect::<Result<Vec<Value>, String>>()?;
+        let state = &machine.node(self.node).unwrap().name;
+        let kept = &tasks[state.as_str()];
+        if *kept == Value::Array(all) { Ok(()) } else { Err(format!("of {state} is kept {kept}")) }
+    }
+
+    fn left(&self, exit: ExitIx, machine: &Machine) -> Result<(), String> {
+        let node = machine.node(self.node).unwrap();
+        let owes = node.acts.iter().any(|act| match &act.kind {
+            ActKind::Decide(decide) => decide.each,
+            ActKind::Work(work) => work.kind == WorkKind::Delegate,
+            ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) | ActKind::Spawn(_) => false,
+        });
+        let guarded = matches!(node.exits[usize::from(exit.0)].on, Trigger::Auto { .. });
+        if owes && guarded && self.voided {
+            return Err(format!("{} is left before it is done", node.name));
+        }
+        Ok(())
+    }
+}
+
+fn at(entries: &mut BTreeMap<u32, Entry>, run: u32) -> Result<&mut Entry, String> {
+    entries.get_mut(&run).ok_or_else(|| format!("run {run} is nowhere"))
+}
+
+/// Looks at a whole history.
+pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine) -> Result<(), String> {
+    let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
+    let mut parts: BTreeMap<OpenId, u32> = BTreeMap::new();
+    for event in events {
+        if let Event::Entered { run, node } = event {
+            entries.insert(run.0, Entry::of(*node));
+        } else if let Event::Flow(Flow::Restarted { run, .. }) = event {
+            let entry = at(&mut entries, run.0)?;
+            *entry = Entry::of(entry.node);
+        } else if let Event::GateOpened { gate, run, body } = event
+            && body.kind == GateKind::Task
+        {
+            let person = body.asked.as_ref().and_then(|asked| asked.to.first()).cloned();
+            let person = person.ok_or_else(|| format!("{event:?} asks nobody"))?;
+            at(&mut entries, run.0)?.parts.push((*gate, person, None));
+            parts.insert(*gate, run.0);
+        } else if let Event::Flow(Flow::GateAnswered { gate, by, answer: Json(answer), .. }) = event {
+            let run = parts.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;
+            at(&mut entries, run)?.answered(*gate, by, answer)?;
+        } else if let Event::GateClosed { gate, .. } = event
+            && parts.contains_key(gate)
+        {
+            return Err(format!("{event:?}, and it takes no decision"));
+        } else if let Event::Flow(Flow::Wrote { run, key, value: Json(value), .. }) = event
+            && key == "tasks"
+        {
+            at(&mut entries, run.0)?.kept(value, machine(*run))?;
+        } else if let Event::Flow(Flow::ThingOpened { thing, run, body: ThingBody::Work { kind, .. } }) =
+            event
+            && *kind == WorkKind::Delegate
+        {
+            at(&mut entries, run.0)?.asked.push(*thing);
+        } else if let Event::Flow(Flow::WorkDone { thing, run, .. }) = event {
+            at(&mut entries, run.0)?.asked.retain(|known| known != thing);
+        } else if let Event::Voided { gates, things, .. } = event {
+            parts.retain(|gate, _| !gates.contains(gate));
+            entries.values_mut().for_each(|entry| entry.void(gates, things));
+        } else if let Event::Left { run, exit, .. } = event {
+            at(&mut entries, run.0)?.left(*exit, machine(*run))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! What a session starts with.
+
+use clap::Args;
+
+use super::values::label;
+
+/// Arguments of `start`.
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// The definition's name; may be left out where the assistant's workflows and the message tell it.
+    #[arg(required_unless_present = "assistant")]
+    pub(crate) definition: Option<String>,
+    /// The assistant that the conversation is with.
+    #[arg(long, value_name = "ASSISTANT", conflicts_with = "workflows")]
+    pub(crate) assistant: Option<String>,
+    /// What the user opens the conversation with.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// A key of your own to find the session by: 4 to 63 of a-z, 0-9 and -.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// The role that the agent plays, as the policy sees it; without it, `agent`.
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Option<String>,
+    /// The version; without it, the active one.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) version: Option<u32>,
+    /// Data to start with: a JSON object, or @FILE.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) input: Option<String>,
+    /// The definition of a further run of the conversation; may be said again.
+    #[arg(long = "queue", value_name = "DEFINITION")]
+    pub(crate) queue: Vec<String>,
+    /// The address of whom the conversation is with.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) contact: Option<String>,
+    /// A definition that the conversation may switch to; may be said again.
+    #[arg(long = "workflow", value_name = "DEFINITION")]
+    pub(crate) workflows: Vec<String>,
+    /// A label to find the session by; may be said again.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+}
