@@ -175,7 +175,7 @@ const EVENTS_OF_A_ROW: u64 = 4_096;
 /// The key after which the row with this event comes; nothing where that may be the first row.
 fn before(view: &dyn View, prefix: &[u8], from: u64) -> Result<Option<Vec<u8>>, ViewError> {
     let mut reach = EVENTS_OF_A_ROW;
-    while let Some(before) = from.checked_sub(reach) {
+    while let Some(before) = from.checked_sub(reach).filter(|before| *before > 0) {
         let start = [prefix, &before.to_be_bytes()].concat();
         let mut first = None;
         view.scan(prefix, Some(&start), &mut |key, _| {
