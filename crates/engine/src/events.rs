@@ -6,6 +6,7 @@ use switchward_machine::{ActKind, Node, Port, RunId, Wait, WaitOn};
 
 use crate::data;
 use crate::event::{Flow, Writer};
+use crate::limits::EVENT_WORDS_BYTES_MAX;
 use crate::scope::Scope;
 use crate::state::Early;
 use crate::turn::{Stop, Turn};
@@ -25,16 +26,30 @@ pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool
     Ok(waits || node.exits.iter().any(|exit| exit.guard.listens(key)))
 }
 
-/// The oldest event that came early, is still kept and ends this wait, and how the wait ends.
-pub(crate) fn earliest(turn: &Turn<'_, '_>, wait: &Wait) -> Result<Option<(Early, Port)>, Stop> {
+/// What an event that came early is to a wait that begins.
+pub(crate) enum Found {
+    /// It ends the wait with this port.
+    Ends(Early, u32, Port),
+    /// A model is asked what it means, once the wait is open.
+    Asks(Early, u32),
+    /// None came that has to do with it.
+    None,
+}
+
+/// The oldest event that came early, is still kept and ends this wait; else the newest that a model can be asked about.
+pub(crate) fn earliest(turn: &Turn<'_, '_>, wait: &Wait) -> Result<Found, Stop> {
     let now = turn.now();
     let session = turn.session()?;
-    let mut kept = session.early.iter().filter(|early| now < early.until);
-    Ok(kept.find_map(|early| {
+    let kept = || (0u32..).zip(&session.early).filter(|(_, early)| now < early.until);
+    for (place, early) in kept() {
         let none = Map::new();
-        let port = port_of(wait, &early.key, early.data.0.as_object().unwrap_or(&none))?;
-        Some((early.clone(), port))
-    }))
+        if let Some(port) = port_of(wait, &early.key, early.data.0.as_object().unwrap_or(&none)) {
+            return Ok(Found::Ends(early.clone(), place, port));
+        }
+    }
+    let asks = wait.sort.as_ref().is_some_and(|sort| !sort.hinted);
+    let newest = kept().filter(|(_, early)| asks && early.model).last();
+    Ok(newest.map_or(Found::None, |(place, early)| Found::Asks(early.clone(), place)))
 }
 
 /// How an event ends a wait; nothing where the wait sorts and no phrase, or phrases of several ports, stand in the event:
@@ -49,7 +64,7 @@ pub(crate) fn port_of(wait: &Wait, key: &str, data: &Map<String, Value>) -> Opti
 fn words(key: &str, data: &Map<String, Value>) -> String {
     let mut lines: String = key.chars().map(|sign| if sign.is_alphanumeric() { sign } else { ' ' }).collect();
     let mut left: Vec<&Value> = data.values().rev().collect();
-    while let Some(value) = left.pop() {
+    while let Some(value) = left.pop().filter(|_| lines.len() < EVENT_WORDS_BYTES_MAX) {
         match value {
             Value::String(text) => {
                 lines.push('\n');
@@ -60,6 +75,7 @@ fn words(key: &str, data: &Map<String, Value>) -> String {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+    lines.truncate(lines.floor_char_boundary(EVENT_WORDS_BYTES_MAX));
     lines
 }
 
@@ -70,12 +86,13 @@ pub(crate) fn take_early(turn: &mut Turn<'_, '_>, run: RunId, node: &Node) -> Re
         return Ok(());
     }
     let now = turn.now();
-    let asked = |early: &&Early| node.exits.iter().any(|exit| exit.guard.listens(&early.key));
-    let kept = session.early.iter().filter(|early| now < early.until);
-    let keys: Vec<String> = kept.filter(asked).map(|early| early.key.clone()).collect();
+    let asked = |early: &Early| node.exits.iter().any(|exit| exit.guard.listens(&early.key));
+    let kept = (0u32..).zip(&session.early).filter(|(_, early)| now < early.until);
+    let found = kept.filter(|(_, early)| asked(early)).map(|(place, early)| (early.key.clone(), place));
+    let (keys, places): (Vec<String>, Vec<u32>) = found.unzip();
     drop(session);
     if !keys.is_empty() {
-        turn.emit(Flow::EarlyTaken { run, keys })?;
+        turn.emit(Flow::EarlyTaken { run, keys, places })?;
     }
     Ok(())
 }

@@ -62,6 +62,10 @@ pub const TOOLS_NOTED_MAX: usize = 100;
 pub const EVENTS_NOTED_MAX: usize = 100;
 /// Events of one session that came before anything listened to them; one more is QUOTA_EXCEEDED.
 pub const EARLY_MAX: usize = 100;
+/// What they hold together, bytes of JSON; more is QUOTA_EXCEEDED.
+pub const EARLY_BYTES_MAX: usize = 1024 * 1024;
+/// What of an event's texts is sorted by phrases, bytes; the rest is left out.
+pub const EVENT_WORDS_BYTES_MAX: usize = 4 * 1024;
 /// How long such an event is kept, milliseconds.
 pub const EARLY_KEPT_MS: u64 = HOUR_MS;
 /// Workflows that one session may switch between.
@@ -124,6 +128,10 @@ pub const ADDRESSEES_MAX: usize = 1_000;
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
 /// What is kept of a mail's own text, bytes; the rest is cut off.
 pub const REPLY_BYTES_MAX: usize = 64 * 1024;
+/// An address or a URL that a message goes to, bytes; a longer one is an error of the state.
+pub const RECIPIENT_BYTES_MAX: usize = 4 * 1024;
+/// What the requests to all participants of a task say together, bytes; more is an error of the state.
+pub const TASK_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The address of a mail's sender, bytes.
 pub const ADDRESS_BYTES_MAX: usize = 512;
 /// What is told of a result that does not fit, bytes.

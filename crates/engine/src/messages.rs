@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId};
 
 use crate::faults::Fault;
-use crate::limits::{PARTICIPANTS_MAX, RECIPIENTS_MAX};
+use crate::limits::{PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_TOLD_BYTES_MAX};
 use crate::scope::Scope;
 use crate::state::EffectBody;
 use crate::tasks::{PARTICIPANT, TASKS};
@@ -157,13 +157,18 @@ fn known_participants(scope: &Scope) -> Vec<Value> {
 fn address(value: Value) -> Result<Option<String>, Fault> {
     match value {
         Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) if text.len() > RECIPIENT_BYTES_MAX => {
+            Err(Fault::recipients(format!("an address has at most {RECIPIENT_BYTES_MAX} bytes")))
+        }
         Value::String(text) if text.chars().any(char::is_control) => {
             Err(Fault::recipients(format!("{text:?} is no address")))
         }
         Value::String(text) => Ok(Some(text.trim().to_owned())),
         Value::Null => Ok(None),
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Err(Fault::recipients(format!("{other} is no address")))
+            let mut told = other.to_string();
+            told.truncate(told.floor_char_boundary(RESULT_TOLD_BYTES_MAX));
+            Err(Fault::recipients(format!("{told} is no address")))
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::data::put_below;
 use crate::event::Writer;
 use crate::faults::Fault;
 use crate::gates;
+use crate::limits::TASK_BYTES_MAX;
 use crate::messages::{participants, worded};
 use crate::moves::Next;
 use crate::scope::Scope;
@@ -45,6 +46,11 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
         Ok(letter) => letter,
         Err(fault) => return Ok(Next::Fault(fault)),
     };
+    let said = letter.body.len() + letter.subject.as_ref().map_or(0, String::len);
+    if said.saturating_mul(letter.to.len()) > TASK_BYTES_MAX {
+        let message = format!("what all participants are told has more than {TASK_BYTES_MAX} bytes");
+        return Ok(Next::Fault(Fault::recipients(message)));
+    }
     if letter.to.is_empty() {
         let text = format!("{state}: nobody takes part in the task, and it is done");
         turn.emit(Event::Warned { text, of_definition: false })?;

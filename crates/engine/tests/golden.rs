@@ -99,7 +99,12 @@ fn session() -> Session {
         queue: vec![RunId(2)],
         runs: 2,
         contact: Some("sam@example.com".into()),
-        early: vec![Early { key: "paid".into(), data: Json(serde_json::json!({"usd": 3})), until: Time(9) }],
+        early: vec![Early {
+            key: "paid".into(),
+            data: Json(serde_json::json!({"usd": 3})),
+            until: Time(9),
+            model: true,
+        }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
         requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
@@ -660,8 +665,13 @@ fn flow_events() -> Vec<Event> {
         Flow::ThingOpened { thing: OpenId(10), run, body: things().remove(1) },
         Flow::ThingClosed { thing: OpenId(10), run },
         Flow::Looped { run, level: 0, at: Some(looped()) },
-        Flow::EventRecorded { run, key: "paid".into(), early: Some((Json(serde_json::json!({})), Time(9))) },
-        Flow::EarlyTaken { run, keys: vec!["paid".into()] },
+        Flow::EventRecorded {
+            run,
+            key: "paid".into(),
+            early: Some((Json(serde_json::json!({})), Time(9))),
+            model: true,
+        },
+        Flow::EarlyTaken { run, keys: vec!["paid".into()], places: vec![2] },
     ];
     flows.into_iter().map(Event::Flow).collect()
 }

@@ -3,21 +3,34 @@
 use switchward_machine::{RunId, Wait, WaitOn};
 
 use crate::Flow;
-use crate::events;
+use crate::commands::ask_about;
+use crate::events::{self, Found};
 use crate::moves::Next;
-use crate::state::ThingBody;
+use crate::state::{Early, ThingBody};
 use crate::turn::{Stop, Turn};
 
 pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Next, Stop> {
-    if wait.on == WaitOn::Event
-        && let Some((early, port)) = events::earliest(turn, wait)?
-    {
-        turn.emit(Flow::EarlyTaken { run, keys: vec![early.key.clone()] })?;
-        events::remember(turn, run, &early.key, &early.data.0)?;
-        return Ok(Next::Ended(port));
-    }
+    let found = if wait.on == WaitOn::Event { events::earliest(turn, wait)? } else { Found::None };
+    let asks = match found {
+        Found::Ends(early, place, port) => {
+            take(turn, run, &early, place)?;
+            events::remember(turn, run, &early.key, &early.data.0)?;
+            return Ok(Next::Ended(port));
+        }
+        Found::Asks(early, place) => Some((early, place)),
+        Found::None => None,
+    };
     let due = turn.now().after_ms(wait.for_ms);
     let (late, done) = (wait.late.clone(), wait.done.clone());
-    turn.open(run, ThingBody::Wait { on: wait.on, due, late, done })?;
+    let thing = turn.open(run, ThingBody::Wait { on: wait.on, due, late, done })?;
+    if let (Some((early, place)), Some(sort)) = (asks, &wait.sort) {
+        take(turn, run, &early, place)?;
+        ask_about(turn, run, thing, &early.key, &early.data.0, sort)?;
+    }
     Ok(Next::Rest)
+}
+
+/// An event that came early counts from now on.
+fn take(turn: &mut Turn<'_, '_>, run: RunId, early: &Early, place: u32) -> Result<(), Stop> {
+    Ok(turn.emit(Flow::EarlyTaken { run, keys: vec![early.key.clone()], places: vec![place] })?)
 }

@@ -2,11 +2,13 @@
 //! it says nothing that may be, the reply counts as undecided. Source: semantics §7, conversation (1).
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Decision, OpenId, Port, RunId, WorkKind};
+use switchward_machine::{Decision, OpenId, Port, RunId, Sort, WorkKind};
 
 use super::record_reply::{REJECTED, decide, received, unclear, waiting};
+use crate::data::length;
 use crate::events;
 use crate::gates::{self, Ruling};
+use crate::limits::{REPLY_BYTES_MAX, WORK_INPUT_BYTES_MAX};
 use crate::state::{About, Due, Open, Owed, Thing, ThingBody, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Flow, Key};
@@ -17,6 +19,19 @@ pub(super) enum Said<'s> {
     Reply { from: &'s str, own: &'s str, gate: bool },
     /// An event that a wait is for.
     Event { key: &'s str, data: &'s Map<String, Value> },
+}
+
+/// A model is asked about an event that a wait of a run is for.
+pub(crate) fn ask_about(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    wait: OpenId,
+    key: &str,
+    data: &Value,
+    sort: &Sort,
+) -> Result<(), Stop> {
+    let none = Map::new();
+    ask(turn, run, wait, Said::Event { key, data: data.as_object().unwrap_or(&none) }, &sort.ports)
 }
 
 /// Opens the work; of several replies or events, the newest is asked about.
@@ -31,10 +46,15 @@ pub(super) fn ask<P>(
     let (gate, input) = match said {
         Said::Reply { from, own, gate } => (gate, json!({ "text": own, "from": from, "ports": ports })),
         Said::Event { key, data } => {
-            let text = json!({ "event_key": key, "data": data }).to_string();
+            let mut text = json!({ "event_key": key, "data": data }).to_string();
+            text.truncate(text.floor_char_boundary(REPLY_BYTES_MAX));
             (false, json!({ "text": text, "event_key": key, "data": data, "ports": ports }))
         }
     };
+    if length(&input) > WORK_INPUT_BYTES_MAX {
+        // No worker could be handed it: it says nothing, as if nobody knew what it means.
+        return Ok(());
+    }
     let about = About::Reply { to, gate };
     for thing in turn.run(run)?.things.clone() {
         let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;

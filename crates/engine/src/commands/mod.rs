@@ -30,6 +30,7 @@ mod timers;
 mod work;
 
 pub(crate) use authorize::well_formed;
+pub(crate) use classify::ask_about;
 pub(crate) use decide_gate::entitled;
 pub(crate) use work::schema_of;
 

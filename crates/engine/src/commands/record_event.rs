@@ -7,10 +7,11 @@ use switchward_machine::{OpenId, Port, RunId, WaitOn};
 use super::classify::{self, Said};
 use super::record_reply::waiting;
 use crate::command::RecordEvent;
+use crate::data::length;
 use crate::event::{Flow, Writer};
 use crate::events;
 use crate::intent;
-use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
+use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use crate::moves::{self, Next};
 use crate::state::{Json, ThingBody};
 use crate::turn::{Stop, Turn, check_text, not_paused};
@@ -25,32 +26,46 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     super::conversation(turn, leaf)?;
     not_paused(&session)?;
     intent::known(&session)?;
-    let full = session.early.len() >= EARLY_MAX;
     drop(session);
-    well_formed(turn, leaf, event)?;
-    let merged = events::merged(turn, leaf, &event.data)?
+    well_formed(event)?;
+    let run = addressed(turn, leaf, event)?;
+    let merged = events::merged(turn, run, &event.data)?
         .map_err(|bad| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data"))?;
-    let listens = events::listens(turn, leaf, &event.key)?;
-    if !listens && full {
-        let message = format!("{EARLY_MAX} events wait for something that listens to them");
-        return Err(Rejection::new(Reason::QuotaExceeded, message).into());
+    let listens = events::listens(turn, run, &event.key)?;
+    if !listens {
+        room(turn, event)?;
     }
     let until = turn.now().after_ms(EARLY_KEPT_MS);
     let data = Json(Value::Object(event.data.clone()));
     let early = (!listens).then_some((data, until));
-    turn.emit(Flow::EventRecorded { run: leaf, key: event.key.clone(), early })?;
+    turn.emit(Flow::EventRecorded { run, key: event.key.clone(), early, model: event.model })?;
     for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
-        turn.emit(Flow::Wrote { run: leaf, key, value: Json(value), by: Writer::Event })?;
+        turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Event })?;
     }
-    match ended_wait(turn, leaf, event)? {
-        Some(port) => moves::drive(turn, leaf, Next::Ended(port))?,
+    match ended_wait(turn, run, event)? {
+        Some(port) => moves::drive(turn, run, Next::Ended(port))?,
         // A person is asked about an exit already: no other is tried meanwhile.
-        None if turn.run(leaf)?.held.is_some() => {}
+        None if turn.run(run)?.held.is_some() => {}
         // Somebody else has the state until that is done.
-        None if kept(turn, leaf)? => {}
-        None => moves::drive(turn, leaf, Next::Event)?,
+        None if kept(turn, run)? => {}
+        None => moves::drive(turn, run, Next::Event)?,
     }
     turn.moved()
+}
+
+/// Whether there is room for one more event that nothing listens to yet.
+fn room(turn: &Turn<'_, '_>, event: &RecordEvent) -> Result<(), Stop> {
+    let (session, now) = (turn.session()?, turn.now());
+    let kept = session.early.iter().filter(|early| now < early.until);
+    let (count, bytes) = kept
+        .fold((0, 0), |(count, bytes), early| (count + 1, bytes + early.key.len() + length(&early.data.0)));
+    let own = event.key.len() + length(&Value::Object(event.data.clone()));
+    if count < EARLY_MAX && bytes + own <= EARLY_BYTES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("{EARLY_MAX} events or {EARLY_BYTES_MAX} bytes of them wait for what listens to them");
+    Err(Rejection::new(Reason::QuotaExceeded, message).into())
 }
 
 /// Whether the part of the body that a run is in lets it leave by its own end alone.
@@ -62,19 +77,35 @@ fn kept(turn: &Turn<'_, '_>, run: RunId) -> Result<bool, Stop> {
     Ok(!over && act.is_some_and(|act| act.kind.keeps()))
 }
 
-fn well_formed(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<(), Stop> {
+fn well_formed(event: &RecordEvent) -> Result<(), Stop> {
     if event.key.is_empty() {
         return Err(Rejection::new(Reason::FieldInvalid, "an event has a key").fact("field", "key").into());
     }
-    check_text("key", &event.key, DATA_KEY_BYTES_MAX)?;
-    let at = turn.run(run)?;
-    let machine = turn.machine(&at)?;
-    let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
-    if let Some(state) = event.state.as_ref().filter(|state| **state != node.name) {
-        let message = format!("the session stands at {:?}, and the event is for {state:?}", node.name);
-        return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
+    Ok(check_text("key", &event.key, DATA_KEY_BYTES_MAX)?)
+}
+
+/// The run that the event is for: the first that listens to it, from the active leaf up through those that have called
+/// it; else the leaf. Of one that names a state, that run must stand there.
+fn addressed(turn: &Turn<'_, '_>, leaf: RunId, event: &RecordEvent) -> Result<RunId, Stop> {
+    let mut next = Some(leaf);
+    while let Some(run) = next {
+        let at = turn.run(run)?;
+        let machine = turn.machine(&at)?;
+        let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+        let here = event.state.as_ref().is_none_or(|state| *state == node.name);
+        // The leaf is where the session stands, whether it listens or not.
+        let leaf = run == leaf && event.state.is_some();
+        if here && (leaf || events::listens(turn, run, &event.key)?) {
+            return Ok(run);
+        }
+        next = at.parent.map(|parent| parent.run);
     }
-    Ok(())
+    let Some(state) = &event.state else { return Ok(leaf) };
+    let at = turn.run(leaf)?;
+    let machine = turn.machine(&at)?;
+    let stands = machine.node(at.node).map_or("", |node| node.name.as_str());
+    let message = format!("the session stands at {stands:?}, and the event is for {state:?}");
+    Err(Rejection::new(Reason::StateMismatch, message).fact("state", stands).into())
 }
 
 /// Ends the wait that the event was waited for by; how the act ends. An event that says nothing to a wait that sorts

@@ -94,17 +94,29 @@ fn about(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
 
 /// The wait for a reply that this address may end.
 fn waits_for(turn: &Turn<'_, '_>, run: RunId, from: &str) -> Result<Option<OpenId>, Stop> {
-    let at = turn.run(run)?;
-    if !at.mailed.iter().any(|known| known.eq_ignore_ascii_case(from)) {
+    if !was_written_to(turn, run, from)? {
         return Ok(None);
     }
-    for thing in &at.things {
+    for thing in &turn.run(run)?.things {
         let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, *thing))?;
         if row.is_some_and(|row| matches!(row.body, ThingBody::Wait { on: WaitOn::Reply, .. })) {
             return Ok(Some(*thing));
         }
     }
     Ok(None)
+}
+
+/// Whether a run has written to this address, or one that has called it, directly or through others.
+fn was_written_to(turn: &Turn<'_, '_>, run: RunId, address: &str) -> Result<bool, Stop> {
+    let mut next = Some(run);
+    while let Some(run) = next {
+        let at = turn.run(run)?;
+        if at.mailed.iter().any(|known| known.eq_ignore_ascii_case(address)) {
+            return Ok(true);
+        }
+        next = at.parent.map(|parent| parent.run);
+    }
+    Ok(false)
 }
 
 /// What somebody wrote.

@@ -140,6 +140,9 @@ pub enum Flow {
         /// What came with it and until when it is kept, where nothing listens to it yet.
         #[n(2)]
         early: Option<(Json, Time)>,
+        /// Whether a model was at hand that could be asked what it means.
+        #[cbor(n(3), default)]
+        model: bool,
     },
     /// Events that came early count from now on.
     #[n(12)]
@@ -150,6 +153,9 @@ pub enum Flow {
         /// Their keys.
         #[n(1)]
         keys: Vec<String>,
+        /// Their places among those that are kept, ascending.
+        #[cbor(n(2), default)]
+        places: Vec<u32>,
     },
     /// A worker has work, for a time.
     #[n(13)]

@@ -1,6 +1,6 @@
 //! What moves inside a node, the data of a run, and the row of runs.
 
-use switchward_machine::{ActIx, OpenId, RunId, Status, Time};
+use switchward_machine::{ActIx, OpenId, RunId, Status};
 
 use super::{Site, children, gates, work};
 use crate::limits::EVENTS_NOTED_MAX;
@@ -92,20 +92,26 @@ fn write(rows: &mut Working<'_>, at: Key, key: &str, value: &Json) -> Result<(),
 fn events(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     let id = site.session()?;
     match flow {
-        Flow::EventRecorded { run, key, early } => {
+        Flow::EventRecorded { run, key, early, model } => {
             let at = Key::run(site.tenant, id, *run);
             rows.run_at_mut(&at)?.drained = 0;
             match early {
                 None => see(rows, &at, key)?,
-                Some((data, until)) => keep(rows, site, key, data, *until)?,
+                Some((data, until)) => {
+                    let early = Early { key: key.clone(), data: data.clone(), until: *until, model: *model };
+                    keep(rows, site, early)?;
+                }
             }
         }
-        Flow::EarlyTaken { run, keys } => {
+        Flow::EarlyTaken { run, keys, places } => {
             for key in keys {
                 see(rows, &Key::run(site.tenant, id, *run), key)?;
-                let kept = &mut rows.session_at_mut(&site.session_key()?)?.early;
-                if let Some(at) = kept.iter().position(|early| early.key == *key) {
-                    kept.remove(at);
+            }
+            let kept = &mut rows.session_at_mut(&site.session_key()?)?.early;
+            for place in places.iter().rev() {
+                let place = usize::try_from(*place).unwrap_or(usize::MAX);
+                if place < kept.len() {
+                    kept.remove(place);
                 }
             }
         }
@@ -115,14 +121,7 @@ fn events(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), Vi
 }
 
 /// Keeps an event that nothing listens to yet.
-fn keep(
-    rows: &mut Working<'_>,
-    site: &Site<'_>,
-    key: &str,
-    data: &Json,
-    until: Time,
-) -> Result<(), ViewError> {
-    let early = Early { key: key.to_owned(), data: data.clone(), until };
+fn keep(rows: &mut Working<'_>, site: &Site<'_>, early: Early) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     session.early.retain(|kept| site.at < kept.until);
     session.early.push(early);

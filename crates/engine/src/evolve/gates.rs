@@ -71,7 +71,7 @@ fn asks(rows: &mut Working<'_>, gate: &Key, number: u64) -> Result<(), ViewError
 }
 
 /// The run has written to somebody.
-fn mailed(run: &mut Run, to: &str) {
+pub(super) fn mailed(run: &mut Run, to: &str) {
     run.mailed.retain(|known| !known.eq_ignore_ascii_case(to));
     run.mailed.push(to.to_owned());
     if run.mailed.len() > MAILED_MAX {

@@ -130,6 +130,9 @@ pub struct Early {
     /// Until when it is kept.
     #[n(2)]
     pub until: Time,
+    /// Whether a model was at hand that could be asked what it means.
+    #[cbor(n(3), default)]
+    pub model: bool,
 }
 
 /// A workflow that a session may switch to.

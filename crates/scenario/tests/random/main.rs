@@ -154,3 +154,54 @@ fn workflows_call_one_another_so_deep_and_no_deeper() {
     let deeper = Game::open(&nested(deepest + 1), b"", false, false).err().unwrap();
     assert!(deeper.contains("more than 16 runs below the first"), "{deeper}");
 }
+
+#[test]
+fn events_that_nothing_listens_to_are_bounded_together_for_as_long_as_they_are_kept() {
+    let workflow = json!({
+        "name": "deaf", "states": [{ "name": "talk", "type": "conversation" }], "transitions": [],
+    });
+    let mut game = Game::open(&[workflow], b"", false, false).unwrap();
+    game.event(json!("x".repeat(600 * 1024))).unwrap();
+    let told = game.event(json!("x".repeat(600 * 1024))).unwrap_err();
+    assert!(told.contains("bytes of them wait"), "{told}");
+    for _ in 0..99 {
+        game.event(json!(1)).unwrap();
+    }
+    assert!(game.event(json!(1)).unwrap_err().contains("100 events"));
+    game.hours(2).unwrap();
+    game.event(json!("x".repeat(600 * 1024))).unwrap();
+}
+
+#[test]
+fn addresses_and_what_a_task_tells_everybody_are_bounded() {
+    let workflow = json!({
+        "name": "letters",
+        "states": [
+            { "name": "talk", "type": "conversation" },
+            { "name": "mail", "type": "output", "template": "Hello.", "target": "email",
+              "recipients": ["{gathered_data.to}"], "on_error": "port" },
+            { "name": "task", "type": "task", "on_error": "port",
+              "task_template": { "participants_from": "gathered.people", "instructions": "{gathered.said}" } },
+            { "name": "sorry", "type": "conversation" },
+            { "name": "done", "type": "conversation" },
+        ],
+        "transitions": [
+            { "from": "talk", "to": "mail", "guards": [{ "type": "data_contains", "config": { "key": "to" } }] },
+            { "from": "talk", "to": "task", "guards": [{ "type": "always" }] },
+            { "from": "mail", "port": "done", "to": "done" },
+            { "from": "mail", "port": "error", "to": "sorry" },
+            { "from": "task", "to": "done", "guards": [{ "type": "all_tasks_complete" }] },
+            { "from": "task", "port": "error", "to": "sorry" },
+        ],
+    });
+    let after = |values: Value| {
+        let mut game = Game::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
+        game.turn(values.as_object().unwrap().clone()).unwrap();
+        game.decisions().unwrap().1.at().to_owned()
+    };
+    assert_eq!(after(json!({ "to": format!("{}@example.com", "x".repeat(4 * 1024)) })), "sorry");
+    assert_eq!(after(json!({ "to": format!("{}@example.com", "x".repeat(64)) })), "done");
+    let people: Vec<String> = (0..100).map(|at| format!("p{at}@example.com")).collect();
+    assert_eq!(after(json!({ "people": people, "said": "x".repeat(200 * 1024) })), "sorry");
+    assert_eq!(after(json!({ "people": people, "said": "x".repeat(20 * 1024) })), "task");
+}

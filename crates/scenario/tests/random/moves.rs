@@ -339,6 +339,28 @@ impl Game {
         sent.map(drop).map_err(|no| no.message)
     }
 
+    /// An event comes that brings this under one key.
+    pub(crate) fn event(&mut self, value: Value) -> Result<(), String> {
+        let data = Map::from_iter([("x".to_owned(), value)]);
+        let body = RecordEvent { key: "e".into(), data, state: None, model: false };
+        let sent = self.send(Scope::Session(self.session), Body::RecordEvent(body))?;
+        sent.map(drop).map_err(|no| no.message)
+    }
+
+    /// The agent writes something down, and its turn ends.
+    pub(crate) fn turn(&mut self, values: Map<String, Value>) -> Result<(), String> {
+        for body in [Body::RecordData(RecordData { values }), Body::EndTurn(EndTurn { text: String::new() })]
+        {
+            self.send(Scope::Session(self.session), body)?.map_err(|no| no.message)?;
+        }
+        Ok(())
+    }
+
+    /// Hours pass.
+    pub(crate) fn hours(&mut self, hours: u64) -> Result<(), String> {
+        self.world.advance(self.world.now().after_ms(hours * HOUR_MS)).map_err(broken)
+    }
+
     /// One of the open gates, or one that was answered before.
     fn part(&self, chance: &mut Chance, opens: &[OpenId]) -> Result<Option<OpenId>, String> {
         if !opens.is_empty() && !chance.once_in(6) {
