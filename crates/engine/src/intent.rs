@@ -5,16 +5,17 @@
 use serde_json::{Map, Value, json};
 use switchward_machine::{
     Accept, Act, ActKind, Attempts, Layer, Machine, Meta, Node, NodeIx, Opening, Otherwise, Pattern, Policy,
-    Reads, RunId, StatusWords, Work, WorkKind,
+    Port, Reads, RunId, StatusWords, Work, WorkKind,
 };
 
 use crate::data;
 use crate::event::Writer;
 use crate::faults::Fault;
+use crate::gates;
 use crate::limits::{DESCRIPTION_TOLD_BYTES_MAX, INTENT_ATTEMPTS_MAX};
 use crate::moves::{self, Next};
 use crate::scope::Scope;
-use crate::state::{Attached, Due, Json, Session};
+use crate::state::{Attached, Due, Json, Session, ThingBody};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, Reason, Rejection, ViewError};
 
@@ -90,8 +91,19 @@ pub(crate) fn input(turn: &Turn<'_, '_>) -> Result<Map<String, Value>, Stop> {
     Ok(input)
 }
 
-/// What a result comes to, all of it or nothing; none of the workflows is an answer, too.
-pub(crate) fn chosen(session: &Session, result: &Value) -> Result<Due, Fault> {
+/// What a result comes to, all of it or nothing. None of the workflows is an answer, too; where the user has said something
+/// else since the question was put, it is asked about.
+pub(crate) fn chosen(turn: &Turn<'_, '_>, result: &Value) -> Result<Result<Due, Fault>, Stop> {
+    let names = match meant(&*turn.session()?, result) {
+        Ok(names) => names,
+        Err(fault) => return Ok(Err(fault)),
+    };
+    let follows = !names.is_empty() || said_since(turn)?;
+    Ok(Ok(if follows { Due::Chosen(names) } else { Due::Ended(Port::Done) }))
+}
+
+/// The workflows that a result names.
+fn meant(session: &Session, result: &Value) -> Result<Vec<String>, Fault> {
     let names = result.get("workflows").and_then(Value::as_array);
     let names = names.ok_or_else(|| Fault::result("/workflows must be a list of names"))?;
     let mut found: Vec<String> = Vec::new();
@@ -107,7 +119,20 @@ pub(crate) fn chosen(session: &Session, result: &Value) -> Result<Due, Fault> {
         }
         found.push(workflow.definition.clone());
     }
-    Ok(if found.is_empty() { Due::Ended(switchward_machine::Port::Done) } else { Due::Chosen(found) })
+    Ok(found)
+}
+
+/// Whether the user's last message is another one than the one that is asked about.
+fn said_since(turn: &Turn<'_, '_>) -> Result<bool, Stop> {
+    let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
+    for thing in &turn.run(RUN)?.things {
+        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, *thing))?;
+        if let Some(ThingBody::Work { owed, .. }) = row.as_ref().map(|row| &row.body) {
+            let asked = owed.input.0.get("text").and_then(Value::as_str);
+            return Ok(asked != said.as_ref().map(|said| said.as_str()));
+        }
+    }
+    Ok(false)
 }
 
 /// The JSON Schema of a result, by what was handed out.
@@ -123,15 +148,27 @@ pub(crate) fn schema(input: &Value) -> Value {
     })
 }
 
-/// The user has said something: where nobody is asked what it is about, somebody is.
+/// The user has said something: where nobody is asked what it is about, somebody is, now or on resuming.
 pub(crate) fn ask_again(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
-    let rests = turn.run(RUN)?.rests;
-    if rests { moves::drive(turn, RUN, Next::Enter(NODE)) } else { Ok(()) }
+    let run = turn.run(RUN)?;
+    let nobody = match &run.due {
+        None => run.rests,
+        // The message before meant nothing, and the session was paused when that was known.
+        Some(Due::Ended(_)) => true,
+        Some(Due::Take(_) | Due::End(_) | Due::Again | Due::Judged | Due::Fault { .. } | Due::Chosen(_)) => {
+            false
+        }
+    };
+    drop(run);
+    if nobody { gates::now_or_later(turn, RUN, Due::Chosen(Vec::new())) } else { Ok(()) }
 }
 
 /// These of the session's workflows begin: the first now, with what the session began with, the others one after the
-/// other behind it.
+/// other behind it. Where none is named, somebody is asked about the user's last message.
 pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<(), Stop> {
+    if names.is_empty() {
+        return moves::drive(turn, RUN, Next::Enter(NODE));
+    }
     let session = turn.session()?;
     let find = |name: &String| session.workflows.iter().find(|known| known.definition == *name).cloned();
     let chosen: Vec<Attached> = names.iter().filter_map(find).collect();

@@ -153,6 +153,33 @@ impl Call<'_> {
         found.ok_or_else(|| Refusal::not_found("session", name))
     }
 
+    /// Whether this session has carried out the request before, and still knows it.
+    ///
+    /// # Errors
+    /// REQUEST_ID_REUSED where the request came with another body then.
+    pub(crate) async fn has_answered(&self, id: SessionId, request: &RequestId) -> Result<bool, Refusal> {
+        let (tenant, hash) = (self.caller.tenant, request.hash());
+        let view = self.shard(id).read().await.map_err(refusal)?;
+        let body = view.steady(|rows| {
+            let row = rows.row(&Key::session(tenant, id))?;
+            let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
+            let known = session.requests.iter().rev().find(|known| known.hash == hash);
+            let Some(known) = known else { return Ok(None) };
+            let row = rows.row(&Key::history(tenant, id, known.sequence))?;
+            let Some(Row::History(history)) = row.as_deref() else { return Ok(None) };
+            Ok(history.answered.as_ref().map(|answered| answered.body))
+        });
+        match body.map_err(unreadable)? {
+            None => Ok(false),
+            Some(body) if body == request.body => Ok(true),
+            Some(_) => {
+                let message =
+                    format!("request id {:?} came before with another body; use a new one", request.id);
+                Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", &request.id))
+            }
+        }
+    }
+
     /// A row of the catalogue, picked by its kind.
     pub(crate) async fn catalogued<T>(
         &self,

@@ -147,7 +147,7 @@ pub(crate) fn accepted(
             Ok(values) => (values, Port::Done),
         },
         Some(Accept::Workflows) => {
-            let chosen = intent::chosen(&*turn.session()?, result);
+            let chosen = intent::chosen(turn, result)?;
             return Ok(chosen.map(|due| Taken { written: Vec::new(), due }));
         }
     };

@@ -1,7 +1,5 @@
 //! The user says something in the conversation. Nothing moves before the agent's turn is over; but where it is not known
-//! yet what the conversation is about, somebody is asked.
-
-use switchward_machine::Status;
+//! yet what the conversation is about, somebody is asked, of a paused session on resuming.
 
 use crate::command::PostMessage;
 use crate::intent;
@@ -11,7 +9,7 @@ use crate::{Flow, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, post: &PostMessage) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let asks = session.root == intent::RUN && session.status != Status::Suspended;
+    let asks = session.root == intent::RUN;
     drop(session);
     super::conversation(turn, turn.leaf()?)?;
     check_text("text", &post.text, MESSAGE_BYTES_MAX)?;

@@ -325,7 +325,7 @@ pub enum Due {
         #[n(1)]
         message: String,
     },
-    /// These of the session's workflows begin, one after the other.
+    /// These of the session's workflows begin, one after the other; of none, it is asked again which are meant.
     #[n(10)]
     Chosen(#[n(0)] Vec<String>),
 }

@@ -2,13 +2,14 @@
 
 use switchward_api::v1;
 use switchward_api::v1::assistant_service_server::AssistantService;
-use switchward_engine::{Assistant, Body, DeleteAssistant, Key, Kind, PutAssistant, Row, Scope};
+use switchward_engine::limits::WORKFLOWS_MAX;
+use switchward_engine::{Assistant, Body, DeleteAssistant, Key, Kind, PutAssistant, Row, Scope, View as _};
 use switchward_formats::Format;
 use tonic::{Request, Response, Status};
 
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
-use crate::door::{Call, Door, named, request_id};
+use crate::door::{Call, Door, named, request_id, unreadable};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
@@ -80,19 +81,29 @@ impl AssistantService for Door {
     }
 }
 
-/// The names of the workflows of a wish: definitions that are there and are conversations.
+/// The names of the workflows of a wish: definitions that are there and are conversations. The catalogue is read for a list
+/// that is good in itself alone.
 async fn workflows(call: &Call<'_>, wished: &[String]) -> Result<Vec<String>, Refusal> {
-    let mut workflows = Vec::new();
+    if wished.len() > WORKFLOWS_MAX {
+        let problem = format!("must hold at most {WORKFLOWS_MAX} definitions");
+        return Err(Refusal::field("assistant.workflows", problem));
+    }
+    let field = |at: usize| format!("assistant.workflows[{at}]");
+    let mut workflows: Vec<String> = Vec::new();
     for (at, wish) in wished.iter().enumerate() {
-        let field = format!("assistant.workflows[{at}]");
-        let name = names::definition(&call.caller, &field, wish)?;
-        let format = call.catalogued(Key::definition(call.caller.tenant, name), |row| {
-            if let Row::Definition(row) = row { Some(row.format.clone()) } else { None }
-        });
-        if format.await?.is_some_and(|format| format != Format::Conversation.name()) {
-            return Err(Refusal::field(field, format!("{name} is no conversation")));
+        let name = names::definition(&call.caller, &field(at), wish)?;
+        if workflows.iter().any(|before| before == name) {
+            return Err(Refusal::field(field(at), format!("{name:?} stands in the list twice")));
         }
         workflows.push(name.to_owned());
+    }
+    let catalogue = call.catalogue().await?;
+    for (at, name) in workflows.iter().enumerate() {
+        let row = catalogue.row(&Key::definition(call.caller.tenant, name)).map_err(unreadable)?;
+        let Some(Row::Definition(row)) = row.as_deref() else { continue };
+        if row.format != Format::Conversation.name() {
+            return Err(Refusal::field(field(at), format!("{name} is no conversation")));
+        }
     }
     Ok(workflows)
 }

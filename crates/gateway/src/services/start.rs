@@ -34,6 +34,30 @@ pub(super) async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> 
     if message.message.len() > MESSAGE_BYTES_MAX {
         return Err(Refusal::field("message", format!("must be at most {MESSAGE_BYTES_MAX} bytes")));
     }
+    let reply = match resolved(call, key, message).await {
+        Ok(start) => call.execute(Scope::Session(id), request, None, Body::Start(start)).await,
+        // What the session began with may be gone by now; a start that was answered is answered all the same.
+        Err(refused) => match &request {
+            Some(request) if call.has_answered(id, request).await? => {
+                return sessions::shown(call, id, "").await;
+            }
+            Some(_) | None => return Err(refused),
+        },
+    };
+    let reply = reply.map_err(|refusal| {
+        let taken = refusal.reason() == Reason::AlreadyExists;
+        if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
+    })?;
+    let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
+    sessions::shown(call, session, "").await
+}
+
+/// A start with all that its message names, as the catalogue has it now.
+async fn resolved(
+    call: &Call<'_>,
+    key: Option<String>,
+    message: v1::StartSessionRequest,
+) -> Result<Start, Refusal> {
     let about = match message.assistant.as_str() {
         "" => plain(call, &message).await?,
         assistant => assisted(call, assistant, &message).await?,
@@ -41,8 +65,9 @@ pub(super) async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> 
     let queue = runs_of(call, "queue", QUEUE_MAX, &message.queue).await?;
     let others = queue.iter().chain(&about.workflows).map(|other| other.machine);
     let machines: Vec<Digest> = [about.machine].into_iter().chain(others).collect();
+    let tenant = call.caller.tenant;
     let callees = pin_callees(&call.catalogue().await?, tenant, machines).map_err(unreadable)??;
-    let start = Start {
+    Ok(Start {
         definition: about.definition,
         version: about.version,
         machine: about.machine,
@@ -56,14 +81,7 @@ pub(super) async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> 
         assistant: about.assistant,
         message: (!message.message.is_empty()).then_some(message.message),
         callees,
-    };
-    let reply = call.execute(Scope::Session(id), request, None, Body::Start(start)).await;
-    let reply = reply.map_err(|refusal| {
-        let taken = refusal.reason() == Reason::AlreadyExists;
-        if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
-    })?;
-    let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
-    sessions::shown(call, session, "").await
+    })
 }
 
 /// What a session is about when it begins.

@@ -73,7 +73,10 @@ async fn only_conversations_that_are_there_make_an_assistant() {
         ("desk", vec!["never".to_owned()], "assistant.workflows[0]"),
         ("desk", vec!["talk".to_owned(), "release".to_owned()], "assistant.workflows[1]"),
         ("desk", vec!["talk".to_owned(), "talk".to_owned()], "assistant.workflows[1]"),
-        ("desk", many, "assistant.workflows"),
+        ("desk", [vec!["release".to_owned()], many].concat(), "assistant.workflows"),
+        // The list is looked at before what it names.
+        ("desk", vec!["release".to_owned(), "release".to_owned()], "assistant.workflows[1]"),
+        ("desk", vec!["release".to_owned(), "x".repeat(513)], "assistant.workflows[1]"),
         ("Desk", vec!["talk".to_owned()], "assistant.name"),
         (long.as_str(), vec!["talk".to_owned()], "assistant.name"),
         ("", vec!["talk".to_owned()], "assistant.name"),
@@ -82,7 +85,7 @@ async fn only_conversations_that_are_there_make_an_assistant() {
         let put = v1::PutAssistantRequest { assistant: Some(assistant), ..Default::default() };
         let outcome: Put = world.attempt("author", "PutAssistant", &put).await;
         let told = refused(outcome, "FIELD_INVALID");
-        assert!(told.fields.iter().any(|found| found == field), "{field}: {told:?}");
+        assert_eq!(told.fields, [field], "{told:?}");
     }
     let mut wordy = put_assistant("desk");
     wordy.assistant.as_mut().expect("one").instructions = "x".repeat(16 * 1024 + 1);
@@ -223,5 +226,38 @@ async fn nobody_is_asked_where_there_is_nothing_to_find_out() {
     };
     let outcome = world.attempt("agent", "StartSession", &release).await;
     refused::<v1::StartSessionResponse>(outcome, "STATE_MISMATCH");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_comes_again_is_answered_when_its_assistant_is_gone() {
+    let world = World::start().await;
+    let desk = desk(&world).await;
+    let request = v1::StartSessionRequest {
+        assistant: desk.clone(),
+        message: "Hello".into(),
+        request_id: "again".into(),
+        ..Default::default()
+    };
+    let keyed = v1::StartSessionRequest { session_id: "desk-1".into(), ..request.clone() };
+    let (begun, by_key) = (start(&world, request.clone()).await, start(&world, keyed.clone()).await);
+    assert_ne!(begun.name, by_key.name);
+    let delete = v1::DeleteAssistantRequest { name: desk, ..Default::default() };
+    let _: v1::DeleteAssistantResponse = world.ask("author", "DeleteAssistant", &delete).await;
+
+    assert_eq!(start(&world, request.clone()).await, begun);
+    assert_eq!(start(&world, keyed.clone()).await, by_key);
+    for (wrong, reason) in [
+        (v1::StartSessionRequest { message: "Good morning".into(), ..request.clone() }, "REQUEST_ID_REUSED"),
+        (v1::StartSessionRequest { message: "Good morning".into(), ..keyed.clone() }, "REQUEST_ID_REUSED"),
+        (v1::StartSessionRequest { request_id: "another".into(), ..request.clone() }, "NOT_FOUND"),
+        (v1::StartSessionRequest { request_id: "another".into(), ..keyed }, "NOT_FOUND"),
+        (v1::StartSessionRequest { request_id: String::new(), ..request }, "NOT_FOUND"),
+    ] {
+        let outcome = world.attempt("agent", "StartSession", &wrong).await;
+        let told = refused::<v1::StartSessionResponse>(outcome, reason);
+        let named = told.metadata.get("request_id").is_some_and(|id| id == "again");
+        assert_eq!(named, reason == "REQUEST_ID_REUSED", "{told:?}");
+    }
     world.node.end().await;
 }

@@ -212,7 +212,9 @@ impl Game {
         let mut names = BTreeMap::new();
         for event in events {
             if let Event::RunCreated { run, of, .. } = event {
-                names.insert(*run, of.as_ref().map_or(&self.first, |(name, _)| name).clone());
+                // The session's own run, before it is known what it is about, is a run of no workflow.
+                let name = of.as_ref().map(|(name, _)| name).filter(|_| run.0 != 0);
+                names.insert(*run, name.unwrap_or(&self.first).clone());
             } else if let Event::Flow(Flow::ChildCreated { run, definition, .. }) = event {
                 names.insert(*run, definition.clone());
             }
@@ -595,7 +597,7 @@ impl Written {
 
 /// What happens in a run of a workflow, and not in the session's own.
 fn of_a_workflow(event: &&Event) -> bool {
-    !matches!(event, Event::Entered { run, .. } if run.0 == 0)
+    !matches!(event, Event::Entered { run, .. } | Event::Left { run, .. } if run.0 == 0)
 }
 
 fn operations(list: &Value, tally: &mut Tally) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use switchward_engine::{Event, Flow, Json, ThingBody};
+use switchward_engine::{Event, Flow, Json, ThingBody, Writer};
 use switchward_machine::{ActKind, ExitIx, GateKind, Machine, NodeIx, OpenId, RunId, Trigger, WorkKind};
 
 /// One entry of a run's node.
@@ -95,8 +95,9 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             && parts.contains_key(gate)
         {
             return Err(format!("{event:?}, and it takes no decision"));
-        } else if let Event::Flow(Flow::Wrote { run, key, value: Json(value), .. }) = event
+        } else if let Event::Flow(Flow::Wrote { run, key, value: Json(value), by }) = event
             && key == "tasks"
+            && *by == Writer::Person
         {
             at(&mut entries, run.0)?.kept(value, machine(*run))?;
         } else if let Event::Flow(Flow::ThingOpened { thing, run, body: ThingBody::Work { kind, .. } }) =
