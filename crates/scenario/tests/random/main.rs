@@ -19,7 +19,7 @@ use moves::Game;
 use tally::Tally;
 
 /// Steps in all; more by `RANDOM_STEPS`.
-const STEPS: usize = 180_000;
+const STEPS: usize = 280_000;
 /// Steps of one workflow.
 const OF_EACH: usize = 24;
 
