@@ -19,10 +19,13 @@ const MEMORY_BYTES_MAX: f64 = 200.0;
 const DISK_BYTES_MAX: f64 = 2_048.0;
 /// From the start of the killed server's successor to its answers.
 const RESTART_MAX: Duration = Duration::from_secs(5);
-/// A server that uses less than this share of a core for this long is at rest.
+/// A server is at rest that uses less than this share of a core, and whose memory stays the same within this, for all
+/// of so many looks in a row: longer than the allocator keeps pages that are free, 10 s.
 const IDLE_SHARE: f64 = 0.05;
+const STEADY_BYTES: u64 = 1 << 20;
 const REST: Duration = Duration::from_secs(2);
-const RESTS_MAX: u64 = 30;
+const RESTS: u32 = 7;
+const RESTS_MAX: u32 = 60;
 /// Sessions, spread over all, that are answered after the restart.
 const ANSWERED: u64 = 64;
 
@@ -35,14 +38,19 @@ struct Look {
 impl Look {
     /// Looks once the server has come to rest: what it still writes and frees is of the load, not of the sessions.
     async fn take(server: &Server, data: &Path) -> anyhow::Result<Self> {
+        let (mut before, mut rests) = (server.used()?, 0);
         for _ in 0..RESTS_MAX {
-            let before = server.used()?.0;
             tokio::time::sleep(REST).await;
-            if server.used()?.0 - before < REST.as_secs_f64() * IDLE_SHARE {
-                return Ok(Self { memory: server.used()?.1, disk: disk(data)? });
+            let now = server.used()?;
+            let idle = now.0 - before.0 < REST.as_secs_f64() * IDLE_SHARE;
+            let steady = now.1.abs_diff(before.1) < STEADY_BYTES;
+            rests = if idle && steady { rests + 1 } else { 0 };
+            if rests == RESTS {
+                return Ok(Self { memory: now.1, disk: disk(data)? });
             }
+            before = now;
         }
-        anyhow::bail!("the server did not come to rest in {} s", REST.as_secs() * RESTS_MAX)
+        anyhow::bail!("the server did not come to rest in {} s", (REST * RESTS_MAX).as_secs())
     }
 }
 

@@ -14,10 +14,10 @@ pub use catalogue::{
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
-use crate::Args;
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
 use crate::state::{Assisted, Pinned};
+use crate::{Args, ReplyKey};
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -297,6 +297,8 @@ pub struct Start {
     pub message: Option<String>,
     /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
     pub callees: Vec<Pinned>,
+    /// What its reply tokens are to be made with, drawn for it alone; kept where events from outside can be for it.
+    pub reply_key: Option<ReplyKey>,
 }
 
 impl Start {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use switchward_expr::classify;
-use switchward_machine::{ActKind, Node, Port, RunId, Wait, WaitOn};
+use switchward_machine::{Node, Port, RunId, Wait};
 
 use crate::data;
 use crate::event::{Flow, Writer};
@@ -19,10 +19,7 @@ pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let Some(node) = machine.node(at.node) else { return Ok(false) };
-    let waits = node.acts.get(usize::from(at.act.0)).is_some_and(|act| match &act.kind {
-        ActKind::Wait(wait) => wait.on == WaitOn::Event,
-        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Work(_) | ActKind::Decide(_) | ActKind::Spawn(_) => false,
-    });
+    let waits = node.acts.get(usize::from(at.act.0)).is_some_and(|act| act.kind.waits_for_event());
     Ok(waits || node.exits.iter().any(|exit| exit.guard.listens(key)))
 }
 

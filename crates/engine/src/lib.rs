@@ -33,6 +33,7 @@ mod public;
 mod rejection;
 mod remembered;
 mod reply;
+mod reply_token;
 mod scope;
 mod state;
 mod tasks;
@@ -60,6 +61,7 @@ pub use public::{Machines, PublicEvent, machines_of, public_events};
 pub use rejection::{Reason, Rejection};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
+pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Call, Choice, Closed, Data,
     Definition, Due as Deferral, Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease,

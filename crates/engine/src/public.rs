@@ -240,6 +240,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             return None;
         }
         Flow::CalleesPinned { .. }
+        | Flow::ReplyKeyDrawn { .. }
         | Flow::ChildrenPlanned { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => return None,

@@ -66,6 +66,8 @@ macro_rules! reasons {
 reasons! {
     /// A field of the request is malformed.
     FieldInvalid = "FIELD_INVALID",
+    /// The credential is not valid here.
+    CredentialInvalid = "CREDENTIAL_INVALID",
     /// Data that breaks its schema.
     SchemaViolation = "SCHEMA_VIOLATION",
     /// The definition is wrong.

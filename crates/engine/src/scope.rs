@@ -9,7 +9,7 @@ use crate::faults::Fault;
 use crate::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
 use crate::state::{Json, Loop};
 use crate::turn::Turn;
-use crate::{Key, ViewError};
+use crate::{Key, ReplyToken, ViewError, reply_token};
 
 /// The position of an item, as templates call it.
 const INDEX: &str = "index";
@@ -24,11 +24,11 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// The data of a run, and where its loops are.
+    /// The data of a run, the reply token of where it stands, and where its loops are.
     pub(crate) fn of_run(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, ViewError> {
         let key = Key::data(turn.tenant(), turn.session_id()?, run);
         let data = turn.rows.data_at(&key)?.map(|data| data.values.clone()).unwrap_or_default();
-        let mut scope = Self::of(data);
+        let mut scope = Self::of(data).with_token(turn.reply_token(run)?);
         for at in &turn.run(run)?.loops {
             scope.enter(at);
         }
@@ -39,6 +39,14 @@ impl Scope {
         let root = Value::Object(data);
         let bytes = length(&root);
         Self { root, bytes }
+    }
+
+    /// The same, with a reply token that can be read and is no part of the data.
+    pub(crate) fn with_token(mut self, token: Option<ReplyToken>) -> Self {
+        if let Some(token) = token {
+            self.put(reply_token::NAME, Some(Value::String(token.to_string())));
+        }
+        self
     }
 
     /// Bytes of the data's JSON text.

@@ -7,7 +7,7 @@ use crate::command::Command;
 use crate::evolve::{Site, apply};
 use crate::state::{EffectBody, Run, Session, ThingBody};
 use crate::working::{Held, Working};
-use crate::{Effect, Event, Flow, Reason, Rejection, Reply, ViewError};
+use crate::{Effect, Event, Flow, Reason, Rejection, Reply, ReplyToken, ViewError};
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -109,6 +109,16 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn leaf(&self) -> Result<RunId, Stop> {
         let root = self.session()?.root;
         Ok(self.rows.leaf(self.tenant(), self.session_id()?, root)?)
+    }
+
+    /// The token of the node that a run stands in, where events from outside are for it.
+    pub(crate) fn reply_token(&self, run: RunId) -> Result<Option<ReplyToken>, ViewError> {
+        let id = self.session_id()?;
+        let Some(session) = self.rows.session(self.tenant(), id)? else { return Ok(None) };
+        let Some(key) = session.reply_key.as_ref() else { return Ok(None) };
+        let at = self.run(run)?;
+        let hears = self.machine(&at)?.node(at.node).is_some_and(Node::hears_events);
+        Ok(hears.then(|| key.token(id, run, at.entry)))
     }
 
     /// The machine of a run; it is installed before the run is created.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use switchward_machine::{Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Text, WorkKind};
 
+use crate::ReplyToken;
 use crate::commands::schema_of;
 use crate::limits::RUNS_SHOWN_MAX;
 use crate::policy::machine_of;
@@ -82,6 +83,11 @@ impl SessionView {
         }
     }
 
+    fn token_of_leaf(&self) -> Option<ReplyToken> {
+        let (run, machine, _) = self.leaf();
+        self.token_of(self.below.last().map_or(self.session.root, |leaf| leaf.id), run, machine)
+    }
+
     /// The node that the active leaf stands at, or ended in.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
@@ -118,7 +124,26 @@ impl SessionView {
     fn text(&self, node: &Node) -> Option<String> {
         let source = node.text.as_ref()?;
         let text = Text { source: source.clone(), dialect: node.dialect };
-        Some(Scope::of(self.leaf().2.clone()).text(&text, false).unwrap_or_else(|_| source.clone()))
+        let scope = Scope::of(self.leaf().2.clone()).with_token(self.token_of_leaf());
+        Some(scope.text(&text, false).unwrap_or_else(|_| source.clone()))
+    }
+
+    /// What somebody outside needs to send an event to where it stands: of the active leaf, or else of the run nearest
+    /// above it that events are for; nothing where they are for none, and none at the end.
+    #[must_use]
+    pub fn reply_token(&self) -> Option<ReplyToken> {
+        if self.session.status.ended() {
+            return None;
+        }
+        let below = self.below.iter().rev().map(|below| (below.id, &below.run, &below.machine));
+        let mut runs = below.chain([(self.session.root, &*self.run, &self.machine)]);
+        runs.find_map(|(id, run, machine)| self.token_of(id, run, machine))
+    }
+
+    fn token_of(&self, id: RunId, run: &Run, machine: &Machine) -> Option<ReplyToken> {
+        let key = self.session.reply_key.as_ref()?;
+        let hears = machine.node(run.node).is_some_and(Node::hears_events);
+        hears.then(|| key.token(self.id, id, run.entry))
     }
 
     /// The answers that it takes now: none at the end, and none while it is frozen or paused.

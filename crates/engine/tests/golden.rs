@@ -12,7 +12,7 @@ use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
     Authorized, Call, Choice, Closed, Data, Decision, DefaultEffect, Deferral, Definition, Early, Effect,
     EffectBody, EffectOfCall, Event, Flow, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop,
-    MatchedRule, Meters, Open, Owed, Parent, Part, Pinned, Remaining, Remembered, Reply, Request,
+    MatchedRule, Meters, Open, Owed, Parent, Part, Pinned, Remaining, Remembered, Reply, ReplyKey, Request,
     Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenant,
     Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
@@ -109,8 +109,13 @@ fn session() -> Session {
         answered: vec![OpenId(4)],
         requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
         assistant: None,
+        reply_key: None,
         callees: Vec::new(),
     }
+}
+
+fn reply_key() -> ReplyKey {
+    ReplyKey { tenant: "acme".into(), secret: [7; 32] }
 }
 
 fn assisted() -> Option<Assisted> {
@@ -455,6 +460,7 @@ fn rows_keep_their_form() {
     rows.extend(things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
     rows.extend(below());
+    rows.push(("session-reachable", Row::Session(Session { reply_key: Some(reply_key()), ..session() })));
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -630,8 +636,9 @@ fn decisions_keep_their_form() {
         Scope::Shard,
     ];
     let mut decisions = Vec::new();
+    let latest = [Event::Flow(Flow::ReplyKeyDrawn { key: reply_key() })];
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
-    for (at, event) in known.chain(later()).chain(children()).enumerate() {
+    for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {
             tenant: TenantId(1),
             scope: scopes[at % scopes.len()].clone(),

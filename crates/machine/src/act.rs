@@ -49,6 +49,15 @@ impl ActKind {
             Self::Ask(_) | Self::Do(_) | Self::Wait(_) => false,
         }
     }
+
+    /// Whether it waits for an event from outside.
+    #[must_use]
+    pub fn waits_for_event(&self) -> bool {
+        match self {
+            Self::Wait(wait) => wait.on == WaitOn::Event,
+            Self::Ask(_) | Self::Do(_) | Self::Work(_) | Self::Decide(_) | Self::Spawn(_) => false,
+        }
+    }
 }
 
 /// What a person decides.

@@ -80,9 +80,19 @@ impl Guard {
     /// Whether it asks for an event of this key.
     #[must_use]
     pub fn listens(&self, key: &str) -> bool {
+        self.hears(&|known| known == key)
+    }
+
+    /// Whether it asks for an event, of whatever key.
+    #[must_use]
+    pub fn hears_events(&self) -> bool {
+        self.hears(&|_| true)
+    }
+
+    fn hears(&self, wanted: &dyn Fn(&str) -> bool) -> bool {
         match self {
-            Self::Seen(known) => known == key,
-            Self::All(guards) | Self::Any(guards) => guards.iter().any(|guard| guard.listens(key)),
+            Self::Seen(known) => wanted(known),
+            Self::All(guards) | Self::Any(guards) => guards.iter().any(|guard| guard.hears(wanted)),
             Self::Always
             | Self::Present(_)
             | Self::Compare { .. }

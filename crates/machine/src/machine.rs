@@ -146,6 +146,12 @@ impl Machine {
         Digest::of(&self.encode())
     }
 
+    /// Whether events from outside are for any of its nodes.
+    #[must_use]
+    pub fn hears_events(&self) -> bool {
+        self.nodes.iter().any(Node::hears_events)
+    }
+
     /// Reads the canonical bytes and checks every index in them.
     ///
     /// # Errors

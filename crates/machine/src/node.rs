@@ -56,6 +56,13 @@ impl Node {
             boundary: Boundary::Fail,
         }
     }
+
+    /// Whether events from outside are for it: it waits for one, or a guard of an exit asks for one.
+    #[must_use]
+    pub fn hears_events(&self) -> bool {
+        self.acts.iter().any(|act| act.kind.waits_for_event())
+            || self.exits.iter().any(|exit| exit.guard.hears_events())
+    }
 }
 
 /// How often something is tried.

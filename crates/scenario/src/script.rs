@@ -83,6 +83,17 @@ pub struct Step {
     pub expected: Expected,
 }
 
+/// The reply token of one entry of a node of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenOf {
+    /// The run, from 1.
+    pub run: u32,
+    /// Which of the nodes that the run has entered, from 1.
+    pub entry: u32,
+    /// Whether somebody made it up who has no key for that.
+    pub forged: bool,
+}
+
 /// What happens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verb {
@@ -118,6 +129,8 @@ pub enum Verb {
         data: Map<String, Value>,
         /// The state that it is for.
         state: Option<String>,
+        /// What it was sent with, where that is a reply token.
+        token: Option<TokenOf>,
     },
     /// A reply comes by mail.
     Email {

@@ -167,6 +167,12 @@ impl Group {
         self.shared.state.dirty_bytes()
     }
 
+    /// Bytes of rows in memory that are on disk too.
+    #[must_use]
+    pub fn clean_bytes(&self) -> usize {
+        self.shared.state.clean_bytes()
+    }
+
     /// Bytes of the group's log that are not yet purged.
     #[must_use]
     pub fn log_bytes(&self) -> u64 {

@@ -97,6 +97,11 @@ impl Shared {
         Ok(())
     }
 
+    /// Gives back the memory of rows that were written to the state store. Blocks.
+    pub(crate) fn settle(&self) -> io::Result<()> {
+        self.state.settle().map_err(broken)
+    }
+
     /// Makes sure that what was written stays written, and says up to where. Blocks.
     pub(crate) fn persist(&self) -> io::Result<Option<Applied>> {
         // One at a time, so that an older position never takes the place of a newer one.

@@ -57,9 +57,14 @@ impl Rest {
 
 async fn round(group: &Group, rest: &mut Rest) -> io::Result<()> {
     let dirty = group.shared.state.dirty_bytes();
-    if dirty >= DIRTY_BYTES_MAX || (rest.is_long(group.shared.position()) && dirty > 0) {
+    let at_rest = rest.is_long(group.shared.position());
+    if dirty >= DIRTY_BYTES_MAX || (at_rest && dirty > 0) {
         let shared = Arc::clone(&group.shared);
         tokio::task::spawn_blocking(move || shared.checkpoint()).await.map_err(io::Error::other)??;
+    }
+    if at_rest && !group.shared.state.is_settled() {
+        let shared = Arc::clone(&group.shared);
+        tokio::task::spawn_blocking(move || shared.settle()).await.map_err(io::Error::other)??;
     }
     shorten(group).await
 }

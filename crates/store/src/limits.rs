@@ -29,6 +29,8 @@ pub const LOG_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
 pub const STATE_CACHE_BYTES: u64 = 16 * MIB as u64;
 /// fjall's write buffer per group.
 pub const STATE_MEMTABLE_BYTES: u64 = 16 * MIB as u64;
+/// Rows in the write buffer of a group that is at rest, from which on they are made into tables.
+pub const SETTLED_BYTES_MIN: usize = MIB;
 /// fjall's journal files for the state of all groups, together.
 pub const STATE_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
 /// Open table files per database.

@@ -7,6 +7,7 @@ use axum::routing::get;
 use prometheus::{Encoder, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use std::sync::atomic::{AtomicU64, Ordering};
 use switchward_shard::{Cluster, Group, ShardMetrics};
+use tikv_jemalloc_ctl::stats;
 
 /// The page of a cluster's counters. They are read when the page is.
 pub(crate) fn page(cluster: Cluster) -> Router {
@@ -26,9 +27,12 @@ const SHARD_COUNTERS: [ShardCounter; 6] = [
 
 type ShardGauge = (&'static str, &'static str, fn(&Group) -> i64);
 
-const SHARD_GAUGES: [ShardGauge; 2] = [
+const SHARD_GAUGES: [ShardGauge; 3] = [
     ("switchward_shard_dirty_bytes", "bytes of changed rows that are not yet in the state store", |of| {
         signed(of.dirty_bytes())
+    }),
+    ("switchward_shard_clean_bytes", "bytes of rows in memory that are in the state store too", |of| {
+        signed(of.clean_bytes())
     }),
     ("switchward_shard_log_bytes", "bytes of the shard's log that are not yet purged", |of| {
         signed(of.log_bytes())
@@ -77,7 +81,29 @@ fn text(cluster: &Cluster) -> prometheus::Result<Vec<u8>> {
         counter.inc_by(counted.load(Ordering::Relaxed));
         registry.register(Box::new(counter))?;
     }
+    registry.register(Box::new(memory()?))?;
     let mut out = Vec::new();
     TextEncoder::new().encode(&registry.gather(), &mut out)?;
     Ok(out)
+}
+
+/// What the allocator has handed out, and what it holds of the system's memory for that.
+fn memory() -> prometheus::Result<IntGaugeVec> {
+    let family = IntGaugeVec::new(
+        Opts::new(
+            "switchward_memory_bytes",
+            "bytes of memory: in use, in pages that are in use, of the system",
+        ),
+        &["kind"],
+    )?;
+    if tikv_jemalloc_ctl::epoch::advance().is_ok() {
+        for (kind, bytes) in [
+            ("allocated", stats::allocated::read()),
+            ("active", stats::active::read()),
+            ("resident", stats::resident::read()),
+        ] {
+            family.with_label_values(&[kind]).set(bytes.map_or(0, signed));
+        }
+    }
+    Ok(family)
 }

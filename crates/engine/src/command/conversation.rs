@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 use switchward_machine::Digest;
 
+use crate::ReplyToken;
+
 /// A run that waits for the ones before it.
 #[derive(Debug, Clone)]
 pub struct Queued {
@@ -46,6 +48,8 @@ pub struct RecordEvent {
     pub state: Option<String>,
     /// Whether a model is at hand that can be asked what it means.
     pub model: bool,
+    /// What it was sent with by somebody who has no other credential; it is then for the state of the token alone.
+    pub token: Option<ReplyToken>,
 }
 
 /// A reply comes by mail.

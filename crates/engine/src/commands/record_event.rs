@@ -15,12 +15,15 @@ use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MA
 use crate::moves::{self, Next};
 use crate::state::{Json, ThingBody};
 use crate::turn::{Stop, Turn, check_text, not_paused};
-use crate::{Key, Reason, Rejection, Reply, ViewError};
+use crate::{Key, Reason, Rejection, Reply, ViewError, reply_token};
 
 /// Under which key the data hold the key of the last event.
 const EVENT_KEY: &str = "event_key";
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply, Stop> {
+    if let Some(token) = &event.token {
+        reply_token::check(turn, token)?;
+    }
     let session = turn.live_session()?;
     let leaf = turn.leaf()?;
     super::conversation(turn, leaf)?;
@@ -28,7 +31,10 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     intent::known(&session)?;
     drop(session);
     well_formed(event)?;
-    let run = addressed(turn, leaf, event)?;
+    let run = match &event.token {
+        Some(token) => stands_at(turn, reply_token::addressed(turn, leaf, token)?, event)?,
+        None => addressed(turn, leaf, event)?,
+    };
     let merged = events::merged(turn, run, &event.data)?
         .map_err(|bad| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data"))?;
     let listens = events::listens(turn, run, &event.key)?;
@@ -100,10 +106,18 @@ fn addressed(turn: &Turn<'_, '_>, leaf: RunId, event: &RecordEvent) -> Result<Ru
         }
         next = at.parent.map(|parent| parent.run);
     }
-    let Some(state) = &event.state else { return Ok(leaf) };
-    let at = turn.run(leaf)?;
+    stands_at(turn, leaf, event)
+}
+
+/// The run, where it stands in the state that the event names, or the event names none.
+fn stands_at(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<RunId, Stop> {
+    let Some(state) = &event.state else { return Ok(run) };
+    let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let stands = machine.node(at.node).map_or("", |node| node.name.as_str());
+    if stands == state {
+        return Ok(run);
+    }
     let message = format!("the session stands at {stands:?}, and the event is for {state:?}");
     Err(Rejection::new(Reason::StateMismatch, message).fact("state", stands).into())
 }

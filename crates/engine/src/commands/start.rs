@@ -60,6 +60,9 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     if let Some(assistant) = start.assistant.clone() {
         turn.emit(Flow::Assisted { assistant })?;
     }
+    if let Some(key) = start.reply_key.clone().filter(|_| hears_events(turn, start)) {
+        turn.emit(Flow::ReplyKeyDrawn { key })?;
+    }
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
     }
@@ -130,6 +133,13 @@ fn calls_known(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
         }
     }
     Ok(())
+}
+
+/// Whether events from outside can be for any state that the session may come to.
+fn hears_events(turn: &Turn<'_, '_>, start: &Start) -> bool {
+    let mut machines =
+        start.machines().filter_map(|digest| turn.rows.machine(turn.tenant(), digest).ok().flatten());
+    machines.any(|machine| machine.hears_events())
 }
 
 /// The workflows that the session may switch between.

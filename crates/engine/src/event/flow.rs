@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, NodeIx, OpenId, Outcome, Port, RunId, Time};
 
+use crate::ReplyKey;
 use crate::state::{Assistant, Assisted, Json, Judged, Loop, Parent, Pinned, ThingBody, Via};
 
 /// A fact. Stored form.
@@ -359,6 +360,13 @@ pub enum Flow {
         /// The assistant, as it is now.
         #[n(0)]
         assistant: Assisted,
+    },
+    /// The session's reply tokens are made with this.
+    #[n(42)]
+    ReplyKeyDrawn {
+        /// The key; it is shown to nobody.
+        #[n(0)]
+        key: ReplyKey,
     },
 }
 

@@ -71,10 +71,20 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ReplyRecorded { .. }
         | Flow::ReplyAnswered { .. }
         | Flow::GateAnswered { .. } => gates::asked(rows, site, flow)?,
-        Flow::Assisted { assistant } => {
-            rows.session_at_mut(&site.session_key()?)?.assistant = Some(assistant.clone());
-        }
+        Flow::Assisted { .. } | Flow::ReplyKeyDrawn { .. } => given(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
+    }
+    Ok(())
+}
+
+/// What a session has from its start.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other facts are sorted out before")]
+fn given(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    match flow {
+        Flow::Assisted { assistant } => session.assistant = Some(assistant.clone()),
+        Flow::ReplyKeyDrawn { key } => session.reply_key = Some(key.clone()),
+        _ => {}
     }
     Ok(())
 }

@@ -102,6 +102,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         workflows: Vec::new(),
         answered: Vec::new(),
         assistant: None,
+        reply_key: None,
         callees: Vec::new(),
     };
     if let Event::SessionStarted {

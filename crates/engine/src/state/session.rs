@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
 use super::{Json, Parent, Pinned};
+use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -96,6 +97,9 @@ pub struct Session {
     /// The assistant that it is with, where it is with one.
     #[n(30)]
     pub assistant: Option<Assisted>,
+    /// What its reply tokens are made with, where events from outside can be for it.
+    #[n(31)]
+    pub reply_key: Option<ReplyKey>,
 }
 
 /// A request id whose reply stands in the history. Stored form: 24 bytes of a string.

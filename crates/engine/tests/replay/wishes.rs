@@ -130,6 +130,7 @@ impl Wishes {
             assistant: None,
             message: None,
             callees: Vec::new(),
+            reply_key: None,
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

@@ -13,6 +13,7 @@ impl From<engine::Reason> for Reason {
     fn from(reason: engine::Reason) -> Self {
         match reason {
             engine::Reason::FieldInvalid => Self::FieldInvalid,
+            engine::Reason::CredentialInvalid => Self::CredentialInvalid,
             engine::Reason::SchemaViolation => Self::SchemaViolation,
             engine::Reason::RequestIdReused => Self::RequestIdReused,
             engine::Reason::AnswerNotAllowed => Self::AnswerNotAllowed,

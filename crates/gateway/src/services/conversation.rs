@@ -67,7 +67,7 @@ pub(super) async fn record_event(call: &Call<'_>, message: v1::RecordEventReques
     };
     let state = (!message.state.is_empty()).then_some(message.state);
     let model = call.door.own.contains(&WorkKind::Classify);
-    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model });
+    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model, token: None });
     moved(call, &message.name, request, message.expected_sequence, body).await
 }
 

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
-use switchward_engine::{Assisted, Body, Key, Queued, Reply, Row, Scope, Start, pin_callees};
+use switchward_engine::{Assisted, Body, Key, Queued, Reply, ReplyKey, Row, Scope, Start, pin_callees};
 use switchward_machine::{Digest, SessionId};
 
 use super::{assistants, sessions};
@@ -81,6 +81,7 @@ async fn resolved(
         assistant: about.assistant,
         message: (!message.message.is_empty()).then_some(message.message),
         callees,
+        reply_key: Some(ReplyKey { tenant: call.caller.tenant_name.clone(), secret: rand::random() }),
     })
 }
 

@@ -10,7 +10,7 @@ use switchward_machine::{Decision, GateKind};
 
 use super::{NOTHING, expect, named, session, values};
 use crate::codes::VERB_COUNT;
-use crate::script::{Authorize, Decide, Form, Kind, Said, Step, Until, Verb, Work};
+use crate::script::{Authorize, Decide, Form, Kind, Said, Step, TokenOf, Until, Verb, Work};
 
 /// Who decides where the scenario names nobody.
 const SOMEBODY: &str = "person";
@@ -62,7 +62,8 @@ const FORM: Shape = keys("`form`", &["node", "values", "by"]);
 const DECIDE: Shape = keys("`decide`", &["node", "kind", "decision", "by", "comment"]);
 const START: Shape = keys("`start`", &["role", "input"]);
 const EMAIL: Shape = keys("`email`", &["from", "text", "headers", "authenticated"]);
-const EVENT: Shape = keys("`event`", &["key", "data", "state"]);
+const EVENT: Shape = keys("`event`", &["key", "data", "state", "token"]);
+const TOKEN: Shape = keys("`token`", &["run", "entry", "forged"]);
 const ADVANCE: Shape = keys("`advance`", &["to", "by"]);
 const SUPERVISE: Shape = keys("`supervise`", &["command", "to", "node", "context", "reason"]);
 const WAIT: Shape = keys("`wait`", &["until"]);
@@ -181,7 +182,20 @@ fn event(told: &Node, report: &mut Report) -> Option<Verb> {
     let state = some_text(&fields, "state", report);
     let data = fields.optional("data").filter(|node| values::is_map(node, "`data`", report));
     let data = data.map(values::json).and_then(|data| data.as_object().cloned()).unwrap_or_default();
-    Some(Verb::Event { key: key?, data, state })
+    let token = fields.optional("token").map(|told| token(told, report));
+    Some(Verb::Event { key: key?, data, state, token: token.map_or(Some(None), |token| token.map(Some))? })
+}
+
+fn token(told: &Node, report: &mut Report) -> Option<TokenOf> {
+    let fields = Fields::open(told, &TOKEN, report)?;
+    let mut number = |name: &'static str| {
+        let node = fields.optional(name)?;
+        let number = shape::integer(node, &format!("`{name}`"), 1..=u64::from(u32::MAX), report)?;
+        u32::try_from(number).ok()
+    };
+    let (run, entry) = (number("run").unwrap_or(1), number("entry").unwrap_or(1));
+    let forged = fields.optional("forged").and_then(|node| values::truth(node, "`forged`", report));
+    Some(TokenOf { run, entry, forged: forged.unwrap_or(false) })
 }
 
 fn email(told: &Node, report: &mut Report) -> Option<Verb> {

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Assisted, Body, Command, CreateTenant, Deploy, Key, PutAssistant, Queued, Reason, Reply, Role,
-    Row, Scope, Settings, Start, pin_callees,
+    Actor, Assisted, Body, Command, CreateTenant, Deploy, Key, PutAssistant, Queued, Reason, Reply, ReplyKey,
+    ReplyToken, Role, Row, Scope, Settings, Start, pin_callees,
 };
 use switchward_formats::{Finding, Severity, compile_file};
-use switchward_machine::{Digest, SessionId, TenantId};
+use switchward_machine::{Digest, RunId, SessionId, TenantId};
 
 use super::{Moved, Player, Refusal};
-use crate::script::{self, Named, Scenario, StartAgain};
+use crate::script::{self, Named, Scenario, StartAgain, TokenOf};
 use crate::world::{Broken, read};
 
 const TENANT: &str = "scenario";
+/// The secret of every session's reply key here, so that a token can be named by its entry.
+const KEY_OF_ALL: [u8; 32] = [1; 32];
+/// A secret that is no session's.
+const KEY_OF_NONE: [u8; 32] = [2; 32];
 const ASSISTANT: &str = "assistant";
 /// A definition that does not compile is refused at the door, before the engine sees it.
 const DEFINITION_INVALID: &str = "DEFINITION_INVALID";
@@ -152,6 +156,7 @@ impl Player<'_> {
             assistant: first.assistant,
             message: start.message.clone(),
             callees,
+            reply_key: Some(reply_key(KEY_OF_ALL)),
         });
         let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {
@@ -161,6 +166,14 @@ impl Player<'_> {
         self.last = None;
         self.before = 0;
         Ok(Ok(()))
+    }
+
+    /// The reply token of one entry of the session, as the session makes it or as somebody else would.
+    pub(super) fn reply_token(&self, told: &TokenOf) -> ReplyToken {
+        // Where there is no session, an event is refused whatever it comes with.
+        let id = self.session.unwrap_or(SessionId([0; 16]));
+        let key = reply_key(if told.forged { KEY_OF_NONE } else { KEY_OF_ALL });
+        key.token(id, RunId(told.run), told.entry)
     }
 
     /// A session of the scenario's definition, which may switch to all others.
@@ -261,4 +274,9 @@ fn invalid(path: &str, findings: &[Finding]) -> Refusal {
         told.push(format!("and {} more", errors.len() - TOLD_MAX));
     }
     Refusal { code: DEFINITION_INVALID, message: told.join("; "), retry_after_ms: None }
+}
+
+/// What a session's reply tokens are made with.
+fn reply_key(secret: [u8; 32]) -> ReplyKey {
+    ReplyKey { tenant: TENANT.into(), secret }
 }

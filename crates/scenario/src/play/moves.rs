@@ -34,12 +34,11 @@ impl Player<'_> {
             Verb::Switch(workflow) => {
                 self.by_agent(Body::SwitchRun(SwitchRun { workflow: workflow.clone() }))
             }
-            Verb::Event { key, data, state } => self.by_agent(Body::RecordEvent(RecordEvent {
-                key: key.clone(),
-                data: data.clone(),
-                state: state.clone(),
-                model: true,
-            })),
+            Verb::Event { key, data, state, token } => {
+                let token = token.as_ref().map(|told| self.reply_token(told));
+                let (key, data, state) = (key.clone(), data.clone(), state.clone());
+                self.by_agent(Body::RecordEvent(RecordEvent { key, data, state, model: true, token }))
+            }
             Verb::Email { from, text, authenticated } => self.by_operator(Body::RecordReply(RecordReply {
                 from: from.clone(),
                 text: text.clone(),

@@ -1,7 +1,7 @@
 //! A world in which a second tenant does at every step what the first one does.
 
 use std::collections::BTreeMap;
-use switchward_engine::{Body, Command, Key, Reply, Row, Scope, View, ViewError};
+use switchward_engine::{Body, Command, Key, RecordEvent, Reply, ReplyKey, Row, Scope, View, ViewError};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_scenario::{Answer, Broken, Memory, World};
 
@@ -11,15 +11,20 @@ pub(crate) struct Twins {
     world: Memory,
     twin: TenantId,
     sessions: BTreeMap<SessionId, SessionId>,
+    /// What the first tenant's reply tokens are made with.
+    first: Option<ReplyKey>,
 }
 
 impl Twins {
     pub(crate) fn of(world: Memory) -> Self {
-        Self { world, twin: TenantId(0), sessions: BTreeMap::new() }
+        Self { world, twin: TenantId(0), sessions: BTreeMap::new(), first: None }
     }
 
     fn twin_of(&mut self, command: &Command) -> Command {
         let mut twin = command.clone();
+        if let Body::Start(start) = &command.body {
+            self.first.clone_from(&start.reply_key);
+        }
         if let Body::CreateTenant(create) = &mut twin.body {
             create.name = "twin".into();
             return twin;
@@ -30,6 +35,7 @@ impl Twins {
             let fresh = SessionId::from_request(self.twin, request);
             twin.scope = Scope::Session(*self.sessions.entry(id).or_insert(fresh));
         }
+        self.keyed(&command.body, &mut twin);
         if let Body::ReportCall(report) = &mut twin.body
             && let Some(name) = self.oldest(&twin.scope, report.capability.as_deref())
         {
@@ -37,6 +43,18 @@ impl Twins {
             (report.call_id, report.capability) = (Some(name), None);
         }
         twin
+    }
+
+    /// The twin's sessions have keys of their own for their reply tokens; one that the first tenant's session has made is
+    /// of the twin's there.
+    fn keyed(&self, of_first: &Body, twin: &mut Command) {
+        if let Body::Start(start) = &mut twin.body {
+            start.reply_key = Some(twins_key());
+        }
+        let (Body::RecordEvent(event), Scope::Session(id)) = (&mut twin.body, &twin.scope) else { return };
+        let Body::RecordEvent(RecordEvent { token: Some(token), .. }) = of_first else { return };
+        let own = self.first.as_ref().is_some_and(|key| key.made(token));
+        event.token = own.then(|| twins_key().token(*id, token.run, token.entry)).or(event.token.take());
     }
 
     /// The twin's oldest unreported call of a capability, by its name.
@@ -106,4 +124,8 @@ fn apart(answer: &Answer) -> String {
         Ok(reply) => format!("{reply:?}"),
         Err(rejection) => format!("{:?} {}", rejection.reason, rejection.message),
     }
+}
+
+fn twins_key() -> ReplyKey {
+    ReplyKey { tenant: "twin".into(), secret: [9; 32] }
 }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use switchward_engine::{
     Actor, AnswerGate, Assisted, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate,
     EndTurn, Event, Flow, Key, Kind, Machines, Pause, PostMessage, PutAssistant, Queued, RecordData,
-    RecordEvent, RecordReply, Reply, ReportCall, RequestId, Resume, Role, Row, Scope, SessionView, Settings,
-    Start, SwitchRun, Thing, ThingBody, View, machines_of, pin_callees, public_events, session_view,
+    RecordEvent, RecordReply, Reply, ReplyKey, ReplyToken, ReportCall, RequestId, Resume, Role, Row, Scope,
+    SessionView, Settings, Start, SwitchRun, Thing, ThingBody, View, machines_of, pin_callees, public_events,
+    session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
@@ -80,6 +81,8 @@ pub(crate) struct Game {
     requests: u64,
     /// Every lease that was ever given: what comes of one may come late, twice, and in any order.
     leases: Vec<(OpenId, u64)>,
+    /// Every reply token that was ever shown: one may be used late, and twice.
+    tokens: Vec<ReplyToken>,
 }
 
 fn broken(error: Broken) -> String {
@@ -117,6 +120,7 @@ impl Game {
             first: String::new(),
             requests: 0,
             leases: Vec::new(),
+            tokens: Vec::new(),
         };
         let tenant =
             CreateTenant { name: "t".into(), display_name: String::new(), settings: Settings::default() };
@@ -152,6 +156,7 @@ impl Game {
             assistant,
             message: message.flatten().map(str::to_owned),
             callees: callees?,
+            reply_key: Some(ReplyKey { tenant: "random".into(), secret: [3; 32] }),
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;
@@ -257,11 +262,19 @@ impl Game {
         } else {
             let open = self.open_work()?;
             let work = chance.once_in(3).then(|| workers::command(chance, &open, &self.leases)).flatten();
-            let (who, role, body) = match work {
+            let (who, role, mut body) = match work {
                 Some(body) => ("w", Role::Worker, body),
                 None => self.wish(chance)?,
             };
+            if let Body::RecordEvent(event) = &mut body
+                && chance.once_in(3)
+                && !self.tokens.is_empty()
+            {
+                event.token = Some(chance.pick(&self.tokens).clone());
+            }
+            let void = self.void_token(&body)?;
             match self.send_as(who, role, Scope::Session(self.session), body)? {
+                Ok(_) if void => return Err("a reply token of a state that was left let an event in".into()),
                 Ok(Reply::Leased { thing, fence, .. }) => self.leases.push((thing, fence)),
                 Ok(_) => {}
                 Err(no) if MEANT.contains(&no.reason.code()) => {}
@@ -269,7 +282,19 @@ impl Game {
             }
         }
         self.check()?;
-        Ok(!self.view()?.session.status.ended())
+        let view = self.view()?;
+        let token = view.reply_token().filter(|token| !self.tokens.contains(token));
+        self.tokens.extend(token);
+        Ok(!view.session.status.ended())
+    }
+
+    /// Whether it comes with a reply token of a state that no run stands in any more.
+    fn void_token(&self, body: &Body) -> Result<bool, String> {
+        let Body::RecordEvent(RecordEvent { token: Some(token), .. }) = body else { return Ok(false) };
+        let view = self.view()?;
+        let below = view.below.iter().map(|below| (below.id, below.run.entry));
+        let mut standing = below.chain([(view.session.root, view.run.entry)]);
+        Ok(!standing.any(|at| at == (token.run, token.entry)))
     }
 
     fn open_work(&self) -> Result<Vec<(OpenId, WorkKind)>, String> {
@@ -344,7 +369,7 @@ impl Game {
     /// An event comes that brings this under one key.
     pub(crate) fn event(&mut self, value: Value) -> Result<(), String> {
         let data = Map::from_iter([("x".to_owned(), value)]);
-        let body = RecordEvent { key: "e".into(), data, state: None, model: false };
+        let body = RecordEvent { key: "e".into(), data, state: None, model: false, token: None };
         let sent = self.send(Scope::Session(self.session), Body::RecordEvent(body))?;
         sent.map(drop).map_err(|no| no.message)
     }
@@ -632,6 +657,7 @@ fn command(chance: &mut Chance) -> Body {
             data: Map::from_iter([(key(chance).to_owned(), value(chance))]),
             state: None,
             model: chance.once_in(2),
+            token: None,
         }),
         11 => Body::RetryNode,
         12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),

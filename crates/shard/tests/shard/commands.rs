@@ -85,6 +85,7 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         assistant: None,
         message: None,
         callees: Vec::new(),
+        reply_key: None,
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

@@ -6,6 +6,7 @@ use super::{
 use crate::{StoreError, forms, limits::ROW_BYTES_MAX};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl<R: Record> State<R> {
     /// Freezes all rows of the entries that have ended, to be written by [`Flush::run`] on another thread.
@@ -49,18 +50,21 @@ impl<R: Record> Flush<R> {
         let inner = &self.state.0;
         let disk = inner.tables.read().disk.clone();
         let mut batch = inner.store.database.batch();
+        let mut written = 0;
         batch.insert(&disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));
         for (key, change) in self.rows.iter() {
             match &change.row {
                 Some(row) => {
                     let encoded = row.encode();
                     StoreError::check_size("row", encoded.len(), ROW_BYTES_MAX)?;
+                    written += key.len() + encoded.len();
                     batch.insert(&disk, forms::row_key(key), forms::ROW.wrap(&encoded));
                 }
                 None => batch.remove(&disk, forms::row_key(key)),
             }
         }
         batch.commit().map_err(StoreError::database("flush rows"))?;
+        inner.buffered.fetch_add(written, Relaxed);
         // Until `flushing` is cleared it hides these keys from the cache, which may thus be filled bit by bit.
         inner.clean.lock().begin_epoch();
         for (key, change) in self.rows.iter() {

@@ -16,7 +16,10 @@ mod rows;
 mod scan;
 mod store;
 
-use crate::{GroupId, StoreError, forms, limits::APPLIED_BYTES_MAX};
+use crate::{
+    GroupId, StoreError, forms,
+    limits::{APPLIED_BYTES_MAX, SETTLED_BYTES_MIN},
+};
 use bytes::Bytes;
 use clean::Clean;
 pub use flush::Flush;
@@ -25,6 +28,7 @@ use parking_lot::{Mutex, RwLock};
 use rows::Tables;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use store::{Claim, StoreInner};
 pub use store::{StateOptions, StateStore};
 
@@ -60,6 +64,8 @@ struct Inner<R> {
     tables: RwLock<Tables<R>>,
     clean: Mutex<Clean<R>>,
     gate: Arc<Gate>,
+    /// About how many bytes of rows are in the database's write buffer.
+    buffered: AtomicUsize,
     _claim: Claim,
 }
 
@@ -77,6 +83,7 @@ impl<R: Record> State<R> {
             tables: RwLock::new(tables),
             clean: Mutex::new(Clean::new(options.clean_bytes_max)),
             gate: Arc::new(Gate::default()),
+            buffered: AtomicUsize::new(0),
             _claim: claim,
         }))
     }
@@ -143,6 +150,23 @@ impl<R: Record> State<R> {
     /// Memory of the clean cache, in bytes; at most [`StateOptions::clean_bytes_max`].
     pub fn clean_bytes(&self) -> usize {
         self.0.clean.lock().bytes()
+    }
+
+    /// Whether so many rows are in the database's write buffer that [`State::settle`] is worth it.
+    pub fn is_settled(&self) -> bool {
+        self.0.buffered.load(Relaxed) < SETTLED_BYTES_MIN
+    }
+
+    /// Has what was flushed made into tables, for a group that is at rest: the write buffer of the database, up to
+    /// [`STATE_MEMTABLE_BYTES`](crate::limits::STATE_MEMTABLE_BYTES), is given back, and need not be read from the
+    /// journal after a restart. It is written while the caller goes on.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        self.0.buffered.store(0, Relaxed);
+        let disk = self.0.tables.read().disk.clone();
+        disk.rotate_memtable().map(drop).map_err(StoreError::database("settle rows"))
     }
 
     /// Syncs what was flushed, and gives the applied blob that is now durable: the log may be purged up to it.
