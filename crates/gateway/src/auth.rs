@@ -77,15 +77,18 @@ pub(crate) fn invalid() -> Refusal {
     Refusal::new(Reason::CredentialInvalid, "send a valid API key as `authorization: Bearer swk_...`")
 }
 
+/// What a request is made with, of whatever kind.
+pub(crate) fn credential(metadata: &MetadataMap) -> Option<&str> {
+    let header = metadata.get("authorization")?.to_str().ok()?;
+    header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).map(str::trim)
+}
+
 /// The caller of a request.
 ///
 /// # Errors
 /// CREDENTIAL_INVALID.
 pub fn caller(cluster: &Cluster, metadata: &MetadataMap) -> Result<Caller, Refusal> {
-    let header = metadata.get("authorization").and_then(|value| value.to_str().ok()).ok_or_else(invalid)?;
-    let credential =
-        header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).ok_or_else(invalid)?;
-    let (id, secret) = split(credential.trim()).ok_or_else(invalid)?;
+    let (id, secret) = credential(metadata).and_then(split).ok_or_else(invalid)?;
     let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
     let key = key_of(cluster, id).ok_or_else(invalid)?;
     let same = bool::from(key.hash.0.ct_eq(&hash));

@@ -81,10 +81,14 @@ impl Door {
 
     /// Looks at the credential, and refuses a role that may not make the call.
     pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
-        let caller = caller(&self.cluster, metadata)?.allow(roles)?;
+        Ok(self.call_of(caller(&self.cluster, metadata)?.allow(roles)?, metadata))
+    }
+
+    /// The call of a caller who is known.
+    pub(crate) fn call_of(&self, caller: Caller, metadata: &MetadataMap) -> Call<'_> {
         let trace = metadata.get("traceparent").and_then(|value| value.to_str().ok());
         let trace = trace.filter(|trace| is_traceparent(trace)).map(str::to_owned);
-        Ok(Call { door: self, caller, trace })
+        Call { door: self, caller, trace }
     }
 
     /// The same, with the request's message.

@@ -17,6 +17,7 @@ pub mod limits;
 mod mask;
 mod names;
 mod pages;
+mod reply_tokens;
 pub mod routes;
 pub mod serve;
 pub mod services;

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use prometheus::{Encoder, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use std::sync::atomic::{AtomicU64, Ordering};
 use switchward_shard::{Cluster, Group, ShardMetrics};
 use tikv_jemalloc_ctl::stats;
@@ -81,29 +81,25 @@ fn text(cluster: &Cluster) -> prometheus::Result<Vec<u8>> {
         counter.inc_by(counted.load(Ordering::Relaxed));
         registry.register(Box::new(counter))?;
     }
-    registry.register(Box::new(memory()?))?;
+    memory(&registry)?;
     let mut out = Vec::new();
     TextEncoder::new().encode(&registry.gather(), &mut out)?;
     Ok(out)
 }
 
 /// What the allocator has handed out, and what it holds of the system's memory for that.
-fn memory() -> prometheus::Result<IntGaugeVec> {
-    let family = IntGaugeVec::new(
-        Opts::new(
-            "switchward_memory_bytes",
-            "bytes of memory: in use, in pages that are in use, of the system",
-        ),
-        &["kind"],
-    )?;
-    if tikv_jemalloc_ctl::epoch::advance().is_ok() {
-        for (kind, bytes) in [
-            ("allocated", stats::allocated::read()),
-            ("active", stats::active::read()),
-            ("resident", stats::resident::read()),
-        ] {
-            family.with_label_values(&[kind]).set(bytes.map_or(0, signed));
-        }
+fn memory(registry: &Registry) -> prometheus::Result<()> {
+    if tikv_jemalloc_ctl::epoch::advance().is_err() {
+        return Ok(());
     }
-    Ok(family)
+    for (name, help, bytes) in [
+        ("switchward_memory_allocated_bytes", "bytes of memory that are in use", stats::allocated::read()),
+        ("switchward_memory_active_bytes", "bytes of pages of which a part is in use", stats::active::read()),
+        ("switchward_memory_resident_bytes", "bytes that the allocator holds", stats::resident::read()),
+    ] {
+        let gauge = IntGauge::new(name, help)?;
+        gauge.set(bytes.map_or(0, signed));
+        registry.register(Box::new(gauge))?;
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use switchward_machine::{Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Ou
 use super::{json, timestamp};
 use crate::auth::Caller;
 use crate::names;
+use crate::reply_tokens;
 
 /// A session with its open gates.
 pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGate>) -> v1::Session {
@@ -24,7 +25,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         status_word: view.word().to_owned(),
         reason: row.reason.clone().unwrap_or_default(),
         at: vec![view.at().to_owned()],
-        checkpoint: Some(checkpoint(view)),
+        checkpoint: Some(checkpoint(caller, view)),
         role: row.role.clone(),
         budget: Some(budget(view)),
         sequence: row.sequence,
@@ -35,13 +36,20 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         update_time: Some(timestamp(row.updated)),
         end_time: row.ended.map(timestamp),
         without_policy: row.without_policy,
-        data: (!view.data.is_empty()).then(|| json::to_struct(&view.data)),
+        data: (!view.data.is_empty()).then(|| data(caller, &view.data)),
         runs: Vec::new(),
         open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
-        instructions: instructions(view),
+        instructions: reply_tokens::veiled(caller, &instructions(view)).into_owned(),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
+        reply_token: reply_tokens::shown(caller, view.reply_token()),
         assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
     }
+}
+
+fn data(caller: &Caller, data: &serde_json::Map<String, serde_json::Value>) -> prost_types::Struct {
+    let mut shown = json::to_struct(data);
+    reply_tokens::veiled_struct(caller, &mut shown);
+    shown
 }
 
 /// What the agent is asked to do where it is asked by no question with answers.
@@ -92,7 +100,7 @@ pub(crate) fn status(status: Status) -> v1::SessionStatus {
     }
 }
 
-fn checkpoint(view: &SessionView) -> v1::Checkpoint {
+fn checkpoint(caller: &Caller, view: &SessionView) -> v1::Checkpoint {
     let (prompt, question) = view.shows();
     let taken: Vec<&str> = view.answers().collect();
     let exits = view.node().into_iter().flat_map(|node| &node.exits);
@@ -102,7 +110,7 @@ fn checkpoint(view: &SessionView) -> v1::Checkpoint {
     });
     v1::Checkpoint {
         state: view.node().map(|node| node.name.clone()).unwrap_or_default(),
-        question: question.unwrap_or_default(),
+        question: reply_tokens::veiled(caller, &question.unwrap_or_default()).into_owned(),
         prompt: prompt.unwrap_or_default().to_owned(),
         answers: answers.collect(),
     }

@@ -2,7 +2,9 @@
 
 use switchward_api::v1;
 use switchward_engine::limits::MESSAGE_BYTES_MAX;
-use switchward_engine::{Body, EndTurn, PostMessage, RecordData, RecordEvent, RecordReply, SwitchRun};
+use switchward_engine::{
+    Body, EndTurn, PostMessage, RecordData, RecordEvent, RecordReply, ReplyToken, SwitchRun,
+};
 use switchward_machine::WorkKind;
 
 use super::sessions::moved;
@@ -10,6 +12,7 @@ use crate::convert;
 use crate::door::{Call, request_id};
 use crate::error::Refusal;
 use crate::names;
+use crate::reply_tokens;
 
 type Shown = Result<v1::Session, Refusal>;
 
@@ -58,8 +61,17 @@ pub(super) async fn retry_state(call: &Call<'_>, message: v1::RetryStateRequest)
     moved(call, &message.name, request, message.expected_sequence, Body::RetryNode).await
 }
 
-pub(super) async fn record_event(call: &Call<'_>, message: v1::RecordEventRequest) -> Shown {
+/// With a token the session is the token's, and what is shown of it is where it stands.
+pub(super) async fn record_event(
+    call: &Call<'_>,
+    message: v1::RecordEventRequest,
+    token: Option<ReplyToken>,
+) -> Shown {
     let request = request_id(&message.request_id, "RecordEvent", &message)?;
+    let name = match &token {
+        Some(token) => reply_tokens::session(&call.caller, token, &message.name)?,
+        None => message.name,
+    };
     let data = message.data.unwrap_or_default();
     let data = convert::json::of_struct(&data).map_err(|problem| Refusal::field("data", problem))?;
     let serde_json::Value::Object(data) = data else {
@@ -67,8 +79,8 @@ pub(super) async fn record_event(call: &Call<'_>, message: v1::RecordEventReques
     };
     let state = (!message.state.is_empty()).then_some(message.state);
     let model = call.door.own.contains(&WorkKind::Classify);
-    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model, token: None });
-    moved(call, &message.name, request, message.expected_sequence, body).await
+    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model, token });
+    moved(call, &name, request, message.expected_sequence, body).await
 }
 
 pub(super) async fn record_reply(call: &Call<'_>, message: v1::RecordReplyRequest) -> Shown {

@@ -18,6 +18,7 @@ use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Compared, Page, order, terms, unknown_term};
+use crate::reply_tokens;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -128,8 +129,17 @@ impl SessionService for Door {
         &self,
         request: Request<v1::RecordEventRequest>,
     ) -> Answered<v1::RecordEventResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = conversation::record_event(&call, message).await?;
+        let session = match reply_tokens::of(request.metadata()).transpose()? {
+            Some(token) => {
+                let call = self.call_by_token(request.metadata(), &token).await?;
+                let moved = conversation::record_event(&call, request.into_inner(), Some(token)).await;
+                reply_tokens::told(moved?)
+            }
+            None => {
+                let (call, message) = self.open(request, roles::DRIVE)?;
+                conversation::record_event(&call, message, None).await?
+            }
+        };
         Ok(Response::new(v1::RecordEventResponse { session: Some(session) }))
     }
 
@@ -342,7 +352,7 @@ fn read_events(
     from: u64,
     max: usize,
 ) -> Result<Vec<v1::SessionEvent>, Refusal> {
-    super::watch::read(view, call.caller.tenant, session, from, max).map_err(unreadable)
+    super::watch::read(view, &call.caller, session, from, max).map_err(unreadable)
 }
 
 /// The common beginning of a session's history.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_api::v1;
 use switchward_engine::{Key, Row, SessionView, View, ViewError, machines_of, session_view};
-use switchward_machine::{SessionId, TenantId};
+use switchward_machine::SessionId;
 use switchward_shard::{Failure, StateView};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -98,8 +98,7 @@ impl Watch {
             let found = found.map_err(unreadable)?;
             let session = found.ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
             self.newest = session.session.sequence;
-            let events =
-                read(&view, self.caller.tenant, &session, self.next, READ_MAX).map_err(unreadable)?;
+            let events = read(&view, &self.caller, &session, self.next, READ_MAX).map_err(unreadable)?;
             let all = events.len() < READ_MAX;
             for event in events {
                 self.next = event.sequence + 1;
@@ -131,11 +130,12 @@ pub(super) async fn begun(draining: &mut watch::Receiver<bool>) {
 /// The first events of a session from a sequence on.
 pub(super) fn read(
     view: &StateView,
-    tenant: TenantId,
+    caller: &Caller,
     session: &SessionView,
     from: u64,
     max: usize,
 ) -> Result<Vec<v1::SessionEvent>, ViewError> {
+    let tenant = caller.tenant;
     let prefix = history_prefix(tenant, session.id);
     let mut after = before(view, &prefix, from)?;
     let mut events = Vec::new();
@@ -151,7 +151,7 @@ pub(super) fn read(
         for (first, row) in &rows {
             let Row::History(history) = &**row else { continue };
             let machines = view.steady(|rows| machines_of(rows, tenant, session.id, &history.events))?;
-            let told = convert::events::of_history(*first, history, &machines);
+            let told = convert::events::of_history(caller, *first, history, &machines);
             events.extend(told.into_iter().filter(|event| event.sequence >= from));
             if events.len() >= max {
                 break;

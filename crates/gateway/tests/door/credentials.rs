@@ -56,6 +56,10 @@ async fn headers(world: &World) -> BTreeMap<&'static str, Option<String>> {
         ("the id in capitals", bearer(&good.to_uppercase().replace("SWK", "swk"))),
         ("a letter less", bearer(&good[..good.len() - 1])),
         ("a letter more", bearer(&format!("{good}0"))),
+        (
+            "a reply token of nobody",
+            bearer(&format!("swr_acme.ses_{}.1.1.{}", "0".repeat(26), "0".repeat(32))),
+        ),
         ("expired", bearer(&spent(world, "expired").await)),
         ("revoked", bearer(&spent(world, "revoked").await)),
     ])

@@ -33,5 +33,6 @@ mod roles;
 mod same;
 mod tasks;
 mod tenants;
+mod tokens;
 mod watching;
 mod working;

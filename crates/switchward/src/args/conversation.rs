@@ -42,7 +42,7 @@ pub(crate) struct Session {
 /// Arguments of `event`.
 #[derive(Debug, Args)]
 pub(crate) struct SessionEvent {
-    /// The session's id or key.
+    /// The session's id or key; `-` where the API key is a reply token, which names it.
     pub(crate) session: String,
     /// What kind of event it is.
     pub(crate) key: String,

@@ -13,6 +13,7 @@ mod server;
 mod simulate;
 mod support;
 mod tenants;
+mod tokens;
 mod traces;
 mod usage;
 mod verbs;

@@ -33,6 +33,9 @@ fn a_step_is_counted() {
         assert!(sum(&after, family) > sum(&before, family), "{family}\n{before}\n{after}");
     }
     assert!(sum(&before, "switchward_shard_commands_total") > 0);
+    let [used, held] =
+        ["allocated", "resident"].map(|of| sum(&after, &format!("switchward_memory_{of}_bytes")));
+    assert!(0 < used && used < held, "{after}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(super) async fn retry(talk: &Talk, of: SessionOnly) -> Result<(), Exit> {
 
 pub(super) async fn event(talk: &Talk, event: SessionEvent) -> Result<(), Exit> {
     let request = v1::RecordEventRequest {
-        name: event.session,
+        name: if event.session == "-" { String::new() } else { event.session },
         key: event.key,
         data: Some(values(event.data)),
         state: event.state.unwrap_or_default(),

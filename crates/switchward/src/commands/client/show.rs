@@ -126,6 +126,7 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("question", if asks { clean(&checkpoint.question) } else { String::new() }),
         ("answers", answers.join("\n")),
         ("instructions", clean(&session.instructions)),
+        ("reply token", clean(&session.reply_token)),
         ("data", session.data.iter().map(data).collect()),
         ("open", open.join("\n")),
         ("runs", runs(session)),

@@ -1,0 +1,28 @@
+//! A reply token from the command line: whoever holds it sends an event without a key.
+
+use crate::support::{Dev, folder};
+
+const PAY: &str = "
+name: pay
+states:
+  - {name: wait, type: conversation, instructions: Wait for the money.}
+  - {name: paid, type: conversation}
+transitions:
+  - {from: wait, to: paid, guards: [{type: external_event, config: {event_key: paid}}]}
+";
+
+#[test]
+fn an_event_is_sent_with_a_token_in_the_place_of_a_key() {
+    let dev = Dev::start();
+    let files = folder(&[("pay.yaml", PAY)]);
+    dev.run(&["deploy", files.path().join("pay.yaml").to_str().expect("a plain path")]).with_code(0);
+    let started = dev.json(&["start", "pay", "--key", "order-7"]);
+    let token = started["session"]["replyToken"].as_str().expect("a token").to_owned();
+    assert!(dev.run(&["get", "order-7"]).with_code(0).out.contains(&token), "a person sees it, too");
+    let refused = dev.run(&["get", "order-7", "--api-key", &token, "-o", "json"]).with_code(6).error();
+    assert_eq!(refused["reason"], "CREDENTIAL_INVALID");
+    dev.run(&["event", "-", "paid", "--api-key", &token]).with_code(0);
+    assert_eq!(dev.json(&["get", "order-7"])["session"]["at"][0], "paid");
+    let late = dev.run(&["event", "-", "paid", "--api-key", &token, "-o", "json"]).with_code(4).error();
+    assert_eq!(late["reason"], "STATE_MISMATCH");
+}
