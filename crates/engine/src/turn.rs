@@ -39,12 +39,22 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) trail: Vec<(Digest, NodeIx)>,
     /// Who asked for what is going on, where that is not who commands it: a decision asks for nothing.
     pub(crate) asker: Option<String>,
+    /// The trace that what happens belongs to: the caller's, else that of what has come to its end.
+    pub(crate) trace: Option<String>,
 }
 
 impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn new(rows: &'a mut Working<'b>, command: &'a Command, now: Time) -> Self {
         let site = Site { tenant: command.tenant, scope: &command.scope, at: now };
-        Self { rows, command, site, events: Vec::new(), trail: Vec::new(), asker: None }
+        Self {
+            rows,
+            command,
+            site,
+            events: Vec::new(),
+            trail: Vec::new(),
+            asker: None,
+            trace: command.trace.clone(),
+        }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -58,6 +68,11 @@ impl<'a, 'b> Turn<'a, 'b> {
     /// Who asks for a gate that opens now, and so cannot decide it.
     pub(crate) fn requester(&self) -> String {
         self.asker.clone().unwrap_or_else(|| self.command.actor.subject.clone())
+    }
+
+    /// What happens now follows from something that belonged to this trace; a caller's own comes first.
+    pub(crate) fn follows(&mut self, trace: Option<&String>) {
+        self.trace = self.trace.take().or_else(|| trace.cloned());
     }
 
     /// A fact: it is applied at once, so that what comes later in the turn reads what is true.
@@ -132,7 +147,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         let at = self.run(run)?;
         let (node, entry) = (at.node, at.entry);
         let number = self.session()?.next_id;
-        let trace = self.command.trace.clone();
+        let trace = self.trace.clone();
         let effect = Effect { run, node, entry, number, deliver_at: self.now(), trace, body };
         self.emit(Event::EffectQueued { effect })?;
         Ok(number)
@@ -141,7 +156,7 @@ impl<'a, 'b> Turn<'a, 'b> {
     /// Opens work, a wait or a timer of the entry that a run is in.
     pub(crate) fn open(&mut self, run: RunId, body: ThingBody) -> Result<OpenId, Stop> {
         let thing = OpenId(self.session()?.next_id);
-        self.emit(Flow::ThingOpened { thing, run, body })?;
+        self.emit(Flow::ThingOpened { thing, run, body, trace: self.trace.clone() })?;
         Ok(thing)
     }
 

@@ -236,7 +236,7 @@ fn owed() -> Owed {
 }
 
 fn thing(body: ThingBody) -> Row {
-    Row::Thing(Thing { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), body })
+    Row::Thing(Thing { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), body, trace: None })
 }
 
 fn data() -> Row {
@@ -636,7 +636,9 @@ fn decisions_keep_their_form() {
         Scope::Shard,
     ];
     let mut decisions = Vec::new();
-    let latest = [Event::Flow(Flow::ReplyKeyDrawn { key: reply_key() })];
+    let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
+    let traced = Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: things().remove(1), trace };
+    let latest = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {
@@ -669,7 +671,7 @@ fn flow_events() -> Vec<Event> {
         Flow::Rested { run, refused: Some(Port::Named("received".into())) },
         Flow::Faulted { run, node: NodeIx(1), code: "operation".into(), message: "no list".into() },
         Flow::Restarted { run, asked: true },
-        Flow::ThingOpened { thing: OpenId(10), run, body: things().remove(1) },
+        Flow::ThingOpened { thing: OpenId(10), run, body: things().remove(1), trace: None },
         Flow::ThingClosed { thing: OpenId(10), run },
         Flow::Looped { run, level: 0, at: Some(looped()) },
         Flow::EventRecorded {

@@ -30,6 +30,9 @@ pub struct Errand {
     pub deadline_ms: u64,
     /// Stays the same over all attempts; an HTTP request carries it.
     pub idempotency_key: String,
+    /// The trace (`traceparent`) that it belongs to; an HTTP request carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// The body of an envelope is not an errand of its tenant.

@@ -14,6 +14,8 @@ use crate::{Failed, Reason};
 
 const HTTP: &str = "http";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The header that carries the trace. Source: W3C Trace Context.
+const TRACEPARENT: &str = "traceparent";
 
 /// What an errand of kind `http` holds.
 #[derive(Deserialize)]
@@ -48,8 +50,11 @@ impl Desk {
             Failed::new(Reason::ErrandInvalid, format!("the request cannot be read: {error}"))
         })?;
         let mut headers: Vec<(String, String)> = input.headers.unwrap_or_default().into_iter().collect();
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(IDEMPOTENCY_KEY)) {
-            headers.push((IDEMPOTENCY_KEY.to_owned(), errand.idempotency_key.clone()));
+        let ours =
+            [(IDEMPOTENCY_KEY, Some(&errand.idempotency_key)), (TRACEPARENT, errand.traceparent.as_ref())];
+        for (name, value) in ours {
+            let own = headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+            headers.extend(value.filter(|_| !own).map(|value| (name.to_owned(), value.clone())));
         }
         let request = Request { method: input.method, url: input.url, headers, body: input.body, deadline };
         let response = self.client.send(errand.tenant, &request).await?;

@@ -20,6 +20,8 @@ use super::server::{Act, Server, answer, client, json as answered};
 
 const GOLDEN: &str = include_str!("../golden/errand.v1.json");
 
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 fn golden() -> Errand {
     Errand {
         name: "ses_1:3".to_owned(),
@@ -32,6 +34,7 @@ fn golden() -> Errand {
         result_schema: json!({}),
         deadline_ms: 1_767_225_600_000,
         idempotency_key: "ses_1:3:http".to_owned(),
+        traceparent: None,
     }
 }
 
@@ -43,6 +46,10 @@ fn an_errand_is_written_and_read_as_ever() {
     assert_eq!(Errand::read(&envelope(7, GOLDEN)), Ok(golden()));
     let newer = GOLDEN.replacen('{', "{\"more\":1,", 1);
     assert_eq!(Errand::read(&envelope(7, &newer)), Ok(golden()));
+    let traced = Errand { traceparent: Some(TRACE.to_owned()), ..golden() };
+    let text = serde_json::to_string(&traced).expect("it can be written");
+    assert!(text.ends_with(&format!(",\"traceparent\":\"{TRACE}\"}}")), "{text}");
+    assert_eq!(Errand::read(&envelope(7, &text)), Ok(traced));
     assert_eq!(Errand::read(&envelope(8, GOLDEN)), Err(ErrandError::OtherTenant));
     let broken = Errand::read(&envelope(7, "{\"name\":")).expect_err("it is cut");
     assert!(matches!(broken, ErrandError::Unreadable(_)), "{broken}");
@@ -144,6 +151,7 @@ fn ask(url: &str) -> Errand {
     Errand {
         input: json!({ "method": "POST", "url": url, "headers": { "x-a": "b" }, "body": { "c": 1 } }),
         deadline_ms: u64::MAX,
+        traceparent: Some(TRACE.to_owned()),
         ..golden()
     }
 }
@@ -169,8 +177,8 @@ async fn a_request_is_made_once_and_its_answer_is_handed_on_whatever_its_status(
         let seen = server.seen();
         assert_eq!(seen.len(), 1);
         assert_eq!(
-            (seen[0].header("idempotency-key"), seen[0].header("x-a")),
-            (Some("ses_1:3:http"), Some("b"))
+            ["idempotency-key", "traceparent", "x-a"].map(|name| seen[0].header(name)),
+            [Some("ses_1:3:http"), Some(TRACE), Some("b")]
         );
         assert_eq!(seen[0].json(), json!({ "c": 1 }));
         desk.stop().await;

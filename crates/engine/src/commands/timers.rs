@@ -13,6 +13,7 @@ pub(super) fn fire(turn: &mut Turn<'_, '_>, key: &Key, number: u64) -> Result<()
     if thing.due().is_none_or(|due| due > turn.now()) {
         return Ok(());
     }
+    turn.follows(thing.trace.as_ref());
     let (run, thing_id) = (thing.run, OpenId(number));
     let due = match thing.body {
         ThingBody::Work { owed, .. } => return super::work::lapse(turn, thing_id, &owed, run),

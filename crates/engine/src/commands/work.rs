@@ -24,6 +24,7 @@ struct Found {
     run: RunId,
     kind: WorkKind,
     owed: Owed,
+    trace: Option<String>,
 }
 
 pub(super) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply, Stop> {
@@ -145,6 +146,7 @@ enum Ended {
 }
 
 fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop> {
+    turn.follows(found.trace.as_ref());
     let (thing, run) = (found.thing, found.run);
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let wrong = match &ended {
@@ -210,7 +212,9 @@ fn find(turn: &Turn<'_, '_>, thing: OpenId) -> Result<Found, Stop> {
     let key = Key::thing(turn.tenant(), turn.session_id()?, thing);
     turn.session()?;
     match turn.rows.thing_at(&key)?.map(|row| Thing::clone(&row)) {
-        Some(Thing { run, body: ThingBody::Work { kind, owed }, .. }) => Ok(Found { thing, run, kind, owed }),
+        Some(Thing { run, body: ThingBody::Work { kind, owed }, trace, .. }) => {
+            Ok(Found { thing, run, kind, owed, trace })
+        }
         Some(Thing { body: ThingBody::Wait { .. } | ThingBody::Timer { .. }, .. }) | None => {
             Err(lost().into())
         }

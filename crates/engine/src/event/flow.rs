@@ -105,6 +105,9 @@ pub enum Flow {
         /// What it is.
         #[n(2)]
         body: ThingBody,
+        /// The trace that it belongs to.
+        #[n(3)]
+        trace: Option<String>,
     },
     /// Work is done, a wait is over, a timer has fired.
     #[n(9)]

@@ -39,11 +39,18 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             at.choice = None;
             if *asked { at.asked += 1 } else { at.attempt += 1 }
         }
-        Flow::ThingOpened { thing, run, body } => {
+        Flow::ThingOpened { thing, run, body, trace } => {
             rows.session_at_mut(&site.session_key()?)?.next_id = thing.0 + 1;
             let at = rows.run_at_mut(&run_key(*run))?;
             at.things.push(*thing);
-            let row = Thing { run: *run, node: at.node, entry: at.entry, at: site.at, body: body.clone() };
+            let row = Thing {
+                run: *run,
+                node: at.node,
+                entry: at.entry,
+                at: site.at,
+                body: body.clone(),
+                trace: trace.clone(),
+            };
             rows.put(Key::thing(site.tenant, id, *thing), Row::Thing(row));
         }
         Flow::ThingClosed { thing, run } | Flow::WorkDone { thing, run, .. } => {

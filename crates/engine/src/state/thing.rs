@@ -23,6 +23,9 @@ pub struct Thing {
     /// What is open.
     #[n(4)]
     pub body: Body,
+    /// The trace (`traceparent`) of what opened it; what follows from it belongs to that, too.
+    #[n(5)]
+    pub trace: Option<String>,
 }
 
 /// What is open.

@@ -59,6 +59,69 @@ async fn a_gate_queues_one_notice_that_names_it_and_the_trace() {
     world.node.end().await;
 }
 
+/// A number is read out of a text, told by mail, and told again an hour later.
+const ORDER: &str = r#"{
+  "name": "order",
+  "states": [
+    { "name": "read", "type": "parse", "source": "gathered_data.text", "fields": [{ "name": "n", "type": "number", "description": "how many", "required": true }] },
+    {
+      "name": "tell",
+      "type": "logic",
+      "operations": [
+        { "type": "send_notification", "config": { "channel": "email", "recipients": ["a@example.com"], "subject": "s", "body": "b" } },
+        { "type": "wait", "config": { "hours": 1 } },
+        { "type": "send_notification", "config": { "channel": "email", "recipients": ["b@example.com"], "subject": "s", "body": "b" } }
+      ]
+    }
+  ],
+  "transitions": [{ "from": "read", "port": "complete", "to": "tell" }]
+}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_follows_from_work_and_from_a_timer_belongs_to_the_trace_that_opened_them() {
+    let world = World::start().await;
+    world.deploy(ORDER).await;
+    let input = prost_types::Struct {
+        fields: [(
+            "text".to_owned(),
+            prost_types::Value { kind: Some(prost_types::value::Kind::StringValue("7".into())) },
+        )]
+        .into(),
+    };
+    let key = world.fresh("order");
+    let start = v1::StartSessionRequest {
+        definition: "order".into(),
+        session_id: key.clone(),
+        input: Some(input),
+        ..Default::default()
+    };
+    call(&world, "StartSession", &start, TRACE).await;
+    let wanted = Some(v1::WorkWanted { queues: vec!["order".into()], ..Default::default() });
+    let request = v1::PollWorkRequest { wanted, ..Default::default() };
+    let polled: v1::PollWorkResponse = world.ask("worker", "PollWork", &request).await;
+    let item = polled.items.into_iter().next().expect("work");
+    assert_eq!(item.traceparent, TRACE);
+    let number = prost_types::Value { kind: Some(prost_types::value::Kind::NumberValue(7.0)) };
+    let result = prost_types::Struct { fields: [("n".to_owned(), number)].into() };
+    let complete = v1::CompleteWorkRequest {
+        name: item.name.clone(),
+        lease_token: item.lease_token.clone(),
+        result: Some(result),
+        ..Default::default()
+    };
+    let _: v1::CompleteWorkResponse = world.ask("worker", "CompleteWork", &complete).await;
+    world.node.clock.advance(3_600_000);
+    while queued(&world, &key).await.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let effects = queued(&world, &key).await;
+    let told: Vec<_> =
+        effects.iter().map(|effect| (effect["to"].as_str(), effect.get("traceparent"))).collect();
+    let trace = TRACE.to_owned();
+    assert_eq!(told, [("a@example.com", Some(&trace)), ("b@example.com", Some(&trace))]);
+    world.node.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_trace_is_not_kept() {
     let world = World::start().await;

@@ -180,6 +180,7 @@ fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -
         // By the machine's clock and not the server's, which may stand still.
         deadline_ms: SystemClock.now().after_ms(LEASE_MS - SPARE_MS).0,
         idempotency_key: key,
+        traceparent: view.thing.trace.clone(),
     };
     let body = serde_json::to_vec(&errand).expect("an errand is plain JSON");
     Envelope { tenant: tenant.0, id: errand.name, body }

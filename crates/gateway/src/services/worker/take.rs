@@ -226,6 +226,7 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         data: Some(json::to_struct(&view.data)),
         last_message: view.said.clone().unwrap_or_default(),
         create_time: Some(timestamp(view.thing.at)),
+        traceparent: view.thing.trace.clone().unwrap_or_default(),
         idempotency_key: idempotency_key(session, view.id),
         assistant: view
             .assistant
