@@ -4,7 +4,7 @@ use switchward_machine::{ActIx, OpenId, RunId, Status};
 
 use super::{Site, children, gates, work};
 use crate::limits::EVENTS_NOTED_MAX;
-use crate::state::{Data, Early, Json, Thing};
+use crate::state::{Data, Early, Json, Thing, ThingBody};
 use crate::working::Working;
 use crate::{Flow, Key, Row, ViewError};
 
@@ -39,20 +39,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             at.choice = None;
             if *asked { at.asked += 1 } else { at.attempt += 1 }
         }
-        Flow::ThingOpened { thing, run, body, trace } => {
-            rows.session_at_mut(&site.session_key()?)?.next_id = thing.0 + 1;
-            let at = rows.run_at_mut(&run_key(*run))?;
-            at.things.push(*thing);
-            let row = Thing {
-                run: *run,
-                node: at.node,
-                entry: at.entry,
-                at: site.at,
-                body: body.clone(),
-                trace: trace.clone(),
-            };
-            rows.put(Key::thing(site.tenant, id, *thing), Row::Thing(row));
-        }
+        Flow::ThingOpened { thing, run, body, trace } => opened(rows, site, *thing, *run, (body, trace))?,
         Flow::ThingClosed { thing, run } | Flow::WorkDone { thing, run, .. } => {
             rows.run_at_mut(&run_key(*run))?.drained = 0;
             close(rows, site, *run, *thing)?;
@@ -81,6 +68,24 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::Assisted { .. } | Flow::ReplyKeyDrawn { .. } => given(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
+    Ok(())
+}
+
+/// Work, a wait or a timer is open, of the node that the run stands in.
+fn opened(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    thing: OpenId,
+    run: RunId,
+    (body, trace): (&ThingBody, &Option<String>),
+) -> Result<(), ViewError> {
+    let id = site.session()?;
+    rows.session_at_mut(&site.session_key()?)?.next_id = thing.0 + 1;
+    let at = rows.run_at_mut(&Key::run(site.tenant, id, run))?;
+    at.things.push(thing);
+    let (body, trace) = (body.clone(), trace.clone());
+    let row = Thing { run, node: at.node, entry: at.entry, at: site.at, body, trace };
+    rows.put(Key::thing(site.tenant, id, thing), Row::Thing(row));
     Ok(())
 }
 

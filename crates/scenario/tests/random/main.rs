@@ -6,6 +6,7 @@
 mod approvals;
 #[path = "../../../engine/tests/replay/chance.rs"]
 mod chance;
+mod guards;
 mod moves;
 mod tally;
 mod tasks;

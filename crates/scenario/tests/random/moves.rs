@@ -22,9 +22,9 @@ use switchward_scenario::{Broken, Care, Layout, Memory, World};
 use crate::approvals;
 use crate::chance::Chance;
 use crate::tally::Tally;
-use crate::tasks;
 use crate::workers;
 use crate::workflow::{EVENTS, FAMILY, PEOPLE, REPLIES, SAID, TOOLS, key, value};
+use crate::{guards, tasks};
 
 /// Refusals that a random command may meet.
 const MEANT: [&str; 11] = [
@@ -482,6 +482,9 @@ impl Game {
     pub(crate) fn count(&self, tally: &mut Tally) -> Result<(), String> {
         let events = self.events()?;
         let cast = self.cast(&events);
+        for _ in 0..guards::check(&events, |run| cast.of(run).machine.as_ref())? {
+            tally.add("exit whose guards were looked at anew".into());
+        }
         let mut children = BTreeSet::new();
         let mut machines = Machines::default();
         let look = &mut |view: &dyn View| {
@@ -597,14 +600,20 @@ impl Written {
     fn entered(&self, node: NodeIx, tally: &mut Tally) {
         let name = &self.machine.node(node).unwrap().name;
         tally.add(format!("state {}", self.kinds[name]));
-        let state = self.source["states"].as_array().unwrap().iter().find(|state| state["name"] == **name);
-        operations(&state.unwrap()["operations"], tally);
     }
 
     fn left(&self, node: NodeIx, exit: usize, tally: &mut Tally) {
-        let exit = &self.machine.node(node).unwrap().exits[exit];
+        let node = self.machine.node(node).unwrap();
+        let (exit, kind) = (&node.exits[exit], &self.kinds[&node.name]);
+        if matches!(exit.on, Trigger::Port(Port::Done)) || exit.label == "port done" {
+            // Whatever the state lists has run by then.
+            let states = self.source["states"].as_array().unwrap();
+            let state = states.iter().find(|state| state["name"] == *node.name);
+            operations(&state.unwrap()["operations"], tally);
+        }
         match &exit.on {
             Trigger::Port(Port::Branch(_)) => tally.add("port branch".into()),
+            Trigger::Port(port) if port.word() == "timeout" => tally.add(format!("port timeout of {kind}")),
             Trigger::Port(port) => tally.add(format!("port {}", port.word())),
             Trigger::Auto { .. } if exit.label == "port done" => tally.add("port done".into()),
             Trigger::Auto { .. } => {

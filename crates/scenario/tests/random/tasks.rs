@@ -100,8 +100,9 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             && *by == Writer::Person
         {
             at(&mut entries, run.0)?.kept(value, machine(*run))?;
-        } else if let Event::Flow(Flow::ThingOpened { thing, run, body: ThingBody::Work { kind, .. } }) =
-            event
+        } else if let Event::Flow(Flow::ThingOpened {
+            thing, run, body: ThingBody::Work { kind, .. }, ..
+        }) = event
             && *kind == WorkKind::Delegate
         {
             at(&mut entries, run.0)?.asked.push(*thing);

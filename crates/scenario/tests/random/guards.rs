@@ -1,0 +1,120 @@
+//! What must hold of exits: the guard of the one that is taken held, and the guard of none before it did. The data that
+//! guards look at are put together here from what the history says was written, and from nothing that the engine keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+use switchward_engine::{Event, Flow};
+use switchward_expr::{CmpOp, Path, compare, confirmed};
+use switchward_machine::{Exit, Guard, Machine, RunId, Trigger};
+
+/// What guards look at.
+struct Known {
+    /// An object.
+    data: Value,
+    /// The keys of the events that have come since the node was entered.
+    seen: BTreeSet<String>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { data: Value::Object(Map::new()), seen: BTreeSet::new() }
+    }
+}
+
+/// Whether a guard holds; nothing where only a judge knows, where it cannot be said, and for the calls of tools.
+fn holds(guard: &Guard, known: &Known, said: &str) -> Option<bool> {
+    let value = |path: &Path| path.get(&known.data).filter(|value| !value.is_null());
+    match guard {
+        Guard::Always => Some(true),
+        Guard::All(all) => {
+            let each: Vec<Option<bool>> = all.iter().map(|guard| holds(guard, known, said)).collect();
+            if each.contains(&Some(false)) {
+                Some(false)
+            } else {
+                each.into_iter().collect::<Option<Vec<bool>>>().map(|_| true)
+            }
+        }
+        Guard::Any(any) => {
+            let each: Vec<Option<bool>> = any.iter().map(|guard| holds(guard, known, said)).collect();
+            if each.contains(&Some(true)) {
+                Some(true)
+            } else {
+                each.into_iter().collect::<Option<Vec<bool>>>().map(|_| false)
+            }
+        }
+        Guard::Present(path) => Some(value(path).is_some()),
+        Guard::Compare { left, op, right } => {
+            let right: Value = serde_json::from_str(right).ok()?;
+            match (op, value(left)) {
+                // What is simple is looked at here, so that the two need not be wrong in the same way.
+                (CmpOp::Eq, Some(Value::Bool(left))) if right.is_boolean() => {
+                    Some(right == Value::Bool(*left))
+                }
+                (CmpOp::Eq, Some(Value::String(left))) if right.is_string() => {
+                    Some(right == Value::String(left.clone()))
+                }
+                (_, left) => compare(left, *op, &right).ok(),
+            }
+        }
+        Guard::Said(phrases) => Some(confirmed(said, phrases)),
+        Guard::Seen(key) => Some(known.seen.contains(key)),
+        Guard::Judge { .. } | Guard::Called { .. } => None,
+    }
+}
+
+/// Looks at a whole history.
+pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine) -> Result<u64, String> {
+    let mut runs: BTreeMap<u32, Known> = BTreeMap::new();
+    let mut said = String::new();
+    let mut looked = 0;
+    for event in events {
+        note(event, &mut runs, &mut said);
+        let Event::Left { run, node, exit } = event else { continue };
+        let Some(node) = machine(*run).node(*node) else { continue };
+        let (known, at) = (runs.entry(run.0).or_default(), usize::from(exit.0));
+        let taken = &node.exits[at];
+        // A person may have let it go long after its guard was looked at.
+        let asks = |exit: &Exit| matches!(exit.on, Trigger::Auto { event: true });
+        if !matches!(taken.on, Trigger::Auto { .. }) || taken.hold.is_some() {
+            continue;
+        }
+        if holds(&taken.guard, known, &said) == Some(false) {
+            return Err(format!(
+                "{event:?}, and its guard {:?} does not hold: {:?}",
+                taken.guard, known.data
+            ));
+        }
+        let before =
+            node.exits[..at].iter().find(|exit| asks(exit) && holds(&exit.guard, known, &said) == Some(true));
+        if let Some(before) = before {
+            return Err(format!(
+                "{event:?}, and the guard {:?} before it holds: {:?}",
+                before.guard, known.data
+            ));
+        }
+        looked += 1;
+    }
+    Ok(looked)
+}
+
+/// Writes down what an event tells.
+#[expect(clippy::wildcard_enum_match_arm, reason = "guards look at few things")]
+fn note(event: &Event, runs: &mut BTreeMap<u32, Known>, said: &mut String) {
+    match event {
+        Event::Entered { run, .. } => {
+            runs.entry(run.0).or_default().seen.clear();
+        }
+        Event::Flow(Flow::Wrote { run, key, value, .. }) => {
+            runs.entry(run.0).or_default().data[key.as_str()] = value.0.clone();
+        }
+        Event::Flow(Flow::EventRecorded { run, key, early: None, .. }) => {
+            runs.entry(run.0).or_default().seen.insert(key.clone());
+        }
+        Event::Flow(Flow::EarlyTaken { run, keys, .. }) => {
+            runs.entry(run.0).or_default().seen.extend(keys.iter().cloned());
+        }
+        Event::Flow(Flow::MessagePosted { text, by_agent: false }) => said.clone_from(text),
+        _ => {}
+    }
+}
