@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod conversation;
+mod effects;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
@@ -12,6 +13,7 @@ pub use catalogue::{
     RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
+pub use effects::{AckEffect, DismissEffect, FailEffect, RetryEffect};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::key::ledger_home;
@@ -240,6 +242,12 @@ pub enum Body {
     Cancel(Cancel),
     /// An effect has arrived.
     AckEffect(AckEffect),
+    /// An effect cannot be delivered.
+    FailEffect(FailEffect),
+    /// A dead letter is sent anew.
+    RetryEffect(RetryEffect),
+    /// A dead letter is given up.
+    DismissEffect(DismissEffect),
     /// Something may have lapsed.
     Sweep(Sweep),
     /// Count a call before it is decided.
@@ -428,13 +436,6 @@ pub struct Resume {
 pub struct Cancel {
     /// Free text for the history.
     pub comment: String,
-}
-
-/// An effect has arrived, or was given up.
-#[derive(Debug, Clone)]
-pub struct AckEffect {
-    /// Its number in the session.
-    pub number: u64,
 }
 
 /// The row behind this key may hold something that has lapsed.

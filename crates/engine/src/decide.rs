@@ -7,6 +7,7 @@ use crate::command::Command;
 use crate::commands::dispatch;
 use crate::decision::{Decision, Turn as TurnRecord};
 use crate::evolve::{Changes, Site, finish};
+use crate::limits::BATCH_BYTES_WANTED;
 use crate::turn::{Stop, Turn};
 use crate::working::Working;
 use crate::{Key, Reason, Rejection, Reply, Row, View, ViewError, remembered};
@@ -19,7 +20,8 @@ pub struct Decided {
     /// The rows that `evolve` would change for the decision on the same rows: a leader that applies its own
     /// decision, with nothing applied in between, need not work them out again.
     pub changes: Changes,
-    /// One answer for each command, in order. Good only once the decision is committed.
+    /// One answer for each command, in order. Good only once the decision is committed. Where the first ones came to
+    /// [`BATCH_BYTES_WANTED`] and more, those behind them were not begun and have no answer: they are another batch.
     pub answers: Vec<Result<Reply, Rejection>>,
 }
 
@@ -36,8 +38,12 @@ pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, 
     let at = now.max(last);
     let mut turns = Vec::new();
     let mut answers = Vec::with_capacity(batch.len());
+    let mut bytes = 0;
     for command in batch {
-        match run(command, &mut rows, at) {
+        if bytes >= BATCH_BYTES_WANTED {
+            break;
+        }
+        match run(command, &mut rows, at, &mut bytes) {
             ControlFlow::Continue((answer, turn)) => {
                 answers.push(answer);
                 turns.extend(turn);
@@ -54,7 +60,12 @@ pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, 
 
 type Ran = (Result<Reply, Rejection>, Option<TurnRecord>);
 
-fn run(command: &Command, rows: &mut Working<'_>, at: Time) -> ControlFlow<ViewError, Ran> {
+fn run(
+    command: &Command,
+    rows: &mut Working<'_>,
+    at: Time,
+    bytes: &mut usize,
+) -> ControlFlow<ViewError, Ran> {
     match answered_before(command, rows) {
         Err(Stop::Broken(error)) => return ControlFlow::Break(error),
         Err(Stop::Refused(rejection)) => return ControlFlow::Continue((Err(rejection), None)),
@@ -64,6 +75,7 @@ fn run(command: &Command, rows: &mut Working<'_>, at: Time) -> ControlFlow<ViewE
     let mut turn = Turn::new(rows, command, at);
     let result = dispatch(&mut turn);
     let events = std::mem::take(&mut turn.events);
+    *bytes = bytes.saturating_add(turn.budget.bytes());
     match result {
         Err(Stop::Broken(error)) => ControlFlow::Break(error),
         Err(Stop::Refused(rejection)) if events.is_empty() => ControlFlow::Continue((Err(rejection), None)),

@@ -26,6 +26,11 @@ impl Fault {
         Self { code: "recipients", message: message.into() }
     }
 
+    /// What goes out is too much for one act, for one turn or for what the session has out already.
+    pub(crate) fn outbox(message: impl Into<String>) -> Self {
+        Self { code: "outbox_limit", message: message.into() }
+    }
+
     pub(crate) fn template(message: impl Into<String>) -> Self {
         Self { code: "template", message: message.into() }
     }
@@ -61,7 +66,7 @@ impl Fault {
 
     /// A fault that was kept while the session was paused.
     pub(crate) fn kept(code: &str, message: String) -> Self {
-        let known = ["operation", "work_error", "bad_result", "lease_limit"];
+        let known = ["operation", "work_error", "bad_result", "lease_limit", "outbox_limit"];
         Self { code: known.into_iter().find(|known| *known == code).unwrap_or("operation"), message }
     }
 

@@ -7,10 +7,11 @@ use switchward_machine::{
     Trigger,
 };
 
+use crate::budget;
 use crate::data::keep_below;
 use crate::event::{Flow, Writer};
 use crate::faults::Fault;
-use crate::limits::ADDRESSEES_MAX;
+use crate::limits::{ADDRESSEES_MAX, EFFECT_BYTES};
 use crate::messages::{compose, recipients};
 use crate::moves::{self, Next};
 use crate::period;
@@ -50,6 +51,11 @@ pub(crate) fn open(
         Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
+    // The gate shows what the letter says, and those who get it.
+    let shown = letter.bytes() / letter.to.len().max(1) + letter.bytes();
+    if let Some(fault) = budget::effects(turn, letter.to.len(), letter.bytes())?.or(turn.budget.room(shown)) {
+        return Ok(Some(fault));
+    }
     let asked = Asked {
         to: letter.to.clone(),
         subject: letter.subject.clone().unwrap_or_default(),
@@ -188,6 +194,22 @@ pub(crate) fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Re
     resolved(turn, &open, &rounds.lapse)
 }
 
+/// Nobody whom a gate asks can be reached: its next round begins now, where it has one. Where it has none, it stays as it
+/// is, because it can be decided without a mail.
+pub(crate) fn escalate_now(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
+    let Some(open) = open.map(|open| Open::clone(&open)) else { return Ok(()) };
+    let (Some(asked), Some(Inquiry { rounds: Some(rounds), .. })) =
+        (&open.gate.asked, spec_of(turn, &open)?.inquiry)
+    else {
+        return Ok(());
+    };
+    if asked.round < rounds.max {
+        return escalate(turn, gate, open.run, asked, &rounds);
+    }
+    Ok(())
+}
+
 /// The contacts are asked with the words that the first were asked with.
 fn escalate(
     turn: &mut Turn<'_, '_>,
@@ -198,7 +220,7 @@ fn escalate(
 ) -> Result<(), Stop> {
     let contact = turn.session()?.contact.clone();
     let found = recipients(&Scope::of_run(turn, run)?, &rounds.to, contact.as_deref());
-    let (mut to, problem) = match found {
+    let (mut to, mut problem) = match found {
         Ok(to) => (to, None),
         Err(fault) => (Vec::new(), Some(fault.message).filter(|_| !rounds.to.is_empty())),
     };
@@ -206,6 +228,12 @@ fn escalate(
     let mut new: Vec<String> = to.iter().filter(|one| !known(one)).cloned().collect();
     new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));
     to.retain(|one| known(one) || new.contains(one));
+    let bytes = mail_bytes(to.iter(), &asked.subject, &asked.body);
+    if let Some(fault) = budget::effects(turn, to.len(), bytes)? {
+        to.clear();
+        new.clear();
+        problem = Some(fault.message);
+    }
     let due = turn.now().after_ms(rounds.every_ms);
     turn.emit(Flow::GateEscalated { gate, to: new, due })?;
     if let Some(problem) = problem {
@@ -224,6 +252,12 @@ pub(crate) fn mail(to: String, subject: String, body: String, gate: OpenId) -> E
     EffectBody::Message { channel, to, subject: Some(subject), body, content, gate: Some(gate) }
 }
 
+/// What mails to these hold, bytes.
+pub(crate) fn mail_bytes<T: AsRef<str>>(to: impl IntoIterator<Item = T>, subject: &str, body: &str) -> usize {
+    let one = |to: T| EFFECT_BYTES + to.as_ref().len() + subject.len() + body.len();
+    to.into_iter().map(one).fold(0, usize::saturating_add)
+}
+
 /// Writes back to somebody who wrote about a gate, once: what answers by itself is not written to for ever.
 pub(crate) fn answer(
     turn: &mut Turn<'_, '_>,
@@ -236,7 +270,11 @@ pub(crate) fn answer(
     if asked.was_answered(to) {
         return Ok(());
     }
+    let subject = format!("Re: {}", asked.subject);
+    if let Some(fault) = budget::effects(turn, 1, mail_bytes([to], &subject, &body))? {
+        return budget::unsent(turn, run, &fault);
+    }
     turn.emit(Flow::ReplyAnswered { gate, to: to.to_owned() })?;
-    turn.send(run, mail(to.to_owned(), format!("Re: {}", asked.subject), body, gate))?;
+    turn.send(run, mail(to.to_owned(), subject, body, gate))?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use switchward_machine::{Digest, OpenId, SessionId, Status, TenantId, Time, Work
 use crate::command::Scope;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
-use crate::state::{Thing, ThingBody};
+use crate::state::{Effect, Thing, ThingBody};
 use crate::{Key, Row};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
@@ -17,6 +17,12 @@ const RELAY: u8 = 5;
 const READY: u8 = 6;
 const READY_OF: u8 = 7;
 const ERRANDS: u8 = 8;
+const DELIVERIES: u8 = 9;
+const EFFECTS: u8 = 10;
+
+/// How an entry of the effects of a tenant begins: dead letters come first.
+const DEAD: u8 = 1;
+const PENDING: u8 = 2;
 
 /// The tenant of entries that are the server's own business.
 const NOBODY: TenantId = TenantId(0);
@@ -60,7 +66,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Call(call) if call.reserved.0 > 0 => vec![due(DUE, call.at.after_ms(CALL_KEPT_MS), key)],
         Row::Ledger(ledger) => ledger.lapses().map(|at| due(DUE, at, key)).into_iter().collect(),
         Row::Request(request) => vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)],
-        Row::Outbox(effect) if effect.body.inner() => vec![due(RELAY, effect.deliver_at, key)],
+        Row::Outbox(effect) => effects(key, effect),
         Row::Thing(thing) => things(key, thing),
         Row::Run(_)
         | Row::Data(_)
@@ -69,7 +75,6 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
-        | Row::Outbox(_)
         | Row::Machine(_)
         | Row::Tenant(_)
         | Row::ApiKey(_)
@@ -115,6 +120,19 @@ fn things(key: &Key, thing: &Thing) -> Vec<Key> {
     keys
 }
 
+/// Where an effect stands: with what the server carries itself, or with what goes out of it while it is on its way, and in
+/// the list of its tenant.
+fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
+    if effect.body.inner() {
+        return vec![due(RELAY, effect.deliver_at, key)];
+    }
+    let (dead, at) = (effect.dead().is_some(), effect.deliver_at.0.to_be_bytes());
+    let state = if dead { DEAD } else { PENDING };
+    let listed = Key::index(key.tenant_of(), EFFECTS, &[&[state], &at, key.rest()]);
+    let goes = (!dead).then(|| due(DELIVERIES, effect.deliver_at, key));
+    [listed].into_iter().chain(goes).collect()
+}
+
 /// The part of a key that stands for a queue.
 fn queue(name: &str) -> [u8; 8] {
     let digest = Digest::of(name.as_bytes());
@@ -156,6 +174,26 @@ impl IndexKey {
     #[must_use]
     pub fn relay() -> Vec<u8> {
         Key::index(NOBODY, RELAY, &[]).as_bytes().to_vec()
+    }
+
+    /// The effects of all tenants that are to go out and are no dead letters, earliest first.
+    #[must_use]
+    pub fn deliveries() -> Vec<u8> {
+        Key::index(NOBODY, DELIVERIES, &[]).as_bytes().to_vec()
+    }
+
+    /// The effects of a tenant that have not gone out, dead letters first, each kind oldest first; or one kind alone.
+    #[must_use]
+    pub fn effects(tenant: TenantId, dead: Option<bool>) -> Vec<u8> {
+        let state = dead.map(|dead| if dead { DEAD } else { PENDING });
+        Key::index(tenant, EFFECTS, &[state.as_slice()]).as_bytes().to_vec()
+    }
+
+    /// The effect of an entry of [`IndexKey::effects`].
+    #[must_use]
+    pub fn effect_of(entry: &Key) -> Option<(SessionId, u64)> {
+        let from = entry.as_bytes().len().checked_sub(24)?;
+        Self::work_of(entry.as_bytes().get(from..)?).map(|(session, number)| (session, number.0))
     }
 
     /// The session of an entry of [`IndexKey::sessions`] or [`IndexKey::sessions_in`].
@@ -219,7 +257,7 @@ impl IndexKey {
         Some((SessionId(id), OpenId(u64::from_be_bytes(bytes.get(16..24)?.try_into().ok()?))))
     }
 
-    /// What an entry of [`IndexKey::due`] or [`IndexKey::relay`] is about.
+    /// What an entry of [`IndexKey::due`], [`IndexKey::relay`] or [`IndexKey::deliveries`] is about.
     #[must_use]
     pub fn due_of(entry: &Key) -> Option<Due> {
         let rest = entry.rest();

@@ -9,6 +9,7 @@
 
 mod acts;
 mod args;
+mod budget;
 mod callees;
 mod command;
 mod commands;
@@ -47,9 +48,10 @@ pub use callees::pin_callees;
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, Command, CompleteWork,
     Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeleteAssistant, Deploy, DiscussGate,
-    EndTurn, ExtendLease, FailWork, InstallMachine, LeaseWork, Pause, PostMessage, PutAssistant, Queued,
-    RaiseCap, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve,
-    Resume, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
+    DismissEffect, EndTurn, ExtendLease, FailEffect, FailWork, InstallMachine, LeaseWork, Pause, PostMessage,
+    PutAssistant, Queued, RaiseCap, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall,
+    ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings, Settle, Start,
+    Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
@@ -64,12 +66,14 @@ pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Repl
 pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Call, Choice, Closed, Data,
-    Definition, Due as Deferral, Early, Effect, EffectBody, Gate, Grant, Held, History, Json, Judged, Lease,
-    LedgerRow, Loop, Meters, Open, Owed, Parent, Part, Pinned, Remembered, Request, Reservation, Resolution,
-    Row, RowError, Run, Session, Slot, SourceFile, Spent, Tenant, Thing, ThingBody, Version, Via, Why,
+    Dead, Definition, Due as Deferral, Early, Effect, EffectBody, Fate, Gate, Grant, Held, History, Json,
+    Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Remembered, Request,
+    Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, Spent, Tenant, Thing, ThingBody,
+    Version, Via, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{
-    Below, GateView, RunView, SessionView, WorkView, gate_view, run_views, session_view, work_view,
+    Below, EffectView, GateView, RunView, SessionView, WorkView, effect_view, gate_view, run_views,
+    session_view, work_view,
 };
 pub use working::Held as SharedRow;

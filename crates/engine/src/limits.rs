@@ -88,6 +88,31 @@ pub const ITEMS_MAX: usize = 10_000;
 pub const OPS_MAX: u32 = 100_000;
 /// Bytes that the operations of one act may write, every write counted.
 pub const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Effects of one act: messages, one for each recipient, and work that is opened. A mail to each of a thousand customers
+/// fits twice.
+pub const EFFECTS_MAX: usize = 2_000;
+/// What the effects of one act hold, bytes: more than all requests of the largest task.
+pub const EFFECTS_BYTES_MAX: usize = 12 * 1024 * 1024;
+/// Effects of one turn, however many acts it has. Twice what one act may have, so that a node that takes over when
+/// another has failed at its limit can still tell somebody.
+pub const EFFECTS_TURN_MAX: usize = 2 * EFFECTS_MAX;
+/// What one turn may write down, bytes: effects, gates, data, items of loops, warnings. Well below what the log takes as
+/// one entry, so that nothing that a definition does makes a turn too long for it.
+pub const TURN_BYTES_MAX: usize = 2 * EFFECTS_BYTES_MAX;
+/// What the turns of one batch have written down when no other command of it is begun any more, bytes.
+pub const BATCH_BYTES_WANTED: usize = 8 * 1024 * 1024;
+/// Effects of one session that have not arrived, dead letters counted: more than a conversation sends in its life, so
+/// that only what cannot be delivered for long, or never ends, gets there. What the server carries itself, and what is
+/// said of a tool call, does not wait for room.
+pub const OUTBOX_MAX: usize = 10_000;
+/// What they hold, bytes.
+pub const OUTBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What an effect takes beside its texts, bytes; about what its row has.
+pub const EFFECT_BYTES: usize = 128;
+/// The code of what made an effect a dead letter, bytes.
+pub const DEAD_CODE_BYTES_MAX: usize = 64;
+/// Incidents that a session shows; of more, the oldest.
+pub const INCIDENTS_SHOWN_MAX: usize = 20;
 /// Recipients of one message.
 pub const RECIPIENTS_MAX: usize = 100;
 /// Runs that a start may queue behind the first.
@@ -100,8 +125,9 @@ pub const CALL_DEPTH_MAX: usize = 16;
 pub const RUNS_MAX: u32 = 10_000;
 /// Runs that a session shows; of more, the newest.
 pub const RUNS_SHOWN_MAX: u32 = 1_000;
-/// Names of states in the reason of a drain that does not end.
-pub const TRAIL_MAX: usize = 32;
+/// What is told of the states in a drain that does not end, bytes: all that a run can enter in one drain, with names of
+/// usual length. Of a longer round it is told how many states more there are.
+pub const TRAIL_BYTES_MAX: usize = 64 * 1024;
 /// Steps of a template.
 pub const TEMPLATE_FUEL: u64 = 100_000;
 /// Nesting of a template's calls and blocks.
@@ -114,7 +140,9 @@ pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 pub const LEASE_MS_MAX: u64 = HOUR_MS;
 /// The shortest lease, milliseconds.
 pub const LEASE_MS_MIN: u64 = 1_000;
-/// Leases of one piece of work that may lapse; after that many its attempt has failed.
+/// Leases of one piece of work that may lapse; after that many its attempt has failed. A lease that is lost is no attempt:
+/// a worker that died says nothing about the work. Ten that were lost one after the other do: work that kills whoever
+/// takes it would go round for ever, and so it is given up with `lease_limit`, as an error of its state.
 pub const LEASES_LAPSED_MAX: u32 = 10;
 /// What a worker calls itself, bytes.
 pub const WORKER_BYTES_MAX: usize = 256;

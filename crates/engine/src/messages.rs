@@ -3,14 +3,17 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId};
 
+use crate::budget;
 use crate::faults::Fault;
-use crate::limits::{PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_TOLD_BYTES_MAX};
+use crate::limits::{
+    EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_TOLD_BYTES_MAX,
+};
 use crate::scope::Scope;
 use crate::state::EffectBody;
 use crate::tasks::{PARTICIPANT, TASKS};
 use crate::turn::{Stop, Turn};
 
-/// Puts a message into the outbox, once for each recipient; what is wrong with it sends nothing.
+/// Puts a message into the outbox, once for each recipient; what is wrong with it, or too much, sends nothing.
 pub(crate) fn send(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -22,6 +25,9 @@ pub(crate) fn send(
         Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
+    if let Some(fault) = budget::effects(turn, letter.to.len(), letter.bytes())? {
+        return Ok(Some(fault));
+    }
     for effect in letter.effects(None) {
         turn.send(run, effect)?;
     }
@@ -39,6 +45,13 @@ pub(crate) struct Letter {
 }
 
 impl Letter {
+    /// What its effects hold, bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let one = EFFECT_BYTES + self.subject.as_ref().map_or(0, String::len) + self.body.len();
+        let to: usize = self.to.iter().map(String::len).sum();
+        to.saturating_add(one.saturating_mul(self.to.len()))
+    }
+
     /// One effect for each recipient; about a gate, where it is about one.
     pub(crate) fn effects(self, gate: Option<OpenId>) -> impl Iterator<Item = EffectBody> {
         let Self { channel, to, subject, body, content } = self;

@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 use crate::gates;
 use crate::guards::{Looked, Verdict};
 use crate::intent;
-use crate::limits::{ENTRIES_MAX, TRAIL_MAX};
+use crate::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
 use crate::state::{Due, EffectBody};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, ViewError};
@@ -167,17 +167,25 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
     Ok(None)
 }
 
-/// The nodes that a drain goes round, in their order.
+/// The nodes that a drain goes round, in their order: all of them, or of very many the first and how many more there are.
 fn circle(turn: &Turn<'_, '_>) -> Result<String, Stop> {
     let Some((last, before)) = turn.trail.split_last() else { return Ok(String::new()) };
     let from = before.iter().rposition(|node| node == last).unwrap_or(0);
-    let mut names = Vec::new();
-    for (machine, node) in turn.trail.iter().skip(from).take(TRAIL_MAX) {
+    let mut told = String::new();
+    for (at, (machine, node)) in turn.trail.iter().enumerate().skip(from) {
         let machine = turn.rows.machine(turn.tenant(), *machine)?;
-        let node = machine.as_ref().and_then(|machine| machine.node(*node));
-        names.push(node.map(|node| node.name.clone()).unwrap_or_default());
+        let name = machine.as_ref().and_then(|machine| machine.node(*node)).map_or("", |node| &node.name);
+        if told.len() + name.len() > TRAIL_BYTES_MAX {
+            let more = turn.trail.len() - at;
+            told.push_str(&format!(" -> ... and {more} more"));
+            break;
+        }
+        if at > from {
+            told.push_str(" -> ");
+        }
+        told.push_str(name);
     }
-    Ok(names.join(" -> "))
+    Ok(told)
 }
 
 /// A part of the body has ended: the body goes on as it is wired, or has come to its end.

@@ -234,6 +234,9 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("answer", &answer.0)
             .with("comment", comment),
         Flow::WorkLeased { .. } | Flow::WorkReleased { .. } | Flow::WorkDone { .. } => return worked(flow),
+        Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDismissed { .. } => {
+            return delivered(flow);
+        }
         Flow::Judged { judged, .. } => PublicEvent::new("guard.judged").with("holds", judged.holds),
         Flow::ChoicePending { .. } | Flow::ChoiceOver { .. } => return None,
         Flow::Rested { .. } | Flow::EarlyTaken { .. } | Flow::ThingClosed { .. } | Flow::Looped { .. } => {
@@ -245,6 +248,20 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => return None,
     })
+}
+
+/// What becomes of an effect that cannot be delivered.
+fn delivered(flow: &Flow) -> Option<PublicEvent> {
+    if let Flow::EffectFailed { number, code, message } = flow {
+        let told = PublicEvent::new("delivery.exhausted").with("number", number);
+        Some(told.with("code", code).with("message", message))
+    } else if let Flow::EffectRetried { number } = flow {
+        Some(PublicEvent::new("delivery.retried").with("number", number))
+    } else if let Flow::EffectDismissed { number } = flow {
+        Some(PublicEvent::new("delivery.dismissed").with("number", number))
+    } else {
+        None
+    }
 }
 
 /// What workers do.

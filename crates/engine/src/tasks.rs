@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use switchward_machine::{Decision, GateIx, OpenId, Port, RunId};
 
+use crate::budget;
 use crate::data::put_below;
 use crate::event::Writer;
 use crate::faults::Fault;
@@ -58,6 +59,11 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
             None => Next::Ended(Port::Done),
             Some(fault) => Next::Fault(fault),
         });
+    }
+    let fault = budget::effects(turn, letter.to.len(), letter.bytes())?;
+    // Each gate says what its letter says.
+    if let Some(fault) = fault.or(turn.budget.room(letter.bytes().saturating_mul(2))) {
+        return Ok(Next::Fault(fault));
     }
     let first = OpenId(turn.session()?.next_id);
     let part = Part { first, of: u32::try_from(letter.to.len()).unwrap_or(u32::MAX) };

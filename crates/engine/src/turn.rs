@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
 
+use crate::budget::Budget;
 use crate::command::Command;
 use crate::evolve::{Site, apply};
 use crate::state::{EffectBody, Run, Session, ThingBody};
@@ -35,6 +36,8 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) command: &'a Command,
     pub(crate) site: Site<'a>,
     pub(crate) events: Vec<Event>,
+    /// What it has come to so far.
+    pub(crate) budget: Budget,
     /// The nodes that were entered in this turn, in their order, with their machines.
     pub(crate) trail: Vec<(Digest, NodeIx)>,
     /// Who asked for what is going on, where that is not who commands it: a decision asks for nothing.
@@ -51,6 +54,7 @@ impl<'a, 'b> Turn<'a, 'b> {
             command,
             site,
             events: Vec::new(),
+            budget: Budget::default(),
             trail: Vec::new(),
             asker: None,
             trace: command.trace.clone(),
@@ -79,6 +83,7 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn emit(&mut self, event: impl Into<Event>) -> Result<(), ViewError> {
         let event = event.into();
         apply(self.rows, &self.site, &event)?;
+        self.budget.count(&event);
         self.events.push(event);
         Ok(())
     }
@@ -148,7 +153,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         let (node, entry) = (at.node, at.entry);
         let number = self.session()?.next_id;
         let trace = self.trace.clone();
-        let effect = Effect { run, node, entry, number, deliver_at: self.now(), trace, body };
+        let effect = Effect { run, node, entry, number, deliver_at: self.now(), trace, body, fate: None };
         self.emit(Event::EffectQueued { effect })?;
         Ok(number)
     }

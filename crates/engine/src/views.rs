@@ -1,17 +1,19 @@
 //! What a caller is shown of a session and of a gate.
 
 use serde_json::{Map, Value};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Text, WorkKind};
 
 use crate::ReplyToken;
 use crate::commands::schema_of;
-use crate::limits::RUNS_SHOWN_MAX;
+use crate::key::Kind;
+use crate::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
 use crate::policy::machine_of;
 use crate::scope::Scope;
-use crate::state::{Assisted, Closed, Open, Owed, Run, Session, Thing, ThingBody};
+use crate::state::{Assisted, Closed, Effect, Open, Owed, Run, Session, Thing, ThingBody};
 use crate::working::{Held, Working};
-use crate::{Key, View, ViewError};
+use crate::{Key, Row, View, ViewError};
 
 /// A session, with all that is needed to show it.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct SessionView {
     pub below: Vec<Below>,
     /// What is open of all of them beside gates, oldest first.
     pub things: Vec<(OpenId, Thing)>,
+    /// Its dead letters, each of which is an incident; of more than [`INCIDENTS_SHOWN_MAX`], the oldest.
+    pub incidents: Vec<Effect>,
 }
 
 /// A run that another one waits for.
@@ -196,7 +200,31 @@ pub fn session_view(
         below.push(Below { id: child, run: Run::clone(&run), machine, data });
         leaf = child;
     }
-    Ok(Some(SessionView { id, session, run, machine, data, below, things }))
+    let dead = session.outbox().dead;
+    let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
+    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents }))
+}
+
+/// The first dead letters of a session that has so many.
+fn dead_letters(
+    view: &dyn View,
+    tenant: TenantId,
+    id: SessionId,
+    count: usize,
+) -> Result<Vec<Effect>, ViewError> {
+    let (wanted, mut found) = (count.min(INCIDENTS_SHOWN_MAX), Vec::new());
+    if wanted == 0 {
+        return Ok(found);
+    }
+    view.scan(&Key::prefix_of_session(tenant, id, Kind::Outbox), None, &mut |_, row| {
+        if let Row::Outbox(effect) = &**row
+            && effect.dead().is_some()
+        {
+            found.push(effect.clone());
+        }
+        if found.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(found)
 }
 
 fn data_of(
@@ -323,7 +351,7 @@ pub fn work_view(
         schema: schema_of(&machine, &run, &owed),
         data,
         said: said.map(|said| String::clone(&said)),
-        assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.clone()),
+        assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.as_deref().cloned()),
         thing: Thing::clone(&thing),
         owed,
     }))
@@ -347,4 +375,31 @@ pub fn gate_view(
     let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };
     let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.run)?)?;
     Ok(Some(GateView::Closed(Closed::clone(&closed), machine)))
+}
+
+/// An effect for somebody outside that has not arrived.
+#[derive(Debug, Clone)]
+pub struct EffectView {
+    /// Its row.
+    pub effect: Effect,
+    /// The name of the node that caused it.
+    pub node: String,
+}
+
+/// An effect of a session of this tenant that is for somebody outside; nothing where it has arrived or never was.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn effect_view(
+    view: &dyn View,
+    tenant: TenantId,
+    session: SessionId,
+    number: u64,
+) -> Result<Option<EffectView>, ViewError> {
+    let rows = Working::new(view);
+    let found = rows.outbox_at(&Key::outbox(tenant, session, number))?;
+    let Some(effect) = found.filter(|effect| !effect.body.inner()) else { return Ok(None) };
+    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, effect.run)?)?;
+    let node = machine.node(effect.node).map(|node| node.name.clone()).unwrap_or_default();
+    Ok(Some(EffectView { effect: Effect::clone(&effect), node }))
 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
-    Authorized, Call, Choice, Closed, Data, Decision, DefaultEffect, Deferral, Definition, Early, Effect,
-    EffectBody, EffectOfCall, Event, Flow, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop,
-    MatchedRule, Meters, Open, Owed, Parent, Part, Pinned, Remaining, Remembered, Reply, ReplyKey, Request,
-    Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenant,
-    Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    Authorized, Call, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Definition, Early,
+    Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Grant, Held, History, Json, Judged, Lease,
+    LedgerRow, Loop, MatchedRule, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Remaining, Remembered,
+    Reply, ReplyKey, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot,
+    SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
@@ -110,6 +110,7 @@ fn session() -> Session {
         requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
         assistant: None,
         reply_key: None,
+        outbox: None,
         callees: Vec::new(),
     }
 }
@@ -325,7 +326,28 @@ fn grant() -> Grant {
 
 fn effect(body: EffectBody) -> Effect {
     let trace = Some("00-00000000000000000000000000000001-0000000000000001-01".into());
-    Effect { run: RunId(1), node: NodeIx(1), entry: 2, number: 9, deliver_at: Time(3), trace, body }
+    Effect {
+        run: RunId(1),
+        node: NodeIx(1),
+        entry: 2,
+        number: 9,
+        deliver_at: Time(3),
+        trace,
+        body,
+        fate: None,
+    }
+}
+
+/// What there is of effects that cannot be delivered.
+fn undelivered() -> [(&'static str, Row); 3] {
+    let dead = Dead { code: "no_such_host".into(), message: "it is unknown".into(), at: Time(4) };
+    let effect = |dead| Effect { fate: Some(Fate { round: 2, dead }), ..effect(message()) };
+    let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1 }));
+    [
+        ("outbox-dead", Row::Outbox(effect(Some(dead)))),
+        ("outbox-anew", Row::Outbox(effect(None))),
+        ("session-outbox", Row::Session(Session { outbox, ..session() })),
+    ]
 }
 
 fn notice() -> EffectBody {
@@ -449,7 +471,10 @@ fn rows_keep_their_form() {
         ("data", data()),
         ("said", Row::Said("yes".into())),
     ];
-    rows.push(("session-assisted", Row::Session(Session { assistant: assisted(), ..session() })));
+    rows.push((
+        "session-assisted",
+        Row::Session(Session { assistant: assisted().map(Box::new), ..session() }),
+    ));
     rows.push(("assistant", Row::Assistant(assistant())));
     rows.push(("machine-asking", Row::Machine(asking())));
     rows.push(("closed-lapsed", closed(Resolution::Lapsed)));
@@ -461,6 +486,7 @@ fn rows_keep_their_form() {
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
     rows.extend(below());
     rows.push(("session-reachable", Row::Session(Session { reply_key: Some(reply_key()), ..session() })));
+    rows.extend(undelivered());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -589,6 +615,17 @@ fn assistants() -> Vec<Event> {
     ]
 }
 
+/// What becomes of an effect that cannot be delivered.
+fn dead_letters() -> Vec<Event> {
+    let (number, code, message) = (9, "no_such_host".into(), "mail.example.com is unknown".into());
+    let flows = [
+        Flow::EffectFailed { number, code, message },
+        Flow::EffectRetried { number },
+        Flow::EffectDismissed { number },
+    ];
+    flows.map(Event::Flow).to_vec()
+}
+
 /// Runs below one another.
 fn children() -> Vec<Event> {
     let (run, child, outcome) = (RunId(1), RunId(2), Outcome::Failed);
@@ -638,7 +675,8 @@ fn decisions_keep_their_form() {
     let mut decisions = Vec::new();
     let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
     let traced = Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: things().remove(1), trace };
-    let latest = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
+    let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
+    let latest = own.into_iter().chain(dead_letters());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {

@@ -12,6 +12,8 @@ pub const ALSO_MAX: usize = 100;
 pub const PLANS_MAX: usize = 4;
 /// Effects that are carried after one command.
 pub const RELAYS_MAX: usize = 10_000;
+/// Workers of one step that take work and do not come back.
+pub const LOST_MAX: u64 = 100;
 /// Rows that are swept while the clock moves once.
 pub const SWEEPS_MAX: usize = 100_000;
 /// The latest time of the virtual clock, milliseconds since 1970: the end of the year 9999.

@@ -249,6 +249,10 @@ pub struct Work {
     pub node: Option<String>,
     /// Its kind.
     pub kind: Option<&'static str>,
+    /// How many workers take it first, one after the other, of whom none comes back: their leases lapse.
+    pub lost: u64,
+    /// Whether anybody takes it then. Nobody does where only `lost` is said.
+    pub ends: bool,
     /// The result, or why there is none.
     pub came: Result<Value, String>,
     /// What it cost.

@@ -38,8 +38,8 @@ struct Part {
 
 /// Why a batch has no answers.
 enum Unanswered {
-    /// Its decision is too long for one entry; half of the batch makes a shorter one.
-    Long,
+    /// The decision on its first commands is too long for one entry; so many of them make a shorter one.
+    Long(usize),
     /// Nobody knows, or nothing happened.
     Failed(Failure),
 }
@@ -98,13 +98,17 @@ impl DecideLoop {
         while let Some(mut part) = parts.pop() {
             match self.batch(&part.commands).await {
                 Ok(results) => {
+                    let begun = results.len().min(part.commands.len());
+                    if begun < part.commands.len() {
+                        let commands = part.commands.split_off(begun);
+                        parts.push(Part { commands, waiting: part.waiting.split_off(begun) });
+                    }
                     for (waiting, result) in part.waiting.into_iter().zip(results) {
                         // Whoever has gone finds the reply under the same request id.
                         let _gone = waiting.send(result.map_err(Failure::Rejected));
                     }
                 }
-                Err(Unanswered::Long) => {
-                    let middle = part.commands.len() / 2;
+                Err(Unanswered::Long(middle)) => {
                     let commands = part.commands.split_off(middle);
                     let waiting = part.waiting.split_off(middle);
                     parts.extend([Part { commands, waiting }, part]);
@@ -122,6 +126,7 @@ impl DecideLoop {
         Ok(())
     }
 
+    /// Answers the commands, or the first of them where what those come to is enough for one entry.
     async fn batch(&mut self, commands: &[Command]) -> Result<Answers, Unanswered> {
         let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
         self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unwritten(why))?;
@@ -133,8 +138,8 @@ impl DecideLoop {
         match decision {
             Some(decision) => {
                 let entry = decision.encode();
-                if entry.len() > DECISION_BYTES_WANTED && commands.len() > 1 {
-                    return Err(Unanswered::Long);
+                if entry.len() > DECISION_BYTES_WANTED && answers.len() > 1 {
+                    return Err(Unanswered::Long(answers.len() / 2));
                 }
                 if entry.len() > DECISION_BYTES_MAX {
                     return Ok(vec![Err(too_long(entry.len()))]);

@@ -8,20 +8,23 @@ use switchward_engine::{
     Settings, Settle, Sweep, View,
 };
 use switchward_machine::{Digest, SessionId, Time};
+use tokio::time::Instant;
 
 use crate::cluster::Inner;
 use crate::failure::Failure;
 use crate::limits::{DUTY_TICK, RELAY_IN_FLIGHT_MAX, SWEEP_ROWS_MAX};
+use crate::refused::Refused;
 use crate::shard::Shard;
 
 /// Works for one shard until the cluster or the shard is gone.
 pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
     let told = shard.group().shared.duties.clone();
+    let mut refused = Refused::default();
     loop {
         // Either side may be dropped while it waits: a notification is kept, a tick comes again.
         let _tick = tokio::time::timeout(DUTY_TICK, told.notified()).await;
         let Some(cluster) = cluster.upgrade() else { return };
-        let done = round(&shard, &cluster).await;
+        let done = round(&shard, &cluster, &mut refused).await;
         if shard.draining() {
             return;
         }
@@ -33,12 +36,12 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
 }
 
 /// Does what is to be done now; the error is the one line that a server ends with.
-async fn round(shard: &Shard, cluster: &Inner) -> Result<(), String> {
+async fn round(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<(), String> {
     shard.group().running()?;
     if !shard.leads() {
         return Ok(());
     }
-    for done in [carry(shard, cluster).await, sweep(shard).await] {
+    for done in [carry(shard, cluster, refused).await, sweep(shard, refused).await] {
         // Where another server leads, or there is too much to do just now, the next round comes.
         if done == Err(Failure::Stopped) {
             return Err("a shard has stopped".into());
@@ -47,27 +50,65 @@ async fn round(shard: &Shard, cluster: &Inner) -> Result<(), String> {
     Ok(())
 }
 
-/// The first entries of an index that are due.
-fn due(shard: &Shard, prefix: &[u8], max: usize, now: Time) -> Vec<Due> {
-    let mut found = Vec::new();
+/// The first entries of an index that are due, but for those that are left alone because they were refused.
+fn due(shard: &Shard, prefix: &[u8], max: usize, refused: &Refused) -> Vec<Due> {
+    let mut picked = Picked { found: Vec::new(), max, now: shard.now(), at: Instant::now(), refused };
     let read = shard.read_stale().scan(prefix, None, &mut |entry, _| match IndexKey::due_of(entry) {
-        Some(due) if due.at <= now && found.len() < max => {
-            found.push(due);
-            ControlFlow::Continue(())
-        }
-        Some(_) | None => ControlFlow::Break(()),
+        Some(due) => picked.look(due),
+        None => ControlFlow::Break(()),
     });
     if let Err(error) = read {
         tracing::warn!(%error, "failed to read what is due");
     }
-    found
+    picked.found
+}
+
+/// What is picked of an index, whose entries come earliest first.
+struct Picked<'r> {
+    found: Vec<Due>,
+    max: usize,
+    now: Time,
+    at: Instant,
+    refused: &'r Refused,
+}
+
+impl Picked<'_> {
+    fn look(&mut self, due: Due) -> ControlFlow<()> {
+        if due.at > self.now || self.found.len() >= self.max {
+            return ControlFlow::Break(());
+        }
+        if !self.refused.rests(&due.key, self.at) {
+            self.found.push(due);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Takes note of what became of rows. A refusal is the row's own affair and stops no other; of other failures the first
+/// is given, after all have been looked at.
+fn noted<T>(
+    refused: &mut Refused,
+    results: impl IntoIterator<Item = (Due, Result<T, Failure>)>,
+) -> Result<Vec<T>, Failure> {
+    let (mut done, mut failed, now) = (Vec::new(), None, Instant::now());
+    for (due, result) in results {
+        match result {
+            Ok(reply) => {
+                refused.done(&due.key);
+                done.push(reply);
+            }
+            Err(Failure::Rejected(rejection)) => refused.warn(&due.key, &rejection, now),
+            Err(failure) => failed = failed.or(Some(failure)),
+        }
+    }
+    failed.map_or(Ok(done), Err)
 }
 
 /// Carries effects to the shards that they are for, and says so when they have arrived. What is due is in flight
 /// once: the next round begins when this one has ended.
-async fn carry(shard: &Shard, cluster: &Inner) -> Result<(), Failure> {
+async fn carry(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<(), Failure> {
     loop {
-        let found = due(shard, &IndexKey::relay(), RELAY_IN_FLIGHT_MAX, shard.now());
+        let found = due(shard, &IndexKey::relay(), RELAY_IN_FLIGHT_MAX, refused);
         if found.is_empty() {
             return Ok(());
         }
@@ -85,12 +126,10 @@ async fn carry(shard: &Shard, cluster: &Inner) -> Result<(), Failure> {
                 }
             }
         });
-        let mut carried = false;
-        for result in join_all(all).await {
-            carried |= result?;
-        }
+        let results = join_all(all).await;
+        let carried = noted(refused, found.into_iter().zip(results))?;
         // What is due and cannot be carried would be found again and again.
-        if !carried {
+        if !carried.contains(&true) {
             return Ok(());
         }
     }
@@ -136,9 +175,9 @@ async fn deliver(
 }
 
 /// Looks at rows that may hold something that has lapsed.
-async fn sweep(shard: &Shard) -> Result<(), Failure> {
-    let found = due(shard, &IndexKey::due(), SWEEP_ROWS_MAX, shard.now());
-    let all = found.into_iter().map(|due| {
+async fn sweep(shard: &Shard, refused: &mut Refused) -> Result<(), Failure> {
+    let found = due(shard, &IndexKey::due(), SWEEP_ROWS_MAX, refused);
+    let all = found.iter().map(|due| {
         let command = Command {
             tenant: due.key.tenant_of(),
             scope: due.scope(),
@@ -147,12 +186,67 @@ async fn sweep(shard: &Shard) -> Result<(), Failure> {
             actor: Actor::server(),
             settings: Settings::default(),
             trace: None,
-            body: Body::Sweep(Sweep { key: due.key }),
+            body: Body::Sweep(Sweep { key: due.key.clone() }),
         };
         shard.submit(command)
     });
-    for result in join_all(all).await {
-        result?;
+    let results = join_all(all).await;
+    noted(refused, found.into_iter().zip(results)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_engine::{Reason, Rejection};
+    use switchward_machine::{OpenId, TenantId};
+
+    use super::*;
+
+    /// More sessions than a round looks at, whose timers lead to what cannot be written down, and then one that can.
+    const REFUSED: u64 = 2 * 256 + 44;
+
+    fn key(number: u64) -> Key {
+        Key::thing(TenantId(1), SessionId::from_key(TenantId(1), "s"), OpenId(number))
     }
-    Ok(())
+
+    /// One round of sweeping on an index of these rows: all but the last are refused. Gives the rows that were swept.
+    fn swept(refused: &mut Refused, at: Instant) -> Vec<Key> {
+        let mut picked = Picked { found: Vec::new(), max: SWEEP_ROWS_MAX, now: Time(9), at, refused };
+        let mut rows = (0..=REFUSED).map(|number| Due { at: Time(5), key: key(number) });
+        let _full = rows.try_for_each(|due| picked.look(due));
+        let found = picked.found;
+        let answered = |due: Due| {
+            let long = || Failure::Rejected(Rejection::new(Reason::QuotaExceeded, "too long"));
+            let result = if due.key == key(REFUSED) { Ok(due.key.clone()) } else { Err(long()) };
+            (due, result)
+        };
+        noted(refused, found.into_iter().map(answered)).unwrap()
+    }
+
+    #[test]
+    fn rows_that_are_refused_stop_no_others() {
+        let (mut refused, at) = (Refused::default(), Instant::now());
+        let rounds: Vec<usize> = (0..4).map(|_| swept(&mut refused, at).len()).collect();
+        assert_eq!(rounds, [0, 0, 1, 1], "the third round has room for what can be done");
+        let resting = (0..=REFUSED).filter(|number| refused.rests(&key(*number), at)).count();
+        assert_eq!(resting as u64, REFUSED, "and what was refused is left alone");
+    }
+
+    #[test]
+    fn what_is_not_due_is_not_picked() {
+        let refused = Refused::default();
+        let mut picked =
+            Picked { found: Vec::new(), max: 9, now: Time(4), at: Instant::now(), refused: &refused };
+        assert!(picked.look(Due { at: Time(5), key: key(1) }).is_break() && picked.found.is_empty());
+    }
+
+    #[test]
+    fn a_shard_that_has_stopped_is_told_of_whatever_was_refused_before() {
+        let mut refused = Refused::default();
+        let rejected = Failure::Rejected(Rejection::new(Reason::QuotaExceeded, "too long"));
+        let due = |number| Due { at: Time(5), key: key(number) };
+        let results =
+            [(due(1), Err(rejected)), (due(2), Err(Failure::Stopped)), (due(3), Err(Failure::Electing))];
+        assert_eq!(noted::<()>(&mut refused, results), Err(Failure::Stopped));
+        assert!(refused.rests(&key(1), Instant::now()) && !refused.rests(&key(2), Instant::now()));
+    }
 }

@@ -30,6 +30,7 @@ mod no_peers;
 mod propose;
 mod queue;
 mod record;
+mod refused;
 mod shard;
 mod shared;
 mod snapshot;

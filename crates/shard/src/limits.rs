@@ -42,6 +42,14 @@ pub const FLUSH_WAIT: Duration = Duration::from_secs(5);
 pub const RELAY_IN_FLIGHT_MAX: usize = 64;
 /// Rows that one round of sweeping looks at.
 pub const SWEEP_ROWS_MAX: usize = 256;
+/// How long a leader leaves a row alone whose sweep was refused; twice as long after each further refusal.
+pub const REFUSED_WAIT: Duration = Duration::from_secs(1);
+/// The longest that it leaves one alone.
+pub const REFUSED_WAIT_MAX: Duration = Duration::from_secs(5 * 60);
+/// Refused rows that a leader remembers; of more, those whose time comes first are tried again sooner.
+pub const REFUSED_MAX: usize = 10_000;
+/// How often a leader says at most that rows are refused.
+pub const REFUSED_TOLD: Duration = Duration::from_secs(60);
 /// How often a leader looks at what is due, when nothing tells it to.
 pub const DUTY_TICK: Duration = Duration::from_millis(250);
 /// How often a stale answer of a ledger is asked for again before the caller is sent away.

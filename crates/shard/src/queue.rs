@@ -194,6 +194,7 @@ fn essential(body: &Body) -> bool {
         | Body::AnswerGate(_)
         | Body::Cancel(_)
         | Body::AckEffect(_)
+        | Body::FailEffect(_)
         | Body::Sweep(_)
         | Body::Confirm(_)
         | Body::Settle(_)
@@ -211,6 +212,8 @@ fn essential(body: &Body) -> bool {
         | Body::RaiseCap(_)
         | Body::Pause(_)
         | Body::Resume(_)
+        | Body::RetryEffect(_)
+        | Body::DismissEffect(_)
         | Body::Reserve(_)
         | Body::InstallMachine(_)
         | Body::CreateTenant(_)
@@ -236,6 +239,7 @@ fn cost(body: &Body) -> usize {
         Body::CompleteWork(complete) => weigh(&complete.result),
         Body::AnswerGate(answer) => weigh(&answer.answer),
         Body::FailWork(fail) => fail.message.len(),
+        Body::FailEffect(fail) => fail.message.len(),
         Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),
         Body::PutAssistant(put) => {
@@ -251,6 +255,8 @@ fn cost(body: &Body) -> usize {
         | Body::Resume(_)
         | Body::Cancel(_)
         | Body::AckEffect(_)
+        | Body::RetryEffect(_)
+        | Body::DismissEffect(_)
         | Body::Sweep(_)
         | Body::Reserve(_)
         | Body::Confirm(_)

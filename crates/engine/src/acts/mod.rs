@@ -28,6 +28,7 @@ pub(crate) enum Ran {
 
 /// Begins a part of the body of the node that the run stands in.
 pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<Next, Stop> {
+    turn.budget.next_act();
     let at = turn.run(run)?.node;
     let machine = turn.machine(&*turn.run(run)?)?;
     let node = machine.node(at).ok_or_else(|| ViewError(format!("machine has no node {at:?}")))?;

@@ -11,7 +11,7 @@ use super::Ran;
 use crate::data;
 use crate::event::Writer;
 use crate::faults::Fault;
-use crate::limits::{ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
+use crate::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
 use crate::messages;
 use crate::scope::Scope;
 use crate::state::{Json, Loop};
@@ -23,6 +23,7 @@ pub(crate) fn operate(turn: &mut Turn<'_, '_>, run: RunId, ops: &[Op]) -> Result
     if ops.is_empty() {
         return Ok(Ran::Ended(Port::Done));
     }
+    turn.budget.next_act();
     let scope = Scope::of_run(turn, run)?;
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut work = Working {
@@ -39,8 +40,11 @@ pub(crate) fn operate(turn: &mut Turn<'_, '_>, run: RunId, ops: &[Op]) -> Result
         Err(Broken::Fault(fault)) => Ran::Fault(fault),
         Err(Broken::Stop(stop)) => return Err(stop),
     };
-    work.keep()?;
-    Ok(ran)
+    let kept = work.keep()?;
+    Ok(match (ran, kept) {
+        (Ran::Ended(_), Some(fault)) => Ran::Fault(fault),
+        (ran, _) => ran,
+    })
 }
 
 /// Why operations do not go on.
@@ -109,6 +113,7 @@ impl Working<'_, '_, '_> {
     }
 
     fn log(&mut self, text: &str) -> Result<Option<Port>, Broken> {
+        self.turn.budget.room(text.len() + EFFECT_BYTES).map_or(Ok(()), Err)?;
         self.turn.emit(Event::Warned { text: text.to_owned(), of_definition: false })?;
         Ok(None)
     }
@@ -138,14 +143,19 @@ impl Working<'_, '_, '_> {
         Ok(None)
     }
 
-    /// What was written is written down, each key once, with the value that it holds in the end.
-    fn keep(self) -> Result<(), Stop> {
+    /// What was written is written down, each key once, with the value that it holds in the end; nothing of it where that
+    /// is too much.
+    fn keep(self) -> Result<Option<Fault>, Stop> {
+        let long = |key: &String| key.len() + self.scope.key(key).map_or(0, data::length);
+        if let Some(fault) = self.turn.budget.room(self.written.iter().map(long).sum()) {
+            return Ok(Some(fault));
+        }
         for key in &self.written {
             let value = Json(self.scope.key(key).cloned().unwrap_or(Value::Null));
             let by = Writer::Operation;
             self.turn.emit(Flow::Wrote { run: self.run, key: key.clone(), value, by })?;
         }
-        Ok(())
+        Ok(None)
     }
 
     fn branch(&mut self, cases: &[Case]) -> Result<Option<Port>, Broken> {
@@ -196,6 +206,7 @@ impl Working<'_, '_, '_> {
             }
         };
         let Json(Value::Array(items)) = &now.items else { return Ok(None) };
+        self.turn.budget.room(data::length(&now.items.0)).map_or(Ok(()), Err)?;
         let more = usize::try_from(now.at).is_ok_and(|at| at < items.len());
         self.turn.emit(Flow::Looped { run: self.run, level, at: more.then_some(now) })?;
         Ok(more.then_some(Port::Item))

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Mapped, Outcome, Port, RunId, Spawn};
 
-use crate::data::{BadWrite, merge};
+use crate::data::{BadWrite, length, merge};
 use crate::event::Writer;
 use crate::faults::Fault;
 use crate::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
@@ -30,6 +30,9 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
             return Ok(Next::Fault(Fault::operation(message)));
         }
     };
+    if let Some(fault) = turn.budget.room(bytes_of(&written)) {
+        return Ok(Next::Fault(fault));
+    }
     let child = RunId(turn.session()?.runs.saturating_add(1));
     turn.emit(Flow::ChildrenPlanned { run, count: 1 })?;
     let parent = Parent { run, entry: turn.run(run)?.entry, index: 0 };
@@ -92,6 +95,11 @@ fn merged(
     Ok(written)
 }
 
+/// What keys and their values hold, bytes.
+fn bytes_of(written: &[(String, Value)]) -> usize {
+    written.iter().map(|(key, value)| key.len() + length(value)).sum()
+}
+
 /// A child is at its end, and the run that waits for it goes on.
 pub(crate) fn ended(
     turn: &mut Turn<'_, '_>,
@@ -133,6 +141,9 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
     turn.emit(Flow::ChildrenJoined { run })?;
     match written {
         Ok(written) => {
+            if let Some(fault) = turn.budget.room(bytes_of(&written)) {
+                return Ok(Next::Fault(fault));
+            }
             for (key, value) in written {
                 turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Child })?;
             }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use switchward_machine::{Accept, ExitIx, FieldType, Port, Reads, RunId, Wanted, Work, WorkKind};
 
+use crate::budget;
 use crate::data;
 use crate::faults::Fault;
 use crate::guards::Asked;
@@ -41,9 +42,13 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
         input.extend(intent::input(turn)?);
     }
     let input = Value::Object(input);
-    if data::length(&input) > WORK_INPUT_BYTES_MAX {
+    let bytes = data::length(&input);
+    if bytes > WORK_INPUT_BYTES_MAX {
         let message = format!("what the worker is handed is more than {WORK_INPUT_BYTES_MAX} bytes");
         return Ok(Next::Fault(Fault::operation(message)));
+    }
+    if let Some(fault) = budget::opened(turn, bytes) {
+        return Ok(Next::Fault(fault));
     }
     let queue = turn.run(run)?.definition.clone();
     let owed = Owed::new(input, &queue, About::Act);

@@ -1,14 +1,101 @@
-//! What became of an effect.
+//! What became of an effect: it has arrived, or cannot be delivered and is a dead letter, which somebody sends anew or
+//! gives up. A session at its end has effects still.
 
-use crate::command::AckEffect;
-use crate::turn::{Stop, Turn};
-use crate::{Event, Key, Reply};
+use switchward_machine::OpenId;
+
+use crate::command::{AckEffect, DismissEffect, FailEffect, RetryEffect};
+use crate::gates;
+use crate::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
+use crate::state::{Effect, EffectBody};
+use crate::turn::{Stop, Turn, check_text};
+use crate::{Event, Flow, Key, Reason, Rejection, Reply};
 
 /// It has arrived. Said twice, it changes nothing.
 pub(super) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Stop> {
-    let key = Key::outbox(turn.tenant(), turn.session_id()?, ack.number);
-    if turn.rows.outbox_at(&key)?.is_some() {
+    if find(turn, ack.number)?.is_some() {
         turn.emit(Event::EffectAcked { number: ack.number })?;
     }
     Ok(Reply::Done)
+}
+
+/// It cannot be delivered. An approval that has reached nobody escalates at once, where it would do so later.
+pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    check_text("code", &fail.code, DEAD_CODE_BYTES_MAX)?;
+    check_text("message", &fail.message, NOTE_BYTES_MAX)?;
+    let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_.-".contains(sign);
+    if fail.code.is_empty() || !fail.code.chars().all(plain) {
+        let message = "a code is made of lower-case letters, digits and the signs _ . -";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "code").into());
+    }
+    let Some(effect) = outward(turn, fail.number)? else {
+        // It has arrived meanwhile, or nobody wants it any more.
+        return if fail.number < turn.session()?.next_id { turn.moved() } else { Err(missing().into()) };
+    };
+    if effect.dead().is_some() || fail.round.is_some_and(|round| round != effect.round()) {
+        return turn.moved();
+    }
+    let (number, code, message) = (fail.number, fail.code.clone(), fail.message.clone());
+    turn.emit(Flow::EffectFailed { number, code, message })?;
+    if let EffectBody::Message { gate: Some(gate), .. } = effect.body
+        && !reached(turn, gate)?
+    {
+        gates::escalate_now(turn, gate)?;
+    }
+    turn.moved()
+}
+
+/// A dead letter is sent anew.
+pub(super) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    let effect = outward(turn, retry.number)?.ok_or_else(missing)?;
+    if effect.dead().is_some() {
+        turn.emit(Flow::EffectRetried { number: retry.number })?;
+    }
+    turn.moved()
+}
+
+/// A dead letter is given up. One that is on its way cannot be called back.
+pub(super) fn dismiss(turn: &mut Turn<'_, '_>, dismiss: &DismissEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    let effect = outward(turn, dismiss.number)?.ok_or_else(missing)?;
+    if effect.dead().is_none() {
+        let message = "the effect is on its way; only one that cannot be delivered is dismissed";
+        return Err(Rejection::new(Reason::StateMismatch, message).into());
+    }
+    turn.emit(Flow::EffectDismissed { number: dismiss.number })?;
+    turn.moved()
+}
+
+fn expected(turn: &Turn<'_, '_>) -> Result<(), Stop> {
+    Ok(turn.expect_sequence(&*turn.session()?)?)
+}
+
+fn find(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
+    let key = Key::outbox(turn.tenant(), turn.session_id()?, number);
+    Ok(turn.rows.outbox_at(&key)?.map(|effect| Effect::clone(&effect)))
+}
+
+/// The effect of this number, where it is for somebody outside: what the server carries itself is its own affair.
+fn outward(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
+    Ok(find(turn, number)?.filter(|effect| !effect.body.inner()))
+}
+
+fn missing() -> Rejection {
+    Rejection::new(Reason::NotFound, "there is no such effect")
+}
+
+/// Whether a mail about an open gate has reached one of those whom it asks, or still may. A mail that has arrived is no
+/// more among those of the gate.
+fn reached(turn: &Turn<'_, '_>, gate: OpenId) -> Result<bool, Stop> {
+    let Some(open) = turn.rows.open(turn.tenant(), turn.session_id()?, gate)? else { return Ok(true) };
+    let Some(asked) = &open.gate.asked else { return Ok(true) };
+    let mut dead: Vec<String> = Vec::new();
+    for number in &asked.mails {
+        let Some(effect) = find(turn, *number)? else { continue };
+        if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead(), &effect.body) {
+            dead.push(to.to_ascii_lowercase());
+        }
+    }
+    Ok(asked.to.iter().any(|one| !dead.contains(&one.to_ascii_lowercase())))
 }

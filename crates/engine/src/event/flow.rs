@@ -1,4 +1,4 @@
-//! Facts about what moves inside a run, its data, and the row of runs.
+//! Facts about what moves inside a run, its data, the row of runs, and what cannot be delivered.
 
 use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
@@ -370,6 +370,33 @@ pub enum Flow {
         /// The key; it is shown to nobody.
         #[n(0)]
         key: ReplyKey,
+    },
+    /// An effect cannot be delivered: it is a dead letter, and the session has an incident.
+    #[n(50)]
+    EffectFailed {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// A lower-case code of whoever delivers.
+        #[n(1)]
+        code: String,
+        /// What exactly.
+        #[n(2)]
+        message: String,
+    },
+    /// A dead letter is sent anew, and its incident is closed.
+    #[n(51)]
+    EffectRetried {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// A dead letter is given up, and its incident is closed.
+    #[n(52)]
+    EffectDismissed {
+        /// Its number.
+        #[n(0)]
+        number: u64,
     },
 }
 

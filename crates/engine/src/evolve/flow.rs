@@ -2,9 +2,9 @@
 
 use switchward_machine::{ActIx, OpenId, RunId, Status};
 
-use super::{Site, children, gates, work};
+use super::{Site, children, effects, gates, work};
 use crate::limits::EVENTS_NOTED_MAX;
-use crate::state::{Data, Early, Json, Thing, ThingBody};
+use crate::state::{Data, Early, Json, Run, Thing, ThingBody};
 use crate::working::Working;
 use crate::{Flow, Key, Row, ViewError};
 
@@ -16,11 +16,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::MessagePosted { text, by_agent: false } => {
             rows.put(Key::said(site.tenant, id), Row::Said(text.clone()));
         }
-        Flow::TurnEnded { run } => {
-            let at = rows.run_at_mut(&run_key(*run))?;
-            at.drained = 0;
-            at.choice = None;
-        }
+        Flow::TurnEnded { run } => turned(rows.run_at_mut(&run_key(*run))?),
         Flow::Wrote { run, key, value, .. } => {
             write(rows, Key::data(site.tenant, id, *run), key, value)?;
         }
@@ -65,6 +61,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ReplyRecorded { .. }
         | Flow::ReplyAnswered { .. }
         | Flow::GateAnswered { .. } => gates::asked(rows, site, flow)?,
+        Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDismissed { .. } => {
+            effects::apply(rows, site, flow)?;
+        }
         Flow::Assisted { .. } | Flow::ReplyKeyDrawn { .. } => given(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
@@ -89,12 +88,18 @@ fn opened(
     Ok(())
 }
 
+/// The agent's turn in a run is over.
+fn turned(at: &mut Run) {
+    at.drained = 0;
+    at.choice = None;
+}
+
 /// What a session has from its start.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other facts are sorted out before")]
 fn given(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     match flow {
-        Flow::Assisted { assistant } => session.assistant = Some(assistant.clone()),
+        Flow::Assisted { assistant } => session.assistant = Some(Box::new(assistant.clone())),
         Flow::ReplyKeyDrawn { key } => session.reply_key = Some(key.clone()),
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use switchward_machine::{Channel, OpenId, Time};
 
-use super::Site;
+use super::{Site, effects};
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
 use crate::state::{Closed, EffectBody, Held, Open, Resolution, Run};
 use crate::working::Working;
@@ -42,7 +42,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             }
         }
         Event::EffectQueued { effect } => {
-            rows.session_at_mut(&site.session_key()?)?.next_id = effect.number + 1;
+            let session = rows.session_at_mut(&site.session_key()?)?;
+            session.next_id = effect.number + 1;
+            effects::arrives(session, effect);
             if let EffectBody::Notice { gate, .. } = &effect.body {
                 rows.open_at_mut(&Key::open(site.tenant, id, *gate))?.gate.notice = Some(effect.number);
             }
@@ -79,7 +81,8 @@ pub(super) fn mailed(run: &mut Run, to: &str) {
     }
 }
 
-fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+/// An effect has nothing left to do: it has arrived, or nobody wants it any more.
+pub(super) fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let id = site.session()?;
     let key = Key::outbox(site.tenant, id, number);
     let gate = match rows.outbox_at(&key)?.map(|effect| effect.body.clone()) {
@@ -98,8 +101,7 @@ fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), Vie
     {
         asked.mails.retain(|known| *known != number);
     }
-    rows.delete(key);
-    Ok(())
+    effects::goes(rows, site, number)
 }
 
 /// What happens at a gate that addresses somebody, beside its opening and a decision.
@@ -181,7 +183,7 @@ fn close(
     }
     let mails = open.gate.asked.iter().flat_map(|asked| &asked.mails);
     for number in mails.chain(&open.gate.notice) {
-        rows.delete(Key::outbox(site.tenant, id, *number));
+        effects::goes(rows, site, *number)?;
     }
     rows.delete(key);
     rows.put(Key::closed(site.tenant, id, gate), Row::Closed(Closed { open, resolution, at: site.at }));

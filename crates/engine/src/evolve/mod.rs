@@ -3,6 +3,7 @@
 mod calls;
 mod catalogue;
 mod children;
+mod effects;
 mod flow;
 mod gates;
 mod ledger;

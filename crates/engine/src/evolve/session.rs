@@ -103,6 +103,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         answered: Vec::new(),
         assistant: None,
         reply_key: None,
+        outbox: None,
         callees: Vec::new(),
     };
     if let Event::SessionStarted {

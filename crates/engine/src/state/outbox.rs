@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Content, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
+use crate::limits::EFFECT_BYTES;
 use crate::policy::LedgerRule;
 
 /// One effect. Stored form. Its key, `(run, node, entry, ordinal)`, is the same for every delivery of it.
@@ -29,6 +30,63 @@ pub struct Effect {
     /// What is needed.
     #[n(6)]
     pub body: EffectBody,
+    /// What became of it so far, where something did.
+    #[n(7)]
+    pub fate: Option<Fate>,
+}
+
+/// What became of an effect that has not arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Fate {
+    /// How often it was sent anew. Whoever delivers it says of which sending it tells.
+    #[n(0)]
+    pub round: u32,
+    /// Why it is a dead letter; nothing while it is on its way.
+    #[n(1)]
+    pub dead: Option<Dead>,
+}
+
+/// A delivery that has failed for good. It stays until somebody sends it anew or dismisses it, and for that long its
+/// session has an incident.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Dead {
+    /// A lower-case code of whoever delivers.
+    #[n(0)]
+    pub code: String,
+    /// What exactly, for a person.
+    #[n(1)]
+    pub message: String,
+    /// When it was given up.
+    #[n(2)]
+    pub at: Time,
+}
+
+impl Effect {
+    /// How often it was sent anew.
+    #[must_use]
+    pub fn round(&self) -> u32 {
+        self.fate.as_ref().map_or(0, |fate| fate.round)
+    }
+
+    /// Why it is a dead letter; nothing while it is on its way.
+    #[must_use]
+    pub fn dead(&self) -> Option<&Dead> {
+        self.fate.as_ref()?.dead.as_ref()
+    }
+}
+
+/// What of a session waits to arrive outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Outbox {
+    /// Effects, dead letters counted.
+    #[n(0)]
+    pub count: u32,
+    /// What they hold, bytes.
+    #[n(1)]
+    pub bytes: u64,
+    /// Dead letters, each of which is an incident.
+    #[n(2)]
+    pub dead: u32,
 }
 
 /// What is needed from the outside.
@@ -120,5 +178,20 @@ impl EffectBody {
             Self::Notice { .. } | Self::Message { .. } => false,
             Self::Confirm { .. } | Self::Settle { .. } => true,
         }
+    }
+
+    /// What it holds, bytes; about what its row has.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let texts = match self {
+            Self::Notice { subject, .. } => subject.len(),
+            Self::Message { to, subject, body, .. } => {
+                to.len() + subject.as_ref().map_or(0, String::len) + body.len()
+            }
+            Self::Confirm { process, rules, .. } | Self::Settle { process, rules, .. } => {
+                process.len() + rules.len() * EFFECT_BYTES
+            }
+        };
+        EFFECT_BYTES + texts
     }
 }

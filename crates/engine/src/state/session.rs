@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{Json, Parent, Pinned};
+use super::{Json, Outbox, Parent, Pinned};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -96,10 +96,13 @@ pub struct Session {
     pub callees: Vec<Pinned>,
     /// The assistant that it is with, where it is with one.
     #[n(30)]
-    pub assistant: Option<Assisted>,
+    pub assistant: Option<Box<Assisted>>,
     /// What its reply tokens are made with, where events from outside can be for it.
     #[n(31)]
     pub reply_key: Option<ReplyKey>,
+    /// What of it waits to arrive outside, where something does.
+    #[n(32)]
+    pub outbox: Option<Box<Outbox>>,
 }
 
 /// A request id whose reply stands in the history. Stored form: 24 bytes of a string.
@@ -168,6 +171,14 @@ pub struct Meters {
     /// Mails, permitted.
     #[n(3)]
     pub mails: u64,
+}
+
+impl Session {
+    /// What of it waits to arrive outside.
+    #[must_use]
+    pub fn outbox(&self) -> Outbox {
+        self.outbox.as_deref().copied().unwrap_or_default()
+    }
 }
 
 /// One execution of one machine. Stored form.

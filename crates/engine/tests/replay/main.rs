@@ -29,7 +29,7 @@ const STEPS_RESTARTED: usize = 50;
 const RUNS_RESTARTED: u64 = 30;
 
 /// Kinds of event that worlds bring about: all that there are.
-const EVENT_KINDS: usize = 40;
+const EVENT_KINDS: usize = 41;
 
 #[test]
 fn what_was_built_live_is_what_a_replay_builds() {

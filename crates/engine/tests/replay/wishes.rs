@@ -12,7 +12,7 @@ use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, 
 use crate::chance::Chance;
 use crate::definitions::{CAPABILITIES, Compiled, NAMES, random};
 
-const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
+pub(crate) const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
 const ARGS: [&str; 3] = [r#"{"to":"kim@ours.example"}"#, r#"{"to":"eve@theirs.example"}"#, "{}"];
 const SUBJECTS: [&str; 3] = ["agent-1", "kim", "omar"];
 /// Commands that are kept to be sent again.

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_engine::policy::{LimitCheck, Plan, plan_authorize, plan_decide, room};
 use switchward_engine::{
-    AckEffect, Actor, Body, Changes, Command, Confirm, Decided, Decision, Due, EffectBody, Event, IndexKey,
-    Rejection, Reply, RequestId, Reserve, Row, Scope, Settings, Settle, Sweep, View, ViewError, decide,
-    evolve,
+    AckEffect, Actor, Body, Changes, Command, Confirm, Decided, Decision, DismissEffect, Due, EffectBody,
+    Event, FailEffect, IndexKey, Key, Rejection, Reply, RequestId, Reserve, RetryEffect, Row, Scope,
+    Settings, Settle, Sweep, View, ViewError, decide, evolve,
 };
 use switchward_machine::{Digest, TenantId, Time};
 
 use crate::chance::Chance;
 use crate::oracle::{Oracle, sequences};
 use crate::rows::Rows;
-use crate::wishes::Wishes;
+use crate::wishes::{TENANTS, Wishes};
 
 /// Turns a decision into rows; a test may plant another one than the engine's.
 pub(crate) type Evolve = fn(&Decision, &dyn View) -> Result<Changes, ViewError>;
@@ -69,7 +69,7 @@ type Answer = Result<Reply, Rejection>;
 
 impl World {
     fn step(&mut self, chance: &mut Chance) -> Result<(), String> {
-        match chance.below(20) {
+        match chance.below(21) {
             0..=12 => {
                 let mut batch = Vec::new();
                 for _ in 0..1 + chance.below(4) {
@@ -81,6 +81,7 @@ impl World {
             13 | 14 => self.repeat(chance),
             15..=17 => self.carry(),
             18 => self.sweep(),
+            19 => self.deliver(chance),
             _ => self.later(chance),
         }
     }
@@ -181,6 +182,43 @@ impl World {
             }
             let ack = Body::AckEffect(AckEffect { number: effect.number });
             self.submit(vec![server(Scope::Session(id), None, ack)])?;
+        }
+        Ok(())
+    }
+
+    /// What goes out arrives or cannot be delivered, and what cannot is sent anew or given up; each is said twice.
+    fn deliver(&mut self, chance: &mut Chance) -> Result<(), String> {
+        let mut effects = Vec::new();
+        for due in self.due(&IndexKey::deliveries()) {
+            let Ok(Some(row)) = self.rows.row(&due.key) else { return Err(format!("{due:?} is no more")) };
+            let Row::Outbox(effect) = &*row else { return Err(format!("{due:?} is no effect")) };
+            let (number, code, message) = (effect.number, "no_such_host".into(), "why".into());
+            let body = if chance.once_in(3) {
+                Body::AckEffect(AckEffect { number })
+            } else {
+                Body::FailEffect(FailEffect { number, code, message, round: Some(effect.round()) })
+            };
+            effects.push((due.key.tenant_of(), due.key.session_of(), body));
+        }
+        for tenant in TENANTS {
+            let listed = &mut |entry: &Key, _: &_| {
+                if let Some((session, number)) = IndexKey::effect_of(entry) {
+                    let dismissed = Body::DismissEffect(DismissEffect { number });
+                    let body =
+                        if chance.once_in(2) { Body::RetryEffect(RetryEffect { number }) } else { dismissed };
+                    effects.push((tenant, Some(session), body));
+                }
+                ControlFlow::Continue(())
+            };
+            self.rows
+                .scan(&IndexKey::effects(tenant, Some(true)), None, listed)
+                .map_err(|error| error.to_string())?;
+        }
+        for (tenant, session, body) in effects {
+            let Some(session) = session else { return Err("an effect has no session".into()) };
+            for _ in 0..2 {
+                self.submit(vec![server(tenant, Scope::Session(session), None, body.clone())])?;
+            }
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! What must hold after every command, whatever it was.
 
 use std::collections::BTreeSet;
-use switchward_engine::{Body, Command, EffectBody, Key, Kind, Role, Row, Scope, Session, Slot, View};
+use switchward_engine::{
+    Body, Command, EffectBody, Key, Kind, Outbox, Role, Row, Scope, Session, Slot, View,
+};
 use switchward_machine::{Digest, Micros, OpenId, RunId, SessionId, TenantId};
 
 use super::shard::Shard;
@@ -141,6 +143,7 @@ fn audit(shard: &Shard) -> Result<(), Broken> {
 fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Result<(), Broken> {
     let mut sum = Micros(0);
     let (mut calls, mut grants, mut opens) = (0, 0, 0);
+    let mut outbox = Outbox::default();
     for (key, row) in shard.rows().filter(|(key, _)| key.tenant_of() == tenant) {
         if key.is(Kind::Index) || key.session_of() != Some(id) {
             continue;
@@ -158,7 +161,19 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
             runs(shard, tenant, id, thing.run)?;
         } else if let Row::Slot(Slot::Runs(child)) = row {
             runs(shard, tenant, id, *child)?;
+        } else if let Row::Outbox(effect) = row
+            && !effect.body.inner()
+        {
+            outbox.count += 1;
+            outbox.bytes += u64::try_from(effect.body.bytes()).unwrap_or(u64::MAX);
+            outbox.dead += u32::from(effect.dead().is_some());
         }
+    }
+    if session.outbox() != outbox {
+        return Err(Broken(format!(
+            "the outbox has {outbox:?}, and the session says {:?}",
+            session.outbox()
+        )));
     }
     let listed = (session.calls.len(), session.grants.len(), session.opens.len());
     if (calls, grants, opens) != listed || sum.0 != session.meters.reserved_micros {

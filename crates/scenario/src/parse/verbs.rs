@@ -10,6 +10,7 @@ use switchward_machine::{Decision, GateKind};
 
 use super::{NOTHING, expect, named, session, values};
 use crate::codes::VERB_COUNT;
+use crate::limits::LOST_MAX;
 use crate::script::{Authorize, Decide, Form, Kind, Said, Step, TokenOf, Until, Verb, Work};
 
 /// Who decides where the scenario names nobody.
@@ -57,7 +58,8 @@ const EMPTY: Shape = keys("this verb", &[]);
 const TOOL: Shape = keys("`tool`", &["name", "success", "result", "cost_usd", "tokens"]);
 const AUTHORIZE: Shape = keys("`authorize`", &["capability", "args", "est_cost_usd"]);
 const USAGE: Shape = keys("`usage`", &["cost_usd", "tokens"]);
-const WORK: Shape = keys("`work`", &["node", "kind", "result", "error", "next", "confidence", "usage"]);
+const WORK: Shape =
+    keys("`work`", &["node", "kind", "result", "error", "next", "confidence", "usage", "lost"]);
 const FORM: Shape = keys("`form`", &["node", "values", "by"]);
 const DECIDE: Shape = keys("`decide`", &["node", "kind", "decision", "by", "comment"]);
 const START: Shape = keys("`start`", &["role", "input"]);
@@ -252,11 +254,14 @@ fn work(told: &Node, report: &mut Report) -> Option<Verb> {
         Some(Verb::Usage { cost, tokens }) => (cost, tokens),
         Some(_) | None => Default::default(),
     };
+    let lost = fields.optional("lost");
+    let ends = lost.is_none() || error.is_some() || result.is_some();
+    let lost = lost.and_then(|node| shape::integer(node, "`lost`", 1..=LOST_MAX, report)).unwrap_or_default();
     let came = match (error, result) {
         (Some(error), _) => Err(error),
         (None, result) => Ok(result.unwrap_or_default()),
     };
-    Some(Verb::Work(Work { node, kind, came, cost, tokens }))
+    Some(Verb::Work(Work { node, kind, lost, ends, came, cost, tokens }))
 }
 
 fn decide(told: &Node, report: &mut Report) -> Option<Verb> {

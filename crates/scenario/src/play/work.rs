@@ -6,7 +6,7 @@ use switchward_engine::{
 use switchward_machine::OpenId;
 
 use super::moves::no_session;
-use super::{Moved, Player};
+use super::{Moved, Player, Refusal};
 use crate::script::Work;
 use crate::world::Broken;
 
@@ -17,14 +17,18 @@ const LEASE_MS: u64 = 60_000;
 
 impl Player<'_> {
     pub(super) fn work(&mut self, work: &Work) -> Moved {
-        let Some(id) = self.session else { return Ok(Err(no_session())) };
-        let found = self.session_view(id)?.and_then(|view| oldest(&view, work));
-        let Some(thing) = found else { return Ok(Err(self.nothing_takes(id, "work")?)) };
-        let worker = Actor { subject: WORKER.into(), role: Role::Worker };
-        let lease = Body::LeaseWork(LeaseWork { thing, worker: WORKER.into(), lease_ms: LEASE_MS });
-        let fence = match self.about_session(worker.clone(), lease)? {
-            Ok(Reply::Leased { fence, .. }) => fence,
-            Ok(other) => return Err(Broken(format!("a lease was answered {other:?}"))),
+        for _ in 0..work.lost {
+            if let Err(refusal) = self.lease(work)? {
+                return Ok(Err(refusal));
+            }
+            let over = self.world.now().after_ms(LEASE_MS);
+            self.world.advance(over)?;
+        }
+        if !work.ends {
+            return Ok(Ok(()));
+        }
+        let (thing, fence) = match self.lease(work)? {
+            Ok(leased) => leased,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let (cost, tokens) = (work.cost, work.tokens);
@@ -32,8 +36,25 @@ impl Player<'_> {
             Ok(result) => Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens }),
             Err(message) => Body::FailWork(FailWork { thing, fence, message, cost, tokens }),
         };
-        Ok(self.about_session(worker, body)?.map(|_| ()))
+        Ok(self.about_session(worker(), body)?.map(|_| ()))
     }
+
+    /// A worker takes the work; gives its number, and that of the lease.
+    fn lease(&mut self, work: &Work) -> Result<Result<(OpenId, u64), Refusal>, Broken> {
+        let Some(id) = self.session else { return Ok(Err(no_session())) };
+        let found = self.session_view(id)?.and_then(|view| oldest(&view, work));
+        let Some(thing) = found else { return Ok(Err(self.nothing_takes(id, "work")?)) };
+        let lease = Body::LeaseWork(LeaseWork { thing, worker: WORKER.into(), lease_ms: LEASE_MS });
+        match self.about_session(worker(), lease)? {
+            Ok(Reply::Leased { fence, .. }) => Ok(Ok((thing, fence))),
+            Ok(other) => Err(Broken(format!("a lease was answered {other:?}"))),
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+}
+
+fn worker() -> Actor {
+    Actor { subject: WORKER.into(), role: Role::Worker }
 }
 
 fn oldest(view: &SessionView, work: &Work) -> Option<OpenId> {

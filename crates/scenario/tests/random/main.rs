@@ -89,16 +89,37 @@ fn two_hundred_states_drain_in_one_decision() {
 
 #[test]
 fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
-    let game = Game::open(&[chain(6, Some(2))], b"", false, false).unwrap();
-    let (decisions, view) = game.decisions().unwrap();
-    let told = (decisions, view.session.status.word(), view.session.reason.as_deref());
-    assert_eq!(told, (1, "failed", Some("drain_limit")));
-    let circle: Vec<String> = game.last_words().unwrap().split(" -> ").map(str::to_owned).collect();
-    assert_eq!((circle.len(), circle.first()), (5, circle.last()), "{circle:?}");
-    let at = |name: &str| name[1..].parse::<usize>().unwrap();
-    for pair in circle.windows(2) {
-        assert_eq!(at(&pair[1]), if at(&pair[0]) == 5 { 2 } else { at(&pair[0]) + 1 }, "{circle:?}");
+    for (count, first) in [(6, 2), (40, 0), (202, 2)] {
+        let game = Game::open(&[chain(count, Some(first))], b"", false, false).unwrap();
+        let (decisions, view) = game.decisions().unwrap();
+        let told = (decisions, view.session.status.word(), view.session.reason.as_deref());
+        assert_eq!(told, (1, "failed", Some("drain_limit")));
+        let circle: Vec<String> = game.last_words().unwrap().split(" -> ").map(str::to_owned).collect();
+        assert_eq!((circle.len(), circle.first()), (count - first + 1, circle.last()), "{circle:?}");
+        let at = |name: &str| name[1..].parse::<usize>().unwrap();
+        for pair in circle.windows(2) {
+            let next = if at(&pair[0]) == count - 1 { first } else { at(&pair[0]) + 1 };
+            assert_eq!(at(&pair[1]), next, "{circle:?}");
+        }
     }
+}
+
+#[test]
+fn of_a_circle_with_very_long_names_the_first_are_told_and_how_many_more_there_are() {
+    let name = |at: usize| format!("{at:0>250}");
+    let states: Vec<Value> =
+        (0..400).map(|at| json!({ "name": name(at), "type": "logic", "operations": [] })).collect();
+    let always = json!([{ "type": "always", "config": {} }]);
+    let edge = |at: usize| json!({ "from": name(at), "to": name((at + 1) % 400), "guards": always });
+    let transitions: Vec<Value> = (0..400).map(edge).collect();
+    let workflow = json!({ "name": "long", "states": states, "transitions": transitions });
+    let game = Game::open(&[workflow], b"", false, false).unwrap();
+    let words = game.last_words().unwrap();
+    let (told, more) = words.rsplit_once(" -> ... and ").unwrap();
+    let more: usize = more.strip_suffix(" more").unwrap().parse().unwrap();
+    let told: Vec<&str> = told.split(" -> ").collect();
+    assert!(told.len() > 200 && words.len() < 70_000, "{} {}", told.len(), words.len());
+    assert_eq!(told.len() + more, 401, "the first state stands at both ends");
 }
 
 #[test]
@@ -131,6 +152,59 @@ fn answers_that_the_data_cannot_hold_are_an_error_of_the_task() {
     assert!(game.answer(&people[0], deep).unwrap_err().contains("levels"));
     assert!(game.answer(&people[0], Value::Null).is_err());
     assert!(game.answer(&people[1], json!(1)).is_err(), "the oldest part is somebody else's");
+}
+
+/// A state that waits an hour, and one that then does this; with a way out where it cannot.
+fn after_an_hour(operations: &Value) -> Value {
+    json!({
+        "name": "later",
+        "states": [
+            { "name": "rest", "type": "wait", "wait_for": "timer", "timeout_hours": 1 },
+            { "name": "work", "type": "logic", "operations": operations, "on_error": "port" },
+            { "name": "sorry", "type": "output", "template": "It was too much.", "target": "email",
+              "recipients": ["desk@example.com"] },
+            { "name": "silent", "type": "conversation" },
+            { "name": "done", "type": "conversation" },
+        ],
+        "transitions": [
+            { "from": "rest", "port": "received", "to": "work" },
+            { "from": "rest", "port": "timeout", "to": "work" },
+            { "from": "work", "to": "done", "guards": [{ "type": "always" }] },
+            { "from": "work", "port": "error", "to": "sorry" },
+            { "from": "sorry", "port": "done", "to": "silent" },
+        ],
+    })
+}
+
+#[test]
+fn what_comes_of_one_step_is_bounded_in_bytes_before_it_takes_memory() {
+    let mail = json!({ "channel": "email", "recipients": ["{gathered_data.people}"], "subject": "s",
+                       "body": "{gathered_data.text}" });
+    let mails = json!({ "type": "send_notification", "config": mail });
+    let wait = json!({ "type": "wait", "config": { "hours": 1 } });
+    let none = json!({ "over": "none", "as": "other", "operations": [wait] });
+    let idle = json!({ "type": "loop", "config": none });
+    let each = |operation: &Value| {
+        let config = json!({ "over": "items", "as": "item", "operations": [operation] });
+        json!([{ "type": "loop", "config": config }])
+    };
+    let people: Vec<String> = (0..20).map(|at| format!("p{at}@example.com")).collect();
+    let after = |operations: &Value, items: usize, item: usize, text: usize| {
+        let items = vec!["x".repeat(item); items];
+        let input = json!({ "items": items, "people": people, "text": "x".repeat(text) });
+        let input = input.to_string();
+        let mut game = Game::open(&[after_an_hour(operations)], input.as_bytes(), false, false).unwrap();
+        game.hours(1).unwrap();
+        game.decisions().unwrap().1
+    };
+    let few = after(&each(&mails), 10, 1, 50_000);
+    assert_eq!((few.at(), few.session.outbox().count), ("done", 200));
+    let many = after(&each(&mails), 200, 1, 50_000);
+    assert_eq!(many.at(), "silent", "and that it was too much could still be told");
+    assert!(many.session.outbox().bytes <= 13 * 1024 * 1024, "{:?}", many.session.outbox());
+    // Each turn of such a loop is written down with the whole list.
+    assert_eq!(after(&each(&idle), 50, 1, 1).at(), "done");
+    assert_eq!(after(&each(&idle), 200, 1_000, 1).at(), "silent");
 }
 
 /// Workflows so deep below the first, each of which calls the next; the last one talks.

@@ -1,0 +1,39 @@
+//! What becomes of effects.
+
+/// An effect has arrived. Said again, or of an effect that is no more, it changes nothing; of a dead letter it closes the
+/// incident.
+#[derive(Debug, Clone)]
+pub struct AckEffect {
+    /// Its number in the session.
+    pub number: u64,
+}
+
+/// An effect cannot be delivered, now and later: it is a dead letter from now on, and its session has an incident. Said
+/// of a dead letter, or of an effect that is no more, it changes nothing.
+#[derive(Debug, Clone)]
+pub struct FailEffect {
+    /// Its number in the session.
+    pub number: u64,
+    /// A lower-case code, 1 to 64 bytes.
+    pub code: String,
+    /// What exactly, for a person; at most 16 KiB.
+    pub message: String,
+    /// Which sending has failed, see [`Effect::round`](crate::Effect::round); of an older one than the last it changes
+    /// nothing. Nothing: the last.
+    pub round: Option<u32>,
+}
+
+/// A dead letter is to be delivered after all; its incident is closed. Said of an effect that is on its way, it changes
+/// nothing.
+#[derive(Debug, Clone)]
+pub struct RetryEffect {
+    /// Its number in the session.
+    pub number: u64,
+}
+
+/// Nobody is to deliver a dead letter any more; its incident is closed.
+#[derive(Debug, Clone)]
+pub struct DismissEffect {
+    /// Its number in the session.
+    pub number: u64,
+}

@@ -1,0 +1,77 @@
+//! The outbox: what waits in it is counted in the session's row.
+
+use super::{Site, gates};
+use crate::state::{Dead, Effect, Outbox, Session};
+use crate::working::Working;
+use crate::{Flow, Key, Row, ViewError};
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the match in evolve/flow.rs is exhaustive and says what comes here"
+)]
+pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
+    match flow {
+        Flow::EffectFailed { number, code, message } => {
+            let dead = Dead { code: code.clone(), message: message.clone(), at: site.at };
+            change(rows, site, *number, |effect, outbox| {
+                effect.fate.get_or_insert_default().dead = Some(dead);
+                outbox.dead += 1;
+            })
+        }
+        Flow::EffectRetried { number } => change(rows, site, *number, |effect, outbox| {
+            let fate = effect.fate.get_or_insert_default();
+            fate.round += 1;
+            fate.dead = None;
+            effect.deliver_at = site.at;
+            outbox.dead = outbox.dead.saturating_sub(1);
+        }),
+        Flow::EffectDismissed { number } => gates::acked(rows, site, *number),
+        _ => Ok(()),
+    }
+}
+
+/// An effect stands in the outbox from now on.
+pub(super) fn arrives(session: &mut Session, effect: &Effect) {
+    if effect.body.inner() {
+        return;
+    }
+    let outbox = session.outbox.get_or_insert_default();
+    outbox.count = outbox.count.saturating_add(1);
+    outbox.bytes = outbox.bytes.saturating_add(bytes(effect));
+}
+
+/// It stands there no more; nothing happens where it did not.
+pub(super) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    let key = Key::outbox(site.tenant, site.session()?, number);
+    let Some(effect) = rows.outbox_at(&key)? else { return Ok(()) };
+    if !effect.body.inner() {
+        let session = rows.session_at_mut(&site.session_key()?)?;
+        // What was queued before anybody counted is not in the sum.
+        let mut outbox = session.outbox();
+        outbox.count = outbox.count.saturating_sub(1);
+        outbox.bytes = outbox.bytes.saturating_sub(bytes(&effect));
+        outbox.dead = outbox.dead.saturating_sub(u32::from(effect.dead().is_some()));
+        session.outbox = (outbox != Outbox::default()).then(|| Box::new(outbox));
+    }
+    rows.delete(key);
+    Ok(())
+}
+
+fn bytes(effect: &Effect) -> u64 {
+    u64::try_from(effect.body.bytes()).unwrap_or(u64::MAX)
+}
+
+fn change(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    number: u64,
+    how: impl FnOnce(&mut Effect, &mut Outbox),
+) -> Result<(), ViewError> {
+    let key = Key::outbox(site.tenant, site.session()?, number);
+    let mut effect = rows.outbox_at(&key)?.map(|effect| Effect::clone(&effect));
+    let Some(effect) = &mut effect else { return Err(ViewError(format!("key {key:?} holds no effect"))) };
+    let outbox = rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default();
+    how(effect, outbox);
+    rows.put(key, Row::Outbox(effect.clone()));
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Rows whose sweep or carriage was refused. A leader leaves each of them alone for a while that grows, so that what
+//! cannot be done takes neither the time nor the place of what can.
+
+use std::collections::HashMap;
+use std::time::Duration;
+use switchward_engine::{Key, Rejection};
+use tokio::time::Instant;
+
+use crate::limits::{REFUSED_MAX, REFUSED_TOLD, REFUSED_WAIT, REFUSED_WAIT_MAX};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    rows: HashMap<Key, Again>,
+    /// When it was last told of one.
+    told: Option<Instant>,
+}
+
+/// When a row is tried again.
+#[derive(Debug, Clone, Copy)]
+struct Again {
+    times: u32,
+    at: Instant,
+}
+
+impl Refused {
+    /// Whether a row is left alone now.
+    pub(crate) fn rests(&self, key: &Key, now: Instant) -> bool {
+        self.rows.get(key).is_some_and(|again| now < again.at)
+    }
+
+    /// A row was dealt with.
+    pub(crate) fn done(&mut self, key: &Key) {
+        self.rows.remove(key);
+    }
+
+    /// A row was refused. Gives for how long it is left alone.
+    pub(crate) fn refused(&mut self, key: &Key, now: Instant) -> Duration {
+        // What was not tried again when its time had come is no more.
+        self.rows.retain(|_, again| now < again.at + REFUSED_WAIT_MAX);
+        if self.rows.len() >= REFUSED_MAX && !self.rows.contains_key(key) {
+            let first = self.rows.iter().min_by_key(|(_, again)| again.at).map(|(key, _)| key.clone());
+            first.map(|key| self.rows.remove(&key));
+        }
+        let again = self.rows.entry(key.clone()).or_insert(Again { times: 0, at: now });
+        let wait = REFUSED_WAIT.saturating_mul(1 << again.times.min(16)).min(REFUSED_WAIT_MAX);
+        again.times = again.times.saturating_add(1);
+        again.at = now + wait;
+        wait
+    }
+
+    /// The same, with a warning once in a while, which names the session.
+    pub(crate) fn warn(&mut self, key: &Key, rejection: &Rejection, now: Instant) {
+        let wait = self.refused(key, now);
+        if self.told.is_some_and(|told| now < told + REFUSED_TOLD) {
+            return;
+        }
+        self.told = Some(now);
+        let session = key.session_of().map(|session| session.to_string());
+        tracing::warn!(
+            session = session.unwrap_or_default(),
+            tenant = key.tenant_of().0,
+            reason = rejection.reason.code(),
+            why = rejection.message,
+            again_seconds = wait.as_secs(),
+            rows = self.rows.len(),
+            "what is due cannot be done and is left alone for a while"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_machine::{OpenId, SessionId, TenantId};
+
+    use super::*;
+
+    fn key(number: u64) -> Key {
+        Key::thing(TenantId(1), SessionId::from_key(TenantId(1), "s"), OpenId(number))
+    }
+
+    #[test]
+    fn a_row_is_left_alone_for_twice_as_long_each_time() {
+        let (mut refused, begin) = (Refused::default(), Instant::now());
+        let waits: Vec<Duration> = (0..40).map(|_| refused.refused(&key(1), begin)).collect();
+        assert_eq!(waits[..4], [1, 2, 4, 8].map(|times| REFUSED_WAIT * times));
+        assert_eq!(waits[39], REFUSED_WAIT_MAX);
+        assert!(refused.rests(&key(1), begin + REFUSED_WAIT_MAX / 2) && !refused.rests(&key(2), begin));
+        assert!(!refused.rests(&key(1), begin + REFUSED_WAIT_MAX));
+        refused.done(&key(1));
+        assert_eq!(refused.refused(&key(1), begin), REFUSED_WAIT, "what went well begins anew");
+    }
+
+    #[test]
+    fn so_many_rows_are_remembered_and_no_more() {
+        let (mut refused, begin) = (Refused::default(), Instant::now());
+        let max = u64::try_from(REFUSED_MAX).unwrap();
+        for number in 0..=max {
+            refused.refused(&key(number), begin + Duration::from_micros(number));
+        }
+        assert_eq!(refused.rows.len(), REFUSED_MAX);
+        assert!(!refused.rests(&key(0), begin) && refused.rests(&key(max), begin));
+        refused.refused(&key(7), begin + 3 * REFUSED_WAIT_MAX);
+        assert_eq!(refused.rows.len(), 1, "what never came again is forgotten");
+    }
+}
