@@ -34,12 +34,13 @@ impl Memory {
         command: &Command,
         answer: &Answer,
     ) -> Result<(), Broken> {
-        let (Body::Authorize(_), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
+        let (Body::Authorize(call), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
         let Ok(Reply::Authorized(decided)) = answer else { return Ok(()) };
         let Some(Told { explained, plan }) = told else {
             return Err(Broken(format!("a call was decided and could not be explained: {decided:?}")));
         };
-        if as_told(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan) {
+        let agreed = as_told(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
+        if agreed && names_what_allows(&explained, &call.capability) {
             return Ok(());
         }
         Err(Broken(format!("explained as {explained:?}, asked as {plan:?}, and decided as {decided:?}")))
@@ -67,6 +68,13 @@ fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
         |rule: &MatchedRule| explained.looked_at.iter().any(|seen| seen.covers && seen.rule == *rule);
     let listed = |rule: &MatchedRule| rule.list == "default" || covers(rule);
     explained.rule == decided.rule && explained.rule.iter().all(listed)
+}
+
+/// The sentence about a call that is allowed names the rule that allows it, or the call where no rule covers it.
+fn names_what_allows(explained: &Explanation, capability: &str) -> bool {
+    let rule = explained.rule.as_ref().map(|rule| rule.capability.as_str());
+    let named = rule.filter(|rule| !rule.is_empty()).unwrap_or(capability);
+    explained.effect != "allow" || explained.granted || explained.message.contains(named)
 }
 
 /// The limits that have a say are those that the ledger is asked about.
