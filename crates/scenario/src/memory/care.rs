@@ -16,6 +16,7 @@ impl Memory {
     pub(super) fn look_after(&mut self, command: &Command, answer: &Answer) -> Result<(), Broken> {
         self.restart()?;
         let (Care::Restart, Ok(reply)) = (self.care, answer) else { return Ok(()) };
+        self.leased(command, reply)?;
         if command.request.is_some() {
             let again = self.unchanged(command)?;
             if again.as_ref() != Ok(reply) {
@@ -68,7 +69,7 @@ impl Memory {
     }
 
     /// Brings a command to its answer and makes sure that no shard decided anything for it.
-    fn unchanged(&mut self, command: &Command) -> Result<Answer, Broken> {
+    pub(super) fn unchanged(&mut self, command: &Command) -> Result<Answer, Broken> {
         let before = self.decisions();
         let answer = self.hop(command.clone())?;
         if self.decisions() != before {

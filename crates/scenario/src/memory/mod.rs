@@ -4,6 +4,7 @@ mod care;
 mod duties;
 mod explained;
 mod hops;
+mod leases;
 mod lost;
 mod shard;
 
@@ -33,12 +34,12 @@ pub enum Care {
     /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice, its
     /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every call is explained
     /// before it is decided, and the two must agree. What is carried must change something, and what is swept too
-    /// early or twice must change nothing.
+    /// early or twice must change nothing. A lease of no length is refused, and one that was given is extended.
     Restart,
 }
 
 /// A world in memory. It begins at the time 0.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Memory {
     shards: Vec<Shard>,
     now: Time,
@@ -100,6 +101,7 @@ impl World for Memory {
 
     fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
         self.look_before(&command)?;
+        self.lease_of_nothing(&command)?;
         let answer = self.hop(command.clone())?;
         self.carry()?;
         self.look_after(&command, &answer)?;

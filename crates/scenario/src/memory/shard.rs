@@ -10,7 +10,7 @@ use switchward_machine::{TenantId, Time};
 use crate::world::{Answer, Broken};
 
 /// The rows of a shard, index entries among them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Shard {
     rows: BTreeMap<Key, Arc<Row>>,
     decisions: u64,

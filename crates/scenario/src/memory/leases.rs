@@ -1,0 +1,41 @@
+//! What a worker may say while it has work.
+
+use switchward_engine::{Body, Command, ExtendLease, LeaseWork, Reason, Reply};
+
+use super::{Care, Memory};
+use crate::world::Broken;
+
+impl Memory {
+    /// With care, before work is leased: a lease of no length must be refused and change nothing.
+    pub(super) fn lease_of_nothing(&mut self, command: &Command) -> Result<(), Broken> {
+        let (Body::LeaseWork(lease), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
+        let body = Body::LeaseWork(LeaseWork { lease_ms: 0, ..lease.clone() });
+        let answer = self.unchanged(&Command { request: None, body, ..command.clone() })?;
+        match answer {
+            Err(refusal) if refusal.reason == Reason::FieldInvalid => Ok(()),
+            answer => Err(Broken(format!("a lease of no length was answered {answer:?}"))),
+        }
+    }
+
+    /// With care, after work was leased: the worker's next word comes in the first half of its lease and writes nothing,
+    /// one that asks for twice the time moves the end, and nobody else has a word to say.
+    pub(super) fn leased(&mut self, command: &Command, reply: &Reply) -> Result<(), Broken> {
+        let (Body::LeaseWork(lease), Reply::Leased { thing, fence, until }) = (&command.body, reply) else {
+            return Ok(());
+        };
+        let say = |fence: u64, lease_ms: u64| {
+            let body = Body::ExtendLease(ExtendLease { thing: *thing, fence, lease_ms });
+            Command { request: None, body, ..command.clone() }
+        };
+        let again = self.unchanged(&say(*fence, lease.lease_ms))?;
+        let other = self.unchanged(&say(*fence + 1, lease.lease_ms))?;
+        let twice = lease.lease_ms * 2;
+        let longer = self.clone().hop(say(*fence, twice))?;
+        let told = |until| Ok(Reply::Leased { thing: *thing, fence: *fence, until });
+        let lost = other.as_ref().is_err_and(|refusal| refusal.reason == Reason::LeaseLost);
+        if again == told(*until) && longer == told(self.now.after_ms(twice)) && lost {
+            return Ok(());
+        }
+        Err(Broken(format!("of a lease until {until:?} came {again:?}, {longer:?} and {other:?}")))
+    }
+}
