@@ -17,6 +17,7 @@ impl Memory {
         self.restart()?;
         let (Care::Restart, Ok(reply)) = (self.care, answer) else { return Ok(()) };
         self.leased(command, reply)?;
+        self.assistant_again(command)?;
         if command.request.is_some() {
             let again = self.unchanged(command)?;
             if again.as_ref() != Ok(reply) {

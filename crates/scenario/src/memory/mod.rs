@@ -1,5 +1,6 @@
 //! A world of rows in maps: the engine and nothing else.
 
+mod assistants;
 mod care;
 mod duties;
 mod explained;
@@ -34,7 +35,8 @@ pub enum Care {
     /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice, its
     /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every call is explained
     /// before it is decided, and the two must agree. What is carried must change something, and what is swept too
-    /// early or twice must change nothing. A lease of no length is refused, and one that was given is extended.
+    /// early or twice must change nothing. A lease of no length is refused, and one that was given is extended;
+    /// an assistant has a name that fits, and is made once.
     Restart,
 }
 
@@ -102,6 +104,7 @@ impl World for Memory {
     fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
         self.look_before(&command)?;
         self.lease_of_nothing(&command)?;
+        self.names_of_assistants(&command)?;
         let answer = self.hop(command.clone())?;
         self.carry()?;
         self.look_after(&command, &answer)?;
