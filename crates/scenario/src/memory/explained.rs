@@ -56,10 +56,15 @@ fn as_told(explained: &Explanation, decided: &Authorized) -> bool {
         EffectOfCall::Deny if explained.effect == "deny" => {
             explained.reason == decided.reason.as_deref() && explained.message == decided.message
         }
-        EffectOfCall::Deny => by_limit && !explained.limited.is_empty() && !granted,
+        EffectOfCall::Deny => by_limit && !granted && names_a_limit(explained, &decided.message),
         EffectOfCall::Ask => explained.effect == "ask" && explained.message == decided.message,
         EffectOfCall::Allow => explained.effect == "allow" && granted == decided.granted_by.is_some(),
     }
+}
+
+/// The sentence about a call that a limit stops names the rule whose limit it is.
+fn names_a_limit(explained: &Explanation, message: &str) -> bool {
+    explained.limited.iter().any(|rule| message.contains(&rule.capability))
 }
 
 /// The rule that decides is told, and stands among those that match.
