@@ -7,6 +7,7 @@ mod explained;
 mod hops;
 mod leases;
 mod lost;
+mod results;
 mod shard;
 
 use switchward_engine::policy::Ledgers;
@@ -36,7 +37,7 @@ pub enum Care {
     /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every call is explained
     /// before it is decided, and the two must agree. What is carried must change something, and what is swept too
     /// early or twice must change nothing. A lease of no length is refused, and one that was given is extended;
-    /// an assistant has a name that fits, and is made once.
+    /// an assistant has a name that fits, and is made once; a result is taken where it fits what its worker was told.
     Restart,
 }
 
@@ -105,7 +106,9 @@ impl World for Memory {
         self.look_before(&command)?;
         self.lease_of_nothing(&command)?;
         self.names_of_assistants(&command)?;
+        let handed = self.handed(&command)?;
         let answer = self.hop(command.clone())?;
+        Self::taken(handed, &command, &answer)?;
         self.carry()?;
         self.look_after(&command, &answer)?;
         Ok(answer)
