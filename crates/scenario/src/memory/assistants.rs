@@ -1,8 +1,9 @@
 //! How an assistant may be called, and that it is made once.
 
-use switchward_engine::{Body, Command, PutAssistant, Reason};
+use switchward_engine::{Body, Command, Key, PutAssistant, Reason, Row, View};
+use switchward_machine::Time;
 
-use super::{Care, Memory};
+use super::{CATALOGUE, Care, Memory};
 use crate::world::{Answer, Broken};
 
 /// The longest name of an assistant, characters.
@@ -33,11 +34,32 @@ impl Memory {
         Ok(())
     }
 
-    /// With care, after an assistant was made: what is the same as before changes nothing.
-    pub(super) fn assistant_again(&mut self, command: &Command) -> Result<(), Broken> {
+    /// With care, after an assistant was made: what is the same as before changes nothing, and what is another later
+    /// keeps when it was made and tells when it was changed.
+    pub(super) fn assistant_again(&self, command: &Command) -> Result<(), Broken> {
         let Body::PutAssistant(put) = &command.body else { return Ok(()) };
-        let answer = self.unchanged(&Command { request: None, ..command.clone() })?;
-        if answer.is_ok() { Ok(()) } else { Err(wrong(&put.name, &answer)) }
+        let again = Command { request: None, ..command.clone() };
+        let mut elsewhere = self.clone();
+        let answer = elsewhere.unchanged(&again)?;
+        let made = elsewhere.assistant(command, &put.name)?;
+        elsewhere.now = self.now.after_ms(1);
+        let instructions = format!("{} Be brief.", put.instructions);
+        let body = Body::PutAssistant(PutAssistant { instructions, etag: String::new(), ..put.clone() });
+        let other = elsewhere.hop(Command { body, ..again })?;
+        let changed = elsewhere.assistant(command, &put.name)?;
+        let times =
+            made.zip(changed).map(|(made, changed)| (made.0 == changed.0, changed.1 == elsewhere.now));
+        if answer.is_ok() && other.is_ok() && times == Some((true, true)) {
+            return Ok(());
+        }
+        Err(Broken(format!("an assistant was made again: {answer:?} {other:?} {times:?}")))
+    }
+
+    /// When an assistant was made, and when it was changed last.
+    fn assistant(&self, command: &Command, name: &str) -> Result<Option<(Time, Time)>, Broken> {
+        let row = self.shards[CATALOGUE].row(&Key::assistant(command.tenant, name))?;
+        let Some(Row::Assistant(row)) = row.as_deref() else { return Ok(None) };
+        Ok(Some((row.created, row.updated)))
     }
 }
 

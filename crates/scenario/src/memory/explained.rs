@@ -40,7 +40,7 @@ impl Memory {
             return Err(Broken(format!("a call was decided and could not be explained: {decided:?}")));
         };
         let agreed = as_told(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
-        if agreed && names_what_allows(&explained, &call.capability) {
+        if agreed && names_what_decides(&explained, &call.capability) {
             return Ok(());
         }
         Err(Broken(format!("explained as {explained:?}, asked as {plan:?}, and decided as {decided:?}")))
@@ -75,11 +75,13 @@ fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
     explained.rule == decided.rule && explained.rule.iter().all(listed)
 }
 
-/// The sentence about a call that is allowed names the rule that allows it, or the call where no rule covers it.
-fn names_what_allows(explained: &Explanation, capability: &str) -> bool {
+/// The sentence about a call that is asked about names the call; about one that is allowed the rule that allows it, or
+/// the call where no rule covers it.
+fn names_what_decides(explained: &Explanation, capability: &str) -> bool {
     let rule = explained.rule.as_ref().map(|rule| rule.capability.as_str());
-    let named = rule.filter(|rule| !rule.is_empty()).unwrap_or(capability);
-    explained.effect != "allow" || explained.granted || explained.message.contains(named)
+    let rule = rule.filter(|rule| !rule.is_empty() && explained.effect == "allow");
+    let told = explained.message.contains(rule.unwrap_or(capability));
+    told || explained.effect == "deny" || explained.granted
 }
 
 /// The limits that have a say are those that the ledger is asked about.

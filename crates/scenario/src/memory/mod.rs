@@ -106,11 +106,12 @@ impl World for Memory {
         self.look_before(&command)?;
         self.lease_of_nothing(&command)?;
         self.names_of_assistants(&command)?;
-        let handed = self.handed(&command)?;
+        let (handed, before) = (self.handed(&command)?, self.decisions());
         let answer = self.hop(command.clone())?;
         Self::taken(handed, &command, &answer)?;
+        let changed = self.decisions() != before;
         self.carry()?;
-        self.look_after(&command, &answer)?;
+        self.look_after(&command, &answer, changed)?;
         Ok(answer)
     }
 
