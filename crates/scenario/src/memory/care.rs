@@ -54,7 +54,7 @@ impl Memory {
     }
 
     /// Sends what is said at a gate by somebody who has no say, and about something that the gate does not show: both
-    /// must be refused and change nothing. A new request is not remembered.
+    /// must be refused and change nothing, and so must a report of no call. A new request is not remembered.
     pub(super) fn look_before(&mut self, command: &Command) -> Result<(), Broken> {
         if self.care == Care::Plain {
             return Ok(());
@@ -70,12 +70,18 @@ impl Memory {
             discuss.shown = elsewhere;
         } else if let Body::AnswerGate(answer) = &mut other.body {
             answer.shown = elsewhere;
+        } else if let Body::ReportCall(report) = &mut other.body {
+            (report.call_id, report.capability) = (Some("of no call".into()), None);
         } else {
             return Ok(());
         }
-        let mut agent = Command { request: None, ..command.clone() };
-        agent.actor.role = Role::Agent;
-        for wrong in [other, agent] {
+        let mut wrongs = vec![other];
+        if !matches!(command.body, Body::ReportCall(_)) {
+            let mut agent = Command { request: None, ..command.clone() };
+            agent.actor.role = Role::Agent;
+            wrongs.push(agent);
+        }
+        for wrong in wrongs {
             let answer = self.unchanged(&wrong)?;
             if answer.is_ok() {
                 return Err(Broken(format!("{wrong:?} must be refused, and was answered {answer:?}")));

@@ -1,8 +1,13 @@
 //! What a worker may say while it has work.
 
-use switchward_engine::{Body, Command, ExtendLease, LeaseWork, Reason, Reply};
+use switchward_engine::limits::LEASE_MS_MIN;
+use switchward_engine::{
+    Body, Command, ExtendLease, Key, LeaseWork, Reason, Reply, Row, Scope, Thing, ThingBody, View,
+};
+use switchward_machine::OpenId;
 
-use super::{Care, Memory};
+use super::hops::inner;
+use super::{Care, Memory, ShardIx};
 use crate::world::Broken;
 
 impl Memory {
@@ -14,6 +19,23 @@ impl Memory {
         match answer {
             Err(refusal) if refusal.reason == Reason::FieldInvalid => Ok(()),
             answer => Err(Broken(format!("a lease of no length was answered {answer:?}"))),
+        }
+    }
+
+    /// With care, when a lease is over and before that is swept: the work is another's, who asks for it.
+    pub(super) fn taken_over(&self, at: ShardIx, key: &Key) -> Result<(), Broken> {
+        let row = self.shards[at].row(key)?.filter(|_| self.care == Care::Restart);
+        let Some(Row::Thing(Thing { body: ThingBody::Work { owed, .. }, .. })) = row.as_deref() else {
+            return Ok(());
+        };
+        let number = key.rest().get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        let (Some(id), Some(number)) = (key.session_of(), number) else { return Ok(()) };
+        let lease = LeaseWork { thing: OpenId(number), worker: "another".into(), lease_ms: LEASE_MS_MIN };
+        let lease = inner(key.tenant_of(), Scope::Session(id), Body::LeaseWork(lease));
+        let answer = self.clone().decide(at, &lease)?;
+        match &answer {
+            Ok(Reply::Leased { fence, .. }) if *fence == owed.fence + 1 => Ok(()),
+            Ok(_) | Err(_) => Err(Broken(format!("a lease is over, and another was answered {answer:?}"))),
         }
     }
 
