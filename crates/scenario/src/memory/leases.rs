@@ -1,6 +1,6 @@
 //! What a worker may say while it has work.
 
-use switchward_engine::limits::LEASE_MS_MIN;
+use switchward_engine::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
 use switchward_engine::{
     Body, Command, ExtendLease, Key, LeaseWork, Reason, Reply, Row, Scope, Thing, ThingBody, View,
 };
@@ -51,11 +51,13 @@ impl Memory {
         };
         let again = self.unchanged(&say(*fence, lease.lease_ms))?;
         let other = self.unchanged(&say(*fence + 1, lease.lease_ms))?;
-        let twice = lease.lease_ms * 2;
+        // Twice the time, where a lease may be that long: then its worker gets it.
+        let twice = lease.lease_ms.min(LEASE_MS_MAX / 2) * 2;
+        let whole = if twice < lease.lease_ms * 2 { *until } else { self.now.after_ms(twice) };
         let longer = self.clone().hop(say(*fence, twice))?;
         let told = |until| Ok(Reply::Leased { thing: *thing, fence: *fence, until });
         let lost = other.as_ref().is_err_and(|refusal| refusal.reason == Reason::LeaseLost);
-        if again == told(*until) && longer == told(self.now.after_ms(twice)) && lost {
+        if again == told(*until) && longer == told(whole) && lost {
             return Ok(());
         }
         Err(Broken(format!("of a lease until {until:?} came {again:?}, {longer:?} and {other:?}")))

@@ -7,6 +7,9 @@ use switchward_machine::WorkKind;
 use super::{Care, Memory};
 use crate::world::{Answer, Broken};
 
+/// The first status of HTTP that is an error: its body is written nowhere.
+const STATUS_ERROR: u64 = 400;
+
 /// What is asked of a result.
 pub(super) struct Handed {
     kind: WorkKind,
@@ -36,7 +39,8 @@ impl Memory {
         };
         let writes = match kind {
             WorkKind::Agent | WorkKind::Extract | WorkKind::Delegate => true,
-            WorkKind::Http | WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => false,
+            WorkKind::Http => done.result.get("status").and_then(Value::as_u64) < Some(STATUS_ERROR),
+            WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => false,
         };
         let fits = schema.is_object() && fits(&schema, &done.result);
         if fits == wrong.is_none() || (fits && writes) {
