@@ -35,7 +35,7 @@ fn check(turn: &Turn<'_, '_>, put: &PutAssistant) -> Result<(), Stop> {
     let bad =
         |field: &str, message: String| Rejection::new(Reason::FieldInvalid, message).fact("field", field);
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if put.name.is_empty() || put.name.len() > ASSISTANT_NAME_CHARS_MAX || !put.name.chars().all(fits) {
+    if !(1..=ASSISTANT_NAME_CHARS_MAX).contains(&put.name.len()) || !put.name.chars().all(fits) {
         let message = format!("an assistant's name is 1 to {ASSISTANT_NAME_CHARS_MAX} of a-z, 0-9 and -");
         return Err(bad("assistant.name", message).into());
     }

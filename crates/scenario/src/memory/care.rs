@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use switchward_engine::{
-    Body, Command, EffectBody, Key, Kind, Outbox, Role, Row, Scope, Session, Slot, View,
+    Body, Command, EffectBody, Key, Kind, Outbox, Role, Row, Scope, Session, Slot, View, is_remembered,
 };
 use switchward_machine::{Digest, Micros, OpenId, RunId, SessionId, TenantId};
 
@@ -14,10 +14,22 @@ use crate::world::{Answer, Broken};
 const NEVER: u64 = u64::MAX;
 
 impl Memory {
-    /// Restarts, and sends the command again in two ways that must change nothing.
-    pub(super) fn look_after(&mut self, command: &Command, answer: &Answer) -> Result<(), Broken> {
+    /// Restarts, and sends the command again in two ways that must change nothing. What it changed, if anything, is
+    /// remembered under its request id.
+    pub(super) fn look_after(
+        &mut self,
+        command: &Command,
+        answer: &Answer,
+        changed: bool,
+    ) -> Result<(), Broken> {
         self.restart()?;
         let (Care::Restart, Ok(reply)) = (self.care, answer) else { return Ok(()) };
+        if changed && command.request.is_some() && !self.remembers(command)? {
+            return Err(Broken(format!("{command:?} is not remembered")));
+        }
+        self.leased(command, reply)?;
+        self.assistant_again(command)?;
+        self.first_answer(command)?;
         if command.request.is_some() {
             let again = self.unchanged(command)?;
             if again.as_ref() != Ok(reply) {
@@ -42,10 +54,13 @@ impl Memory {
     }
 
     /// Sends what is said at a gate by somebody who has no say, and about something that the gate does not show: both
-    /// must be refused and change nothing.
+    /// must be refused and change nothing, and so must a report of no call. A new request is not remembered.
     pub(super) fn look_before(&mut self, command: &Command) -> Result<(), Broken> {
         if self.care == Care::Plain {
             return Ok(());
+        }
+        if self.remembers(command)? {
+            return Err(Broken(format!("{command:?} is new, and is remembered")));
         }
         let mut other = Command { request: None, ..command.clone() };
         let elsewhere = Some(Digest::of(b"what the gate does not show"));
@@ -55,12 +70,18 @@ impl Memory {
             discuss.shown = elsewhere;
         } else if let Body::AnswerGate(answer) = &mut other.body {
             answer.shown = elsewhere;
+        } else if let Body::ReportCall(report) = &mut other.body {
+            (report.call_id, report.capability) = (Some("of no call".into()), None);
         } else {
             return Ok(());
         }
-        let mut agent = Command { request: None, ..command.clone() };
-        agent.actor.role = Role::Agent;
-        for wrong in [other, agent] {
+        let mut wrongs = vec![other];
+        if !matches!(command.body, Body::ReportCall(_)) {
+            let mut agent = Command { request: None, ..command.clone() };
+            agent.actor.role = Role::Agent;
+            wrongs.push(agent);
+        }
+        for wrong in wrongs {
             let answer = self.unchanged(&wrong)?;
             if answer.is_ok() {
                 return Err(Broken(format!("{wrong:?} must be refused, and was answered {answer:?}")));
@@ -69,8 +90,26 @@ impl Memory {
         Ok(())
     }
 
+    /// Who answers a part of a task that is answered is told what the first answer was.
+    fn first_answer(&mut self, command: &Command) -> Result<(), Broken> {
+        let Body::AnswerGate(given) = &command.body else { return Ok(()) };
+        let again = self.unchanged(&Command { request: None, ..command.clone() })?;
+        let facts = again.as_ref().err().map(|refusal| refusal.facts.as_slice()).unwrap_or_default();
+        let told = facts.iter().find(|(name, _)| *name == "answer").map(|(_, told)| told.as_str());
+        let first = given.answer.to_string();
+        if told.is_some_and(|told| !told.is_empty() && first.starts_with(told)) {
+            return Ok(());
+        }
+        Err(Broken(format!("{first} was the first answer, and the next was told {again:?}")))
+    }
+
+    fn remembers(&self, command: &Command) -> Result<bool, Broken> {
+        let home = self.home(command.tenant, &command.scope);
+        Ok(is_remembered(&self.shards[home], command)?)
+    }
+
     /// Brings a command to its answer and makes sure that no shard decided anything for it.
-    fn unchanged(&mut self, command: &Command) -> Result<Answer, Broken> {
+    pub(super) fn unchanged(&mut self, command: &Command) -> Result<Answer, Broken> {
         let before = self.decisions();
         let answer = self.hop(command.clone())?;
         if self.decisions() != before {

@@ -69,6 +69,7 @@ impl Memory {
                 self.sweep_in_vain(at, &sweep)?;
             }
             self.now = self.now.max(due.at);
+            self.taken_over(at, &due.key)?;
             let before = self.counted(at, &due.key)?;
             self.done(at, &sweep)?;
             if self.counted(at, &due.key)? != before {

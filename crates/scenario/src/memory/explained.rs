@@ -34,12 +34,13 @@ impl Memory {
         command: &Command,
         answer: &Answer,
     ) -> Result<(), Broken> {
-        let (Body::Authorize(_), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
+        let (Body::Authorize(call), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
         let Ok(Reply::Authorized(decided)) = answer else { return Ok(()) };
         let Some(Told { explained, plan }) = told else {
             return Err(Broken(format!("a call was decided and could not be explained: {decided:?}")));
         };
-        if as_told(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan) {
+        let agreed = as_told(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
+        if agreed && names_what_decides(&explained, &call.capability) {
             return Ok(());
         }
         Err(Broken(format!("explained as {explained:?}, asked as {plan:?}, and decided as {decided:?}")))
@@ -55,10 +56,15 @@ fn as_told(explained: &Explanation, decided: &Authorized) -> bool {
         EffectOfCall::Deny if explained.effect == "deny" => {
             explained.reason == decided.reason.as_deref() && explained.message == decided.message
         }
-        EffectOfCall::Deny => by_limit && !explained.limited.is_empty() && !granted,
+        EffectOfCall::Deny => by_limit && !granted && names_a_limit(explained, &decided.message),
         EffectOfCall::Ask => explained.effect == "ask" && explained.message == decided.message,
         EffectOfCall::Allow => explained.effect == "allow" && granted == decided.granted_by.is_some(),
     }
+}
+
+/// The sentence about a call that a limit stops names the rule whose limit it is.
+fn names_a_limit(explained: &Explanation, message: &str) -> bool {
+    explained.limited.iter().any(|rule| message.contains(&rule.capability))
 }
 
 /// The rule that decides is told, and stands among those that match.
@@ -67,6 +73,15 @@ fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
         |rule: &MatchedRule| explained.looked_at.iter().any(|seen| seen.covers && seen.rule == *rule);
     let listed = |rule: &MatchedRule| rule.list == "default" || covers(rule);
     explained.rule == decided.rule && explained.rule.iter().all(listed)
+}
+
+/// The sentence about a call that is asked about names the call; about one that is allowed the rule that allows it, or
+/// the call where no rule covers it.
+fn names_what_decides(explained: &Explanation, capability: &str) -> bool {
+    let rule = explained.rule.as_ref().map(|rule| rule.capability.as_str());
+    let rule = rule.filter(|rule| !rule.is_empty() && explained.effect == "allow");
+    let told = explained.message.contains(rule.unwrap_or(capability));
+    told || explained.effect == "deny" || explained.granted
 }
 
 /// The limits that have a say are those that the ledger is asked about.

@@ -1,10 +1,13 @@
 //! A world of rows in maps: the engine and nothing else.
 
+mod assistants;
 mod care;
 mod duties;
 mod explained;
 mod hops;
+mod leases;
 mod lost;
+mod results;
 mod shard;
 
 use switchward_engine::policy::Ledgers;
@@ -33,12 +36,13 @@ pub enum Care {
     /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice, its
     /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every call is explained
     /// before it is decided, and the two must agree. What is carried must change something, and what is swept too
-    /// early or twice must change nothing.
+    /// early or twice must change nothing. A lease of no length is refused, and one that was given is extended;
+    /// an assistant has a name that fits, and is made once; a result is taken where it fits what its worker was told.
     Restart,
 }
 
 /// A world in memory. It begins at the time 0.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Memory {
     shards: Vec<Shard>,
     now: Time,
@@ -100,9 +104,14 @@ impl World for Memory {
 
     fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
         self.look_before(&command)?;
+        self.lease_of_nothing(&command)?;
+        self.names_of_assistants(&command)?;
+        let (handed, before) = (self.handed(&command)?, self.decisions());
         let answer = self.hop(command.clone())?;
+        Self::taken(handed, &command, &answer)?;
+        let changed = self.decisions() != before;
         self.carry()?;
-        self.look_after(&command, &answer)?;
+        self.look_after(&command, &answer, changed)?;
         Ok(answer)
     }
 

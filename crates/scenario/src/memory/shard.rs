@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{Changes, Command, Decision, Key, Kind, Reply, Row, Scope, View, ViewError};
+use switchward_engine::{Changes, Command, Decision, Event, Key, Kind, Reply, Row, Scope, View, ViewError};
 use switchward_engine::{decide, evolve, index_keys, session_view};
 use switchward_machine::{TenantId, Time};
 
 use crate::world::{Answer, Broken};
 
 /// The rows of a shard, index entries among them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Shard {
     rows: BTreeMap<Key, Arc<Row>>,
     decisions: u64,
@@ -37,6 +37,7 @@ impl Shard {
         if read != decision || read.encode() != bytes {
             return Err(Broken(format!("a decision is not what was written of it: {decision:?}")));
         }
+        drains(&read)?;
         let changes = evolve(&read, self)?;
         self.apply(changes);
         self.decisions += 1;
@@ -133,6 +134,19 @@ impl Shard {
             Some(_) | None => None,
         }
     }
+}
+
+/// A run that drains without an end tells which nodes it goes round: the first of them is the last.
+fn drains(decision: &Decision) -> Result<(), Broken> {
+    for event in decision.turns.iter().flat_map(|turn| &turn.events) {
+        let Event::RunEnded { ending, comment, .. } = event else { continue };
+        let round = comment.split_once(" -> ").zip(comment.rsplit_once(" -> "));
+        let closed = round.is_some_and(|((first, _), (_, last))| first == last);
+        if ending.reason.as_deref() == Some("drain_limit") && !closed {
+            return Err(Broken(format!("a drain without an end is told as {comment:?}")));
+        }
+    }
+    Ok(())
 }
 
 impl View for Shard {

@@ -1,0 +1,68 @@
+//! How an assistant may be called, and that it is made once.
+
+use switchward_engine::{Body, Command, Key, PutAssistant, Reason, Row, View};
+use switchward_machine::Time;
+
+use super::{CATALOGUE, Care, Memory};
+use crate::world::{Answer, Broken};
+
+/// The longest name of an assistant, characters.
+const NAME_CHARS: usize = switchward_engine::limits::ASSISTANT_NAME_CHARS_MAX;
+
+impl Memory {
+    /// With care, before an assistant is made: under a name that is none it is refused and nothing changes, and under
+    /// the longest and the oddest that are allowed it would be made.
+    pub(super) fn names_of_assistants(&mut self, command: &Command) -> Result<(), Broken> {
+        let (Body::PutAssistant(put), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
+        let called = |name: &str| {
+            let body = Body::PutAssistant(PutAssistant { name: name.to_owned(), ..put.clone() });
+            Command { request: None, body, ..command.clone() }
+        };
+        for name in ["", "A", "a_b", "a b", &"a".repeat(NAME_CHARS + 1)] {
+            let answer = self.unchanged(&called(name))?;
+            if !answer.as_ref().is_err_and(|refusal| refusal.reason == Reason::FieldInvalid) {
+                return Err(wrong(name, &answer));
+            }
+        }
+        let fits = self.clone().hop(command.clone())?.is_ok();
+        for name in ["7-b", &"z".repeat(NAME_CHARS)] {
+            let answer = self.clone().hop(called(name))?;
+            if answer.is_ok() != fits {
+                return Err(wrong(name, &answer));
+            }
+        }
+        Ok(())
+    }
+
+    /// With care, after an assistant was made: what is the same as before changes nothing, and what is another later
+    /// keeps when it was made and tells when it was changed.
+    pub(super) fn assistant_again(&self, command: &Command) -> Result<(), Broken> {
+        let Body::PutAssistant(put) = &command.body else { return Ok(()) };
+        let again = Command { request: None, ..command.clone() };
+        let mut elsewhere = self.clone();
+        let answer = elsewhere.unchanged(&again)?;
+        let made = elsewhere.assistant(command, &put.name)?;
+        elsewhere.now = self.now.after_ms(1);
+        let instructions = format!("{} Be brief.", put.instructions);
+        let body = Body::PutAssistant(PutAssistant { instructions, etag: String::new(), ..put.clone() });
+        let other = elsewhere.hop(Command { body, ..again })?;
+        let changed = elsewhere.assistant(command, &put.name)?;
+        let times =
+            made.zip(changed).map(|(made, changed)| (made.0 == changed.0, changed.1 == elsewhere.now));
+        if answer.is_ok() && other.is_ok() && times == Some((true, true)) {
+            return Ok(());
+        }
+        Err(Broken(format!("an assistant was made again: {answer:?} {other:?} {times:?}")))
+    }
+
+    /// When an assistant was made, and when it was changed last.
+    fn assistant(&self, command: &Command, name: &str) -> Result<Option<(Time, Time)>, Broken> {
+        let row = self.shards[CATALOGUE].row(&Key::assistant(command.tenant, name))?;
+        let Some(Row::Assistant(row)) = row.as_deref() else { return Ok(None) };
+        Ok(Some((row.created, row.updated)))
+    }
+}
+
+fn wrong(name: &str, answer: &Answer) -> Broken {
+    Broken(format!("an assistant called {name:?} was answered {answer:?}"))
+}

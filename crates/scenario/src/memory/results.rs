@@ -1,0 +1,91 @@
+//! What a worker is handed says what its result must be, and so is what becomes of it.
+
+use serde_json::Value;
+use switchward_engine::{Body, Command, Reply, Scope, work_view};
+use switchward_machine::WorkKind;
+
+use super::{Care, Memory};
+use crate::world::{Answer, Broken};
+
+/// The first status of HTTP that is an error: its body is written nowhere.
+const STATUS_ERROR: u64 = 400;
+
+/// What is asked of a result.
+pub(super) struct Handed {
+    kind: WorkKind,
+    schema: Value,
+}
+
+impl Memory {
+    /// With care, before work is completed: what its worker was told of the result.
+    pub(super) fn handed(&self, command: &Command) -> Result<Option<Handed>, Broken> {
+        let (Body::CompleteWork(done), Scope::Session(id), Care::Restart) =
+            (&command.body, &command.scope, self.care)
+        else {
+            return Ok(None);
+        };
+        let shard = &self.shards[self.home(command.tenant, &command.scope)];
+        let view = work_view(shard, command.tenant, *id, done.thing)?;
+        Ok(view.map(|view| Handed { kind: view.kind, schema: view.schema }))
+    }
+
+    /// A result that is taken is one that fits what its worker was told. One that fits is taken, unless what it writes
+    /// does not fit the data: that no schema says.
+    pub(super) fn taken(handed: Option<Handed>, command: &Command, answer: &Answer) -> Result<(), Broken> {
+        let (Some(Handed { kind, schema }), Body::CompleteWork(done), Ok(Reply::Worked { wrong, .. })) =
+            (handed, &command.body, answer)
+        else {
+            return Ok(());
+        };
+        let writes = match kind {
+            WorkKind::Agent | WorkKind::Extract | WorkKind::Delegate => true,
+            WorkKind::Http => done.result.get("status").and_then(Value::as_u64) < Some(STATUS_ERROR),
+            WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => false,
+        };
+        let fits = schema.is_object() && fits(&schema, &done.result);
+        if fits == wrong.is_none() || (fits && writes) {
+            return Ok(());
+        }
+        Err(Broken(format!("{} was answered {wrong:?}, and its schema is {schema}", done.result)))
+    }
+}
+
+/// Whether a value fits as much of JSON Schema as our schemas use.
+fn fits(schema: &Value, value: &Value) -> bool {
+    let list = |key: &str| schema.get(key).and_then(Value::as_array).map(Vec::as_slice);
+    let types = match schema.get("type") {
+        Some(Value::Array(types)) => types.clone(),
+        one => one.into_iter().cloned().collect(),
+    };
+    let typed = types.is_empty() || types.iter().filter_map(Value::as_str).any(|word| is(word, value));
+    let listed = list("enum").is_none_or(|all| all.contains(value));
+    typed && listed && fields(schema, value) && items(schema, value)
+}
+
+fn fields(schema: &Value, value: &Value) -> bool {
+    let Value::Object(fields) = value else { return true };
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let whole = required.filter_map(Value::as_str).all(|name| fields.contains_key(name));
+    let open = schema.get("additionalProperties") != Some(&Value::Bool(false));
+    let known = |name: &str| schema.get("properties").and_then(|all| all.get(name));
+    whole && fields.iter().all(|(name, value)| known(name).map_or(open, |schema| fits(schema, value)))
+}
+
+fn items(schema: &Value, value: &Value) -> bool {
+    let Value::Array(items) = value else { return true };
+    let once = schema.get("uniqueItems") != Some(&Value::Bool(true))
+        || items.iter().enumerate().all(|(at, item)| !items[..at].contains(item));
+    once && schema.get("items").is_none_or(|schema| items.iter().all(|item| fits(schema, item)))
+}
+
+fn is(word: &str, value: &Value) -> bool {
+    match word {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "number" => value.is_number(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        _ => word == "object" && value.is_object(),
+    }
+}
