@@ -1,7 +1,7 @@
 //! What Jinja2's own test suite renders, rendered here: the same text, or a listed difference.
 //!
 //! `fixtures/jinja2-calls.json` was recorded by `record_jinja2.py` with Jinja2 3.1.6 from its own tests, and from those of
-//! 2.11.3 and 2.10.3 that were dropped since; they are under the BSD-3-Clause licences beside it.
+//! 2.11.3 and 2.10.3 that were dropped since; they are under the BSD-3-Clause licence beside it.
 //! `fixtures/differences.tsv` names each call that cannot be made here or gives another text, with the reason. `BLESS=1`
 //! adds what is missing there, with a `?` that a reason has to replace.
 

@@ -13,12 +13,17 @@ use switchward_machine::{
 
 /// The circles, each from its first node in the author's order on.
 pub(super) fn circles(machine: &Machine) -> Vec<Vec<NodeIx>> {
-    let Graph { ways, back } = Graph::of(machine);
+    let ways: Vec<Vec<usize>> = machine.nodes.iter().map(|vertex| ways(vertex).unwrap_or_default()).collect();
+    let mut back = vec![Vec::new(); ways.len()];
+    for (from, ways) in ways.iter().enumerate() {
+        ways.iter().for_each(|to| back[*to].push(from));
+    }
     let mut ended = Vec::new();
     let mut seen = vec![false; ways.len()];
     for at in 0..ways.len() {
         walk(at, &ways, &mut seen, &mut ended);
     }
+    // States that lead to each other are one part; where no way leaves it, nothing in it rests either.
     let mut part_of = vec![usize::MAX; ways.len()];
     let mut parts = Vec::new();
     let mut seen = vec![false; ways.len()];
@@ -58,41 +63,6 @@ fn walk(from: usize, edges: &[Vec<usize>], seen: &mut [bool], ended: &mut Vec<us
             Some(_) => {}
             None => ended.extend(path.pop().map(|(at, _)| at)),
         }
-    }
-}
-
-/// The states that are run through and from which every way leads to another of them.
-struct Graph {
-    /// Where each leads; nothing of the other states.
-    ways: Vec<Vec<usize>>,
-    /// What leads to each.
-    back: Vec<Vec<usize>>,
-}
-
-impl Graph {
-    fn of(machine: &Machine) -> Self {
-        let found: Vec<Option<Vec<usize>>> = machine.nodes.iter().map(ways).collect();
-        let mut back = vec![Vec::new(); found.len()];
-        for (from, ways) in found.iter().enumerate() {
-            for to in ways.iter().flatten() {
-                back[*to].push(from);
-            }
-        }
-        let mut out: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
-        let mut ways: Vec<Vec<usize>> = found.into_iter().map(Option::unwrap_or_default).collect();
-        while let Some(at) = out.pop() {
-            // Whoever can come to a state that is no part of it is none either.
-            for from in std::mem::take(&mut back[at]) {
-                if !ways[from].is_empty() {
-                    ways[from].clear();
-                    out.push(from);
-                }
-            }
-        }
-        for from in &mut back {
-            from.retain(|from| !ways[*from].is_empty());
-        }
-        Self { ways, back }
     }
 }
 
