@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use switchward_expr::{DataType, Reducer, reduce};
-use switchward_machine::{Machine, RunId};
+use switchward_machine::{Machine, Mapped, RunId, kept};
 
 use crate::Event;
 use crate::event::{Flow, Writer};
@@ -15,13 +15,35 @@ use crate::turn::{Stop, Turn};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadWrite(pub(crate) String);
 
-/// Merges a value into what a key holds. Gives how many bytes of JSON it holds then.
+/// Merges a value into what a key holds. Gives how many bytes of JSON it holds then. The keys that the engine keeps are
+/// written by nobody else, whoever the value is from.
 pub(crate) fn merge(
     machine: &Machine,
     scope: &mut Scope,
     key: &str,
     value: Value,
 ) -> Result<usize, BadWrite> {
+    if kept::holds(key) {
+        return Err(BadWrite(format!("{key:?} is written by the engine alone")));
+    }
+    put(machine, scope, key, value)
+}
+
+/// Merges a value that was mapped from another run. What the engine wrote there goes to the same key here and to no
+/// other; nothing else goes to such a key.
+pub(crate) fn copy(
+    machine: &Machine,
+    scope: &mut Scope,
+    mapped: &Mapped,
+    value: Value,
+) -> Result<usize, BadWrite> {
+    if mapped.from.as_str() == mapped.to {
+        return put(machine, scope, &mapped.to, value);
+    }
+    merge(machine, scope, &mapped.to, value)
+}
+
+fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<usize, BadWrite> {
     if key.is_empty() || key.len() > DATA_KEY_BYTES_MAX {
         return Err(BadWrite(format!("a key must be 1 to {DATA_KEY_BYTES_MAX} bytes")));
     }

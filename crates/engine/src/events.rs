@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use switchward_expr::classify;
+use switchward_machine::kept::WAIT;
 use switchward_machine::{Node, Port, RunId, Wait};
 
 use crate::data;
@@ -10,9 +11,6 @@ use crate::limits::EVENT_WORDS_BYTES_MAX;
 use crate::scope::Scope;
 use crate::state::Early;
 use crate::turn::{Stop, Turn};
-
-/// Under which key the data say what ended a wait, by its state.
-pub(crate) const WAIT: &str = "wait";
 
 /// Whether the run's node does something with an event of this key: it waits for one, or an exit asks for it.
 pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool, Stop> {

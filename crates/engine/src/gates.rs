@@ -2,6 +2,7 @@
 //! Sources: workflows, *Approval State* and *Approval Gates*; semantics §6.2 and §7.
 
 use serde_json::json;
+use switchward_machine::kept::APPROVAL;
 use switchward_machine::{
     Channel, Content, Decision, ExitIx, GateIx, GateSpec, Inquiry, OpenId, Resolve, Rounds, RunId, Status,
     Trigger,
@@ -19,9 +20,6 @@ use crate::scope::Scope;
 use crate::state::{Asked, Due, EffectBody, Gate, Open, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Key, ViewError};
-
-/// Under which key the data say who did not approve, by state.
-const APPROVAL: &str = "approval";
 
 /// What a person said.
 pub(crate) struct Ruling {

@@ -14,8 +14,6 @@ use switchward_machine::{RunId, SessionId};
 use crate::turn::{Stop, Turn};
 use crate::{Reason, Rejection};
 
-/// Under which name templates and guards find it.
-pub(crate) const NAME: &str = "reply_token";
 /// What a token begins with.
 const PREFIX: &str = "swr_";
 /// Bytes of a token's code.

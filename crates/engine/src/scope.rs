@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 use switchward_expr::{Braces, Escape, JinjaLimits, Path};
-use switchward_machine::{Dialect, RunId, Text};
+use switchward_machine::{Dialect, RunId, Text, kept};
 
 use crate::data::length;
 use crate::faults::Fault;
 use crate::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
 use crate::state::{Json, Loop};
 use crate::turn::Turn;
-use crate::{Key, ReplyToken, ViewError, reply_token};
+use crate::{Key, ReplyToken, ViewError};
 
 /// The position of an item, as templates call it.
 const INDEX: &str = "index";
@@ -44,7 +44,7 @@ impl Scope {
     /// The same, with a reply token that can be read and is no part of the data.
     pub(crate) fn with_token(mut self, token: Option<ReplyToken>) -> Self {
         if let Some(token) = token {
-            self.put(reply_token::NAME, Some(Value::String(token.to_string())));
+            self.put(kept::REPLY_TOKEN, Some(Value::String(token.to_string())));
         }
         self
     }

@@ -2,6 +2,7 @@
 //! answers are kept and the act is done. Sources: workflows, *States*, Task; semantics §4a, §6.2 and §7 (11).
 
 use serde_json::{Value, json};
+pub(crate) use switchward_machine::kept::TASKS;
 use switchward_machine::{Decision, GateIx, OpenId, Port, RunId};
 
 use crate::budget;
@@ -17,8 +18,6 @@ use crate::state::{Asked, Due, Gate, Json, Open, Part, Resolution, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, ViewError};
 
-/// Under which key the data hold the answers of each task, by its state.
-pub(crate) const TASKS: &str = "tasks";
 /// What a participant is called there, and what she answered.
 pub(crate) const PARTICIPANT: &str = "participant";
 const ANSWER: &str = "answer";

@@ -25,6 +25,6 @@ pub use jinja::{Escape, JinjaError, JinjaLimits, RenderError, check, render, ren
 pub use markdown::to_html;
 pub use path::{Path, PathError};
 pub use phrase::{CONFIRMATIONS, classify, confirmed, contains_phrase, hints};
-pub use reduce::{Clash, DataType, Reducer, reduce};
+pub use reduce::{Clash, DataType, Reducer, never, reduce};
 pub use reply::{APPROVALS, COURTESIES, REJECTIONS, Verdict, decision_line, own_text};
 pub use transform::{SEPARATOR, Transform, TransformError};

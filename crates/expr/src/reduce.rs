@@ -153,6 +153,22 @@ pub fn reduce(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -
     }
 }
 
+/// Why no value of this type can ever be recorded, whatever the key has by then; `of` is nothing for null. Of `any`
+/// value that cannot be said.
+#[must_use]
+pub fn never(reducer: Reducer, ty: DataType, of: Option<DataType>) -> Option<Clash> {
+    let like = match of {
+        None => Value::Null,
+        Some(DataType::String) => Value::from(""),
+        Some(DataType::Number) => Value::from(0),
+        Some(DataType::List) => Value::Array(Vec::new()),
+        Some(DataType::Dict) => Value::Object(serde_json::Map::new()),
+        Some(DataType::Boolean) => Value::from(true),
+        Some(DataType::Any) => return None,
+    };
+    reduce(None, reducer, ty, like).err()
+}
+
 fn append(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Result<Value, Clash> {
     let mut list = match old {
         None => Vec::new(),
@@ -287,6 +303,19 @@ mod tests {
             reduce(None, Reducer::MergeDict, DataType::Number, json!(1)),
             Err(Clash::New(Reducer::MergeDict))
         );
+    }
+
+    #[test]
+    fn what_can_never_be_recorded_is_known_beforehand() {
+        let number = |of| never(Reducer::Increment, DataType::Number, of);
+        assert_eq!((number(Some(DataType::Number)), number(Some(DataType::Any))), (None, None));
+        assert_eq!(number(Some(DataType::String)), Some(Clash::Type(DataType::Number)));
+        assert_eq!(number(None), Some(Clash::Type(DataType::Number)));
+        let any = |reducer, of| never(reducer, DataType::Any, of);
+        assert_eq!(any(Reducer::MergeDict, Some(DataType::List)), Some(Clash::New(Reducer::MergeDict)));
+        assert_eq!(any(Reducer::MergeDict, Some(DataType::Dict)), None);
+        assert_eq!(any(Reducer::Append, Some(DataType::Boolean)), None);
+        assert_eq!(never(Reducer::Append, DataType::List, Some(DataType::String)), None);
     }
 
     #[test]

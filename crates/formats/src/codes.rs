@@ -85,6 +85,8 @@ codes! {
     LOOP_NAME "SW1313" Error "the item of a loop is called like its position or like an outer item, or is written to"
     TWO_SOURCES "SW1314" Error "participants are listed, or taken from the data, not both"
     OWN_CHILD "SW1315" Error "a workflow is its own child"
+    KEPT_KEY "SW1316" Error "the definition writes to a key of the data that only the engine writes"
+    CALL_CIRCLE "SW1317" Error "workflows that are checked together call each other in a circle"
     NO_GUARDS "SW1351" Warning "a transition has no guards, or guards that ask for nothing, and always fires"
     GUARDS_IGNORED "SW1352" Warning "guards stand at a port, where nothing asks for them"
     PORT_UNCONNECTED "SW1353" Warning "no transition stands at a port; a run that leaves through it fails"
@@ -92,11 +94,12 @@ codes! {
     TIMER_PORT "SW1355" Warning "a timer whose received is not connected ends with timeout"
     SEND_RETRIED "SW1356" Warning "a message is sent again where a later operation of its state fails and is retried"
     DRAIN_LOOP "SW1357" Warning "states that need nobody lead to each other for ever"
-    KEY_UNSET "SW1358" Warning "a key of the data is read, and nothing in the workflow sets it"
+    KEY_UNSET "SW1358" Warning "a key of the data is read, and nothing that a path leads to sets it"
     KEY_IDLE "SW1359" Warning "a key that means nothing here"
     TOOL_CLOSED "SW1360" Warning "a guard waits for a tool that its state does not let anybody call"
     ONLY_ERROR "SW1361" Warning "the only way on from a state is its error port"
     NEVER_TRIED "SW1362" Warning "a transition stands behind one that always fires"
+    REDUCER_WRITES "SW1363" Warning "a value is written to a key whose type or reducer never takes such a value"
 }
 
 /// The code of this id.

@@ -35,6 +35,17 @@ pub struct Definition {
     pub machine: Machine,
     /// Of the source's bytes: the same bytes are the same version.
     pub source: Digest,
+    /// The other definitions that it calls, each where the source names it.
+    pub calls: Vec<Call>,
+}
+
+/// A place that names another definition, which runs as a child there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The other's name.
+    pub name: String,
+    /// Where the name stands.
+    pub span: Span,
 }
 
 /// Compiles the files of one definition. A `format` that is given is not second-guessed.
@@ -82,7 +93,11 @@ fn document(
         }
     };
     let source = Digest::of(file.bytes);
-    let definition = compiled.map(|(name, machine)| Definition { name, machine, source });
+    let calls = match format {
+        Some(Format::Conversation) => conversation::calls(&root),
+        Some(Format::Checkpoint | Format::ProcessMd | Format::Native | Format::Kno) | None => Vec::new(),
+    };
+    let definition = compiled.map(|(name, machine)| Definition { name, machine, source, calls });
     (format, definition)
 }
 

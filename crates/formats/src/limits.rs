@@ -77,5 +77,7 @@ pub const WAIT_MS_MAX: u64 = 315_360_000_000;
 pub const ESCALATIONS_MAX: u64 = 100;
 /// Rules of the layers that the tools of one workflow compile to: those of the workflow stand in each state's.
 pub const TOOL_RULES_MAX: usize = 100_000;
+/// Workflows that are named where a circle of calls is told.
+pub const CIRCLE_NAMES_MAX: usize = 100;
 /// Fields that all guards of one workflow take over from their states' `required_fields`.
 pub const REQUIRED_COPIES_MAX: usize = 100_000;

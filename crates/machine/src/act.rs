@@ -221,7 +221,7 @@ pub enum FieldType {
     /// True or false.
     #[n(2)]
     Boolean,
-    /// A day, `YYYY-MM-DD`, or a time of RFC 3339.
+    /// A day of the calendar, `YYYY-MM-DD`, and nothing beside it.
     #[n(3)]
     Date,
     /// A list.

@@ -13,6 +13,7 @@ mod exit;
 mod gate;
 mod guard;
 mod ids;
+pub mod kept;
 pub mod limits;
 mod machine;
 mod money;

@@ -115,14 +115,6 @@ impl Exit {
         self
     }
 
-    /// Whether there is nothing to say.
-    pub(crate) fn is_quiet(&self) -> bool {
-        match &self.0.cause {
-            Cause::Told => true,
-            Cause::Ours(_) | Cause::Server(_) => false,
-        }
-    }
-
     /// What there is to say, without advice.
     pub(crate) fn message(&self) -> &str {
         match &self.0.cause {

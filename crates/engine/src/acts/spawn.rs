@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Mapped, Outcome, Port, RunId, Spawn};
 
-use crate::data::{BadWrite, length, merge};
+use crate::data::{BadWrite, copy, length};
 use crate::event::Writer;
 use crate::faults::Fault;
 use crate::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
@@ -73,10 +73,9 @@ fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinne
     Ok(Ok(pinned.clone()))
 }
 
-/// The values that are there, under the keys that they go to.
-fn mapped(scope: &Scope, mapping: &[Mapped]) -> Vec<(String, Value)> {
-    let value =
-        |one: &Mapped| Some((one.to.clone(), scope.get(&one.from).filter(|it| !it.is_null())?.clone()));
+/// The values that are there, each with where it comes from and goes to.
+fn mapped<'m>(scope: &Scope, mapping: &'m [Mapped]) -> Vec<(&'m Mapped, Value)> {
+    let value = |one: &'m Mapped| Some((one, scope.get(&one.from).filter(|it| !it.is_null())?.clone()));
     mapping.iter().filter_map(value).collect()
 }
 
@@ -84,13 +83,13 @@ fn mapped(scope: &Scope, mapping: &[Mapped]) -> Vec<(String, Value)> {
 fn merged(
     machine: &switchward_machine::Machine,
     scope: &mut Scope,
-    values: Vec<(String, Value)>,
+    values: Vec<(&Mapped, Value)>,
 ) -> Result<Vec<(String, Value)>, BadWrite> {
     let mut written = Vec::with_capacity(values.len());
-    for (key, value) in values {
-        merge(machine, scope, &key, value)?;
-        let holds = scope.key(&key).cloned().unwrap_or_default();
-        written.push((key, holds));
+    for (one, value) in values {
+        copy(machine, scope, one, value)?;
+        let holds = scope.key(&one.to).cloned().unwrap_or_default();
+        written.push((one.to.clone(), holds));
     }
     Ok(written)
 }

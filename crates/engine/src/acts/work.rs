@@ -1,7 +1,7 @@
 //! Work: something that an outside worker owes, and what becomes of its result. All of a result is taken, or nothing.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Accept, ExitIx, FieldType, Port, Reads, RunId, Wanted, Work, WorkKind};
+use switchward_machine::{Accept, ExitIx, FieldType, Port, Reads, RunId, Wanted, Work, WorkKind, kept};
 
 use crate::budget;
 use crate::data;
@@ -200,9 +200,8 @@ fn fits(holds: FieldType, value: &Value) -> bool {
     }
 }
 
-/// A day of the calendar, `YYYY-MM-DD`, and whatever time stands after a `T`.
-fn is_date(text: &str) -> bool {
-    let day = text.split_once('T').map_or(text, |(day, _)| day);
+/// A day of the calendar as the schema's `format: date` has it: `YYYY-MM-DD`.
+fn is_date(day: &str) -> bool {
     let number = |range: std::ops::Range<usize>| {
         let digits = day.get(range)?;
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u32>().ok()).flatten()
@@ -225,10 +224,9 @@ fn is_date(text: &str) -> bool {
 fn answer(into: Option<&str>, result: &Value) -> Result<Map<String, Value>, Fault> {
     let Value::Object(result) = result else { return Err(no_object()) };
     let status = match result.get("status") {
-        None | Some(Value::Null) => STATUS_FINE,
-        Some(status) => status
-            .as_u64()
-            .ok_or_else(|| Fault::result(format!("/status must be a number, and is {status}")))?,
+        None => STATUS_FINE,
+        Some(status) => whole(status)
+            .ok_or_else(|| Fault::result(format!("/status must be a whole number, and is {status}")))?,
     };
     if status >= STATUS_ERROR {
         return Err(Fault::operation(format!("the answer's status is {status}")));
@@ -237,12 +235,21 @@ fn answer(into: Option<&str>, result: &Value) -> Result<Map<String, Value>, Faul
     Ok(into.map(|key| (key.to_owned(), body)).into_iter().collect())
 }
 
+/// What JSON Schema calls an integer, at least 0: 200 and 200.0 alike.
+fn whole(number: &Value) -> Option<u64> {
+    let Value::Number(text) = number else { return None };
+    number.as_u64().or_else(|| text.to_string().strip_suffix(".0")?.parse().ok())
+}
+
 /// The JSON Schema of a result of work that was handed this.
 pub(crate) fn result_schema(accept: Option<&Accept>, input: &Value) -> Value {
     match accept {
         Some(Accept::Workflows) => intent::schema(input),
         None => json!({}),
-        Some(Accept::Data) => json!({ "type": ["object", "null"] }),
+        Some(Accept::Data) => json!({
+            "type": ["object", "null"],
+            "propertyNames": { "not": { "enum": kept::KEYS } },
+        }),
         Some(Accept::Fields { fields, .. }) => {
             let property = |field: &Wanted| {
                 let mut told = Map::new();
@@ -266,7 +273,7 @@ pub(crate) fn result_schema(accept: Option<&Accept>, input: &Value) -> Value {
         }
         Some(Accept::Answer { .. }) => json!({
             "type": "object",
-            "properties": { "status": { "type": "integer" }, "body": {} },
+            "properties": { "status": { "type": "integer", "minimum": 0 }, "body": {} },
         }),
     }
 }

@@ -2,6 +2,7 @@
 //! guarded exits at once, the others wait for the end of a turn.
 
 use serde_json::{Value, json};
+use switchward_machine::kept::EVENT_KEY;
 use switchward_machine::{OpenId, Port, RunId, WaitOn};
 
 use super::classify::{self, Said};
@@ -16,9 +17,6 @@ use crate::moves::{self, Next};
 use crate::state::{Json, ThingBody};
 use crate::turn::{Stop, Turn, check_text, not_paused};
 use crate::{Key, Reason, Rejection, Reply, ViewError, reply_token};
-
-/// Under which key the data hold the key of the last event.
-const EVENT_KEY: &str = "event_key";
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply, Stop> {
     if let Some(token) = &event.token {

@@ -3,13 +3,13 @@
 
 use serde_json::json;
 use switchward_expr::{Verdict, classify as sorted, decision_line, own_text};
+use switchward_machine::kept::WAIT;
 use switchward_machine::{ActKind, Decision, OpenId, Port, RunId, Wait, WaitOn};
 
 use super::classify;
 use crate::command::RecordReply;
 use crate::data::keep_below;
 use crate::event::{Flow, Writer};
-use crate::events::WAIT;
 use crate::gates::{self, Ruling};
 use crate::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use crate::period;

@@ -48,6 +48,19 @@ pub(super) fn transform(word: &str, separator: &str, digits: u8) -> Option<Trans
     })
 }
 
+/// What a transform gives.
+pub(super) fn given(how: &Transform) -> DataType {
+    match how {
+        Transform::Uppercase
+        | Transform::Lowercase
+        | Transform::Trim
+        | Transform::Join { .. }
+        | Transform::ToString => DataType::String,
+        Transform::Split { .. } => DataType::List,
+        Transform::Round { .. } | Transform::ToNumber => DataType::Number,
+    }
+}
+
 pub(super) fn reducer(word: &str) -> Option<Reducer> {
     Some(match word {
         "overwrite" => Reducer::Overwrite,

@@ -1,11 +1,11 @@
 //! What can be seen without running: ports that lead nowhere, states that nothing reaches, circles that nobody stops.
 
-use switchward_machine::{ActKind, Layer, Machine, Node as Vertex, NodeIx, Op, Target, Trigger, analyse};
+use switchward_machine::{Layer, Machine, NodeIx};
 
 use super::nodes::timer_port;
 use super::states::{Kind, State, Ways};
 use super::transitions::{ERROR, Edge};
-use super::{steps, tools};
+use super::{drains, steps, tools};
 use crate::codes::{DRAIN_LOOP, ONLY_ERROR, PORT_UNCONNECTED, TIMER_PORT, TOOL_CLOSED, UNREACHABLE_STATE};
 use crate::document::Span;
 use crate::{Finding, Report, quoted};
@@ -64,11 +64,12 @@ pub(super) fn warn_resent(state: &State<'_>, fields: &[switchward_machine::Field
     }
 }
 
-/// Warns of what only the whole machine shows; `names` are where the states' names stand.
-pub(super) fn warn_paths(machine: &Machine, names: &[Span], report: &mut Report) {
+/// Warns of what only the whole machine shows; `names` are where the states' names stand, and `unreachable` are those
+/// that no path leads to.
+pub(super) fn warn_paths(machine: &Machine, unreachable: &[NodeIx], names: &[Span], report: &mut Report) {
     let place = |at: NodeIx| usize::try_from(at.0).ok().and_then(|at| names.get(at)).copied();
-    for at in analyse(machine).unreachable {
-        if let Some((vertex, span)) = machine.node(at).zip(place(at)) {
+    for at in unreachable {
+        if let Some((vertex, span)) = machine.node(*at).zip(place(*at)) {
             let message = format!(
                 "the state {} is never reached: no path leads to it from the first state",
                 quoted(&vertex.name)
@@ -76,7 +77,7 @@ pub(super) fn warn_paths(machine: &Machine, names: &[Span], report: &mut Report)
             report.add(Finding::new(UNREACHABLE_STATE, span, message));
         }
     }
-    for circle in circles(machine) {
+    for circle in drains::circles(machine) {
         let Some(span) = circle.first().and_then(|at| place(*at)) else { continue };
         let told: Vec<String> = circle
             .iter()
@@ -86,65 +87,10 @@ pub(super) fn warn_paths(machine: &Machine, names: &[Span], report: &mut Report)
             .collect();
         let message =
             format!("these states need nobody and lead to each other for ever: {}", told.join(", "));
-        report.add(Finding::new(DRAIN_LOOP, span, message).hint("guard one of their transitions"));
+        let finding = Finding::new(DRAIN_LOOP, span, message);
+        report.add(finding.hint("let one of their ways lead out, or guard every transition of one of them"));
     }
 }
 
 /// States named in one finding.
 const TOLD_MAX: usize = 8;
-
-/// Circles of nodes that run through and always go on to the next; each begins with its first node in the author's
-/// order.
-fn circles(machine: &Machine) -> Vec<Vec<NodeIx>> {
-    let next: Vec<Option<usize>> = machine.nodes.iter().map(sure_next).collect();
-    // 0: not seen; else the walk that came by.
-    let mut walk_of = vec![0_usize; next.len()];
-    let mut found = Vec::new();
-    for start in 0..next.len() {
-        let mut walk = Vec::new();
-        let mut at = start;
-        while walk_of.get(at) == Some(&0) {
-            walk_of[at] = start + 1;
-            walk.push(at);
-            match next[at] {
-                Some(to) => at = to,
-                None => break,
-            }
-        }
-        if let Some(from) = walk.iter().position(|seen| *seen == at)
-            && next[at].is_some()
-        {
-            let mut circle = walk.split_off(from);
-            let least =
-                circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
-            circle.rotate_left(least);
-            found.push(circle.into_iter().filter_map(|node| u32::try_from(node).ok().map(NodeIx)).collect());
-        }
-    }
-    found
-}
-
-/// The node that this one always leads to at once, if it does.
-fn sure_next(vertex: &Vertex) -> Option<usize> {
-    let runs_through = vertex.acts.iter().all(|act| match &act.kind {
-        ActKind::Do(ops) => !ops.iter().any(branches),
-        ActKind::Ask(_) | ActKind::Work(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_) => {
-            false
-        }
-    });
-    let first = vertex.exits.iter().find(|exit| matches!(exit.on, Trigger::Auto { .. }))?;
-    match first.to {
-        Target::Node(to) if runs_through && first.guard.is_open() && first.hold.is_none() => {
-            usize::try_from(to.0).ok()
-        }
-        Target::Node(_) | Target::End(_) => None,
-    }
-}
-
-fn branches(op: &Op) -> bool {
-    match op {
-        Op::Branch(_) => true,
-        Op::Each(each) => each.ops.iter().any(branches),
-        Op::Log(_) | Op::Write(_) | Op::Convert(_) | Op::Send(_) | Op::Next(_) => false,
-    }
-}

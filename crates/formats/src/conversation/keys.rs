@@ -2,24 +2,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use switchward_machine::{NodeIx, kept};
+
 use super::expr;
 use crate::codes::KEY_UNSET;
 use crate::document::Span;
 use crate::{Finding, Report, quoted};
 
-/// Keys that a run has without anybody setting them.
-const GIVEN: [&str; 5] = ["approval", "event_key", "reply_token", "tasks", "wait"];
+/// A state, with the transitions that leave it; nothing for the workflow itself.
+type Place = Option<NodeIx>;
 
 /// What a workflow reads and sets.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    read: BTreeMap<String, Span>,
-    set: BTreeSet<String>,
+    /// By key, where each state reads it first.
+    read: BTreeMap<String, BTreeMap<Place, Span>>,
+    /// By key, who sets it.
+    set: BTreeMap<String, BTreeSet<Place>>,
+    /// What is being read.
+    here: Place,
     /// Names that loops give to their items, from the outside in.
     items: Vec<String>,
 }
 
 impl Keys {
+    /// What follows belongs to this state.
+    pub(super) fn stand_at(&mut self, place: Place) {
+        self.here = place;
+    }
+
     /// Something reads this path.
     pub(super) fn reads(&mut self, path: &str, span: Span) {
         let key = path.split('.').next().unwrap_or(path);
@@ -27,7 +38,8 @@ impl Keys {
         if inside || self.items.iter().any(|item| item == key) {
             return;
         }
-        let first = self.read.entry(key.to_owned()).or_insert(span);
+        let places = self.read.entry(key.to_owned()).or_default();
+        let first = places.entry(self.here).or_insert(span);
         *first = span.min(*first);
     }
 
@@ -47,7 +59,7 @@ impl Keys {
 
     /// Something sets this key.
     pub(super) fn sets(&mut self, key: &str) {
-        self.set.insert(key.to_owned());
+        self.set.entry(key.to_owned()).or_default().insert(self.here);
     }
 
     /// A loop begins.
@@ -70,15 +82,27 @@ impl Keys {
         self.items.len()
     }
 
-    /// Warns of keys that are read and never set, each where it is read first.
-    pub(super) fn warn(&self, report: &mut Report) {
-        for (key, span) in &self.read {
-            if self.set.contains(key) || GIVEN.contains(&key.as_str()) {
+    /// Warns of keys that are read and never set, each where it is read first. What no path leads to sets nothing.
+    pub(super) fn warn(&self, unreachable: &[NodeIx], report: &mut Report) {
+        let lives = |place: &Place| place.is_none_or(|at| unreachable.binary_search(&at).is_err());
+        for (key, places) in self.read.iter().filter(|(key, _)| !kept::holds(key)) {
+            let set = self.set.get(key);
+            if set.is_some_and(|places| places.iter().any(lives)) {
                 continue;
             }
-            let message = format!("the key {} is read, and nothing in the workflow sets it", quoted(key));
-            let nearest = report.nearest(key, self.set.iter().map(String::as_str));
-            let mut finding = Finding::new(KEY_UNSET, *span, message).nearest(nearest);
+            let told = |place: &Place| set.is_none() || lives(place);
+            let Some(span) = places.iter().filter(|(place, _)| told(place)).map(|(_, span)| *span).min()
+            else {
+                continue;
+            };
+            let (who, near) = if set.is_some() {
+                ("only states that no path leads to set it", None)
+            } else {
+                let others = self.set.keys().map(String::as_str);
+                ("nothing in the workflow sets it", report.nearest(key, others))
+            };
+            let message = format!("the key {} is read, and {who}", quoted(key));
+            let mut finding = Finding::new(KEY_UNSET, span, message).nearest(near);
             if ["gathered", "gathered_data"].contains(&key.as_str()) {
                 finding = finding.hint("write the key alone, without what the data are called in templates");
             } else {

@@ -11,6 +11,7 @@
 mod approval;
 mod body;
 mod boundary;
+mod drains;
 mod expr;
 mod graph;
 mod guards;
@@ -29,4 +30,5 @@ mod tools;
 mod transitions;
 mod workflow;
 
+pub(crate) use outside::calls;
 pub(crate) use workflow::compile;

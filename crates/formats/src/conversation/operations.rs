@@ -5,7 +5,7 @@ use switchward_machine::{Case, Convert, NodeIx, Op, Port, Write};
 
 use super::reader::Reader;
 use super::steps::{Step, What};
-use super::{expr, messages, parse, read};
+use super::{expr, messages, parse, read, schema};
 use crate::codes::{AFTER_BRANCH, DATA_KEY, LOOP_NAME, TOO_NESTED};
 use crate::document::Node;
 use crate::limits::{
@@ -90,15 +90,17 @@ fn written<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Option<&'
         return None;
     }
     cx.keys.sets(key);
-    Some(key)
+    read::may_write(key, what, node.span, cx).then_some(key)
 }
 
 fn set_data<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
     let fields = Fields::open(config, &SET, cx.report)?;
     let key = fields.required("key", cx.report).and_then(|node| written(node, "`key`", cx));
-    let value = fields.required("value", cx.report);
-    let value = value.and_then(|node| read::filled_json(node, "`value`", cx));
-    Some(Op::Write(Write { key: key?.to_owned(), value: value? }))
+    let node = fields.required("value", cx.report);
+    let value = node.and_then(|node| read::filled_json(node, "`value`", cx));
+    let (key, node, value) = (key?, node?, value?);
+    schema::warn_written(key, "this value", schema::type_of(node), node.span, cx);
+    Some(Op::Write(Write { key: key.to_owned(), value }))
 }
 
 fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
@@ -134,7 +136,10 @@ fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
     }
     let digits = u8::try_from(digits?).unwrap_or(u8::MAX);
     let how = expr::transform(word?, separator?, digits)?;
-    Some(Op::Convert(Convert { from: from?, into: into?.to_owned(), how }))
+    let (from, into) = (from?, into?);
+    let span = fields.optional("into").or(key).map_or(config.span, |node| node.span);
+    schema::warn_written(into, "what this transform gives", Some(expr::given(&how)), span, cx);
+    Some(Op::Convert(Convert { from, into: into.to_owned(), how }))
 }
 
 /// *Operations*, `conditional_branch`: the first condition that holds routes, past the state's transitions.
@@ -208,7 +213,7 @@ fn each<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {
 fn item_name<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
     let name = read::key(node, "`as`", cx)?;
     if name != INDEX && !cx.keys.is_item(name) {
-        return Some(name);
+        return read::may_write(name, "`as`", node.span, cx).then_some(name);
     }
     let message = if name == INDEX {
         format!("`as` cannot be {}, which is the item's position", quoted(name))

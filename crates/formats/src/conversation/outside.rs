@@ -211,6 +211,17 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
     }
 }
 
+/// The workflows that the states of this document call; nothing of what is no workflow's name.
+pub(crate) fn calls(root: &Node) -> Vec<crate::Call> {
+    let states = root.get("states").and_then(Node::as_list).unwrap_or_default();
+    let call = |state: &Node| {
+        let calls = state.get("type").and_then(Node::as_text) == Some("subworkflow");
+        let node = state.get("workflow").filter(|_| calls)?;
+        Some(crate::Call { name: node.as_text()?.to_owned(), span: node.span })
+    };
+    states.iter().filter_map(call).collect()
+}
+
 /// Target on the left, source on the right; of an output the target is a key here, of an input the source.
 fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader<'a, '_>) -> Vec<Mapped> {
     let mut found = Vec::new();
@@ -224,6 +235,10 @@ fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader
             cx.report.add(Finding::new(WRONG_TYPE, value.span, message));
             continue;
         };
+        // What the engine wrote is copied to the same key, and so stays its own.
+        if key.text != source {
+            read::may_write(&key.text, what, key.span, cx);
+        }
         let from = if output {
             cx.keys.sets(&key.text);
             read::is_key(source, what, value, cx).then(|| expr::path(source)).flatten()

@@ -1,12 +1,13 @@
 //! What a worker owes to a state: fields that are read out of a text, and a request over HTTP. Headings *Parse State*
 //! and *Operations*, `http_request`.
 
+use switchward_expr::DataType;
 use switchward_machine::limits::TEXT_BYTES_MAX;
 use switchward_machine::{Accept, FieldType, Port, Reads, Wanted, Work, WorkKind};
 
 use super::reader::Reader;
 use super::states::{Kind, Ways};
-use super::{expr, outside, read};
+use super::{expr, outside, read, schema};
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, REQUIRED_FIELDS_MAX, VALUES_MAX};
 use crate::shape::{self, Fields, Shape};
@@ -92,21 +93,36 @@ fn field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) 
         let name = read::key(node, "`name` of a field", cx)?;
         cx.keys.sets(name);
         outside::unique(node, name, "a field", names, cx);
-        Some(name)
+        read::may_write(name, "`name` of a field", node.span, cx).then_some(name)
     });
     let types = FieldType::ALL.map(FieldType::word);
-    let holds = fields.required("type", cx.report);
-    let holds = holds.and_then(|node| shape::word(node, "`type` of a field", &types, cx.report));
+    let at = fields.required("type", cx.report);
+    let holds = at.and_then(|node| shape::word(node, "`type` of a field", &types, cx.report));
+    let holds = holds.and_then(FieldType::from_word);
+    if let Some(((name, holds), at)) = name.zip(holds).zip(at) {
+        let what = format!("a {}", holds.word());
+        schema::warn_written(name, &what, Some(data_type(holds)), at.span, cx);
+    }
     let description = fields.optional("description");
     let description =
         description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, cx.report));
     let required = fields.optional("required").and_then(|node| read::flag(node, "`required`", cx));
     Some(Wanted {
         name: name?.to_owned(),
-        holds: FieldType::from_word(holds?)?,
+        holds: holds?,
         description: description.unwrap_or_default().to_owned(),
         required: required.unwrap_or(false),
     })
+}
+
+/// What the data hold of a field of this type.
+fn data_type(holds: FieldType) -> DataType {
+    match holds {
+        FieldType::String | FieldType::Date => DataType::String,
+        FieldType::Number => DataType::Number,
+        FieldType::Boolean => DataType::Boolean,
+        FieldType::List => DataType::List,
+    }
 }
 
 const HTTP: Shape = Shape {

@@ -1,12 +1,12 @@
 //! Values that stand in many places of a workflow: keys, paths, texts with references, times, JSON.
 
 use switchward_expr::Path;
-use switchward_machine::{Dialect, Text};
+use switchward_machine::{Dialect, Text, kept};
 
 use super::expr;
 use super::reader::Reader;
-use crate::codes::{DATA_KEY, NUMBER_BOUNDS, REGEX, TEMPLATE};
-use crate::document::{Node, Value};
+use crate::codes::{DATA_KEY, KEPT_KEY, NUMBER_BOUNDS, REGEX, TEMPLATE};
+use crate::document::{Node, Span, Value};
 use crate::limits::{REGEX_BYTES_MAX, TEMPLATE_BYTES_MAX, WAIT_MS_MAX};
 use crate::render::string;
 use crate::{Finding, quoted, shape};
@@ -31,6 +31,17 @@ pub(super) fn is_key(text: &str, what: &str, node: &Node, cx: &mut Reader<'_, '_
         cx.report.add(finding.hint("a key is a name without dots, braces and control characters"));
     }
     is_key
+}
+
+/// Whether the definition can write to a key of the data: some are the engine's alone; told at `span` if not.
+pub(super) fn may_write(key: &str, what: &str, span: Span, cx: &mut Reader<'_, '_>) -> bool {
+    if kept::holds(key) {
+        let message = format!("{what} cannot be the key {}, which only the engine writes", quoted(key));
+        cx.report.add(
+            Finding::new(KEPT_KEY, span, message).hint("it can be read; write to a key of another name"),
+        );
+    }
+    !kept::holds(key)
 }
 
 /// A dotted path into the data, which something reads.

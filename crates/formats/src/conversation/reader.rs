@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use switchward_machine::NodeIx;
+use switchward_machine::{Field, NodeIx};
 
 use super::keys::Keys;
 use crate::codes::{EMPTY_LIST, KEY_IDLE, NOT_RUN, STATE_DANGLING};
@@ -17,6 +17,8 @@ pub(super) struct Reader<'a, 'r> {
     pub(super) names: Names<'a>,
     /// What is read and set.
     pub(super) keys: Keys,
+    /// What `state_schema` says of them.
+    pub(super) fields: Vec<Field>,
     /// Required fields that guards have taken over from their states.
     pub(super) copies: usize,
 }

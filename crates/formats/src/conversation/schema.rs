@@ -1,13 +1,13 @@
 //! `state_schema`: what the keys of the data hold, and how a new value is merged. Heading *Reducers*.
 
-use switchward_expr::{DataType, Reducer};
+use switchward_expr::{DataType, Reducer, never};
 use switchward_machine::Field;
 use switchward_machine::limits::TEXT_BYTES_MAX;
 
 use super::reader::Reader;
 use super::{expr, read};
-use crate::codes::REDUCER_TYPE;
-use crate::document::{Key, Node};
+use crate::codes::{REDUCER_TYPE, REDUCER_WRITES};
+use crate::document::{Key, Node, Span, Value};
 use crate::limits::SCHEMA_KEYS_MAX;
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, quoted};
@@ -27,8 +27,9 @@ pub(super) fn read(node: Option<&Node>, cx: &mut Reader<'_, '_>) -> Vec<Field> {
 }
 
 fn field(key: &Key, value: &Node, cx: &mut Reader<'_, '_>) -> Option<Field> {
-    let place = Node { value: crate::document::Value::Null, span: key.span };
+    let place = Node { value: Value::Null, span: key.span };
     let named = read::is_key(&key.text, "`state_schema`", &place, cx);
+    let named = named && read::may_write(&key.text, "`state_schema`", key.span, cx);
     cx.keys.sets(&key.text);
     let fields = Fields::open(value, &ENTRY, cx.report)?;
     let holds = match fields.optional("type") {
@@ -54,6 +55,29 @@ fn field(key: &Key, value: &Node, cx: &mut Reader<'_, '_>) -> Option<Field> {
         return None;
     }
     named.then(|| Field { key: key.text.clone(), holds, reducer })
+}
+
+/// Warns where a key is never given what its type and reducer take; `of` is what is written, nothing for null.
+pub(super) fn warn_written(key: &str, what: &str, of: Option<DataType>, span: Span, cx: &mut Reader<'_, '_>) {
+    let Some(field) = cx.fields.iter().find(|field| field.key == key) else { return };
+    let Some(clash) = never(field.reducer, field.holds, of) else { return };
+    let message = format!("{what} can never be written to {}: it {clash}", quoted(key));
+    cx.report.add(Finding::new(REDUCER_WRITES, span, message).hint("what writes it fails wherever it runs"));
+}
+
+/// The type that a literal has when its references are filled in; nothing for null.
+pub(super) fn type_of(node: &Node) -> Option<DataType> {
+    match &node.value {
+        Value::Null => None,
+        Value::Bool(_) => Some(DataType::Boolean),
+        Value::Number(_) => Some(DataType::Number),
+        // One reference alone keeps the type of what it stands for.
+        Value::String(text) if expr::is_reference(text) => Some(DataType::Any),
+        Value::String(_) => Some(DataType::String),
+        Value::List(_) => Some(DataType::List),
+        Value::Map(_) => Some(DataType::Dict),
+        Value::Unread => Some(DataType::Any),
+    }
 }
 
 /// Whether a reducer gives what the key is declared to hold.

@@ -1,7 +1,7 @@
 //! States: what all of them have, and what their type makes of them. Headings *States* and *Named Output Ports*.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use switchward_machine::{GateSpec, Mapped, Message, Pattern, Sort, Work};
+use switchward_machine::{GateSpec, Mapped, Message, NodeIx, Pattern, Sort, Work};
 
 use super::boundary::{self, Errors};
 use super::messages;
@@ -141,6 +141,7 @@ impl Ways {
 pub(super) fn read<'a>(items: &'a [Node], workflow: Option<&str>, cx: &mut Reader<'a, '_>) -> Vec<State<'a>> {
     let mut states: Vec<State<'a>> = Vec::new();
     for (at, item) in (0..).zip(items) {
+        cx.keys.stand_at(Some(NodeIx(at)));
         let state = state(item, workflow, cx);
         let first = cx.names.find(state.name);
         if !state.name.is_empty() && first.is_some_and(|first| first.0 != at) {
@@ -149,6 +150,7 @@ pub(super) fn read<'a>(items: &'a [Node], workflow: Option<&str>, cx: &mut Reade
         }
         states.push(state);
     }
+    cx.keys.stand_at(None);
     states
 }
 
@@ -217,6 +219,9 @@ fn common<'a>(fields: &Fields<'a>, state: &mut State<'a>, cx: &mut Reader<'a, '_
         state.required = read::keys(node, "`required_fields`", REQUIRED_FIELDS_MAX, cx);
         for key in &state.required {
             cx.keys.sets(key);
+        }
+        for item in node.as_list().unwrap_or_default() {
+            read::may_write(item.as_text().unwrap_or_default(), "a name in `required_fields`", item.span, cx);
         }
     }
     state.tools = fields.optional("tools").map(|node| tools::read(node, "`tools`", cx));

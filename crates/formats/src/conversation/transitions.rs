@@ -44,6 +44,7 @@ pub(super) fn read<'a>(node: &'a Node, states: &[State<'a>], cx: &mut Reader<'a,
         let Some(fields) = Fields::open(item, &TRANSITION, cx.report) else { continue };
         let from = fields.required("from", cx.report).and_then(|node| cx.state(node, "`from`"));
         let to = fields.required("to", cx.report).and_then(|node| cx.state(node, "`to`"));
+        cx.keys.stand_at(from);
         let at = from.and_then(|from| usize::try_from(from.0).ok());
         let state = at.and_then(|at| states.get(at));
         let required = state.map(|state| state.required.as_slice()).unwrap_or_default();
@@ -58,6 +59,7 @@ pub(super) fn read<'a>(node: &'a Node, states: &[State<'a>], cx: &mut Reader<'a,
         let edge = edge(item, &fields, state, to, guards, cx);
         known.extend(edge.and_then(|edge| fitting(edge, item, state, known, cx)));
     }
+    cx.keys.stand_at(None);
     edges
 }
 

@@ -3,7 +3,7 @@
 use switchward_machine::limits::{NODES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
     Decision, Field, GateIx, GateKind, GateSpec, Layer, Machine, Meta, NodeIx, Opening, Pattern, Policy,
-    Resolve, StatusWords,
+    Resolve, StatusWords, analyse,
 };
 
 use super::keys::Keys;
@@ -42,22 +42,25 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
         report.add(Finding::new(NO_STATES, place, "a workflow needs at least one state"));
         return None;
     }
-    let mut cx = Reader { report, names: Names::new(items), keys: Keys::default(), copies: 0 };
+    let (names, keys) = (Names::new(items), Keys::default());
+    let mut cx = Reader { report, names, keys, fields: Vec::new(), copies: 0 };
     let start = start(fields.optional("initial"), &mut cx);
     let global = fields.optional("global_tools").map(|node| tools::read(node, "`global_tools`", &mut cx));
-    let schema = schema::read(fields.optional("state_schema"), &mut cx);
+    cx.fields = schema::read(fields.optional("state_schema"), &mut cx);
     let states = states::read(items, name, &mut cx);
     let edges = transitions.map(|node| transitions::read(node, &states, &mut cx));
     let edges = edges.unwrap_or_else(|| states.iter().map(|_| Vec::new()).collect());
 
     let layers = layers(root, global.as_deref(), &states, &mut cx);
     if cx.report.errors() == 0 {
-        warn(&states, &edges, &layers, &schema, &mut cx);
+        warn(&states, &edges, &layers, &mut cx);
     }
     let spans: Vec<Span> = states.iter().map(|state| state.span).collect();
-    let mut machine = assemble(start?, states, edges, schema);
+    let mut machine = assemble(start?, states, edges, std::mem::take(&mut cx.fields));
     if cx.report.errors() == 0 {
-        graph::warn_paths(&machine, &spans, cx.report);
+        let unreachable = analyse(&machine).unreachable;
+        graph::warn_paths(&machine, &unreachable, &spans, cx.report);
+        cx.keys.warn(&unreachable, cx.report);
     }
     let report = cx.report;
     machine.policy.layers = layers;
@@ -104,21 +107,14 @@ fn layers(
 }
 
 /// Warns of what the parts show.
-fn warn(
-    states: &[State<'_>],
-    edges: &[Vec<Edge<'_>>],
-    layers: &[Layer],
-    fields: &[Field],
-    cx: &mut Reader<'_, '_>,
-) {
+fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], layers: &[Layer], cx: &mut Reader<'_, '_>) {
     for (state, edges) in states.iter().zip(edges) {
         graph::warn_ports(state, edges, cx.report);
-        graph::warn_resent(state, fields, cx.report);
+        graph::warn_resent(state, &cx.fields, cx.report);
     }
     for (layer, edges) in layers.iter().zip(edges) {
         graph::warn_tools(layer, edges, cx.report);
     }
-    cx.keys.warn(cx.report);
 }
 
 fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fields: Vec<Field>) -> Machine {

@@ -1,12 +1,15 @@
 //! Every wrong or odd definition of the corpus is told as its `.expected` file says.
 //!
 //! A line of that file is `CODE line:column`, and `~name` after it where a nearest name is told; findings come in
-//! order. The line `format checkpoint` says that the format is named and not told by the file.
+//! order. The line `format checkpoint` says that the format is named and not told by the file. A folder holds definitions
+//! that are checked together: each line of its `all.expected` begins with the file's name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use switchward_formats::{Compiled, Format, codes, compile_file, has_errors, render_json, render_text};
+use switchward_formats::{
+    Calls, Compiled, Format, circles, codes, compile_file, has_errors, render_json, render_text,
+};
 
 const FOLDERS: [&str; 3] = [
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/checkpoint/invalid"),
@@ -25,11 +28,24 @@ const ELSEWHERE: [codes::Code; 6] = [
 ];
 
 #[expect(clippy::disallowed_methods, reason = "a test that reads the corpus")]
-fn files() -> BTreeMap<PathBuf, Vec<u8>> {
-    let folders = FOLDERS.into_iter().map(|folder| std::fs::read_dir(folder).expect("the corpus has it"));
-    let entries = folders.flatten();
+fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).expect("the corpus has it");
     let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
-    paths.map(|path| (path.clone(), std::fs::read(path).expect("the file can be read"))).collect()
+    let files = paths.filter(|path| path.is_file());
+    files.map(|path| (path.clone(), std::fs::read(path).expect("the file can be read"))).collect()
+}
+
+fn files() -> BTreeMap<PathBuf, Vec<u8>> {
+    FOLDERS.into_iter().flat_map(|folder| files_in(Path::new(folder))).collect()
+}
+
+/// The folders of definitions that are checked together.
+#[expect(clippy::disallowed_methods, reason = "a test that reads the corpus")]
+fn sets() -> Vec<PathBuf> {
+    let folders =
+        FOLDERS.into_iter().flat_map(|folder| std::fs::read_dir(folder).expect("the corpus has it"));
+    let paths = folders.map(|entry| entry.expect("the folder can be listed").path());
+    paths.filter(|path| path.is_dir()).collect()
 }
 
 fn compile(path: &Path, bytes: &[u8], expected: &str) -> Compiled {
@@ -65,6 +81,29 @@ fn every_case_is_told_as_expected() {
     assert!(seen.len() > 20, "only {} codes were seen", seen.len());
 }
 
+#[test]
+fn what_is_wrong_between_files_is_told_as_expected() {
+    let sets = sets();
+    assert!(!sets.is_empty());
+    for set in sets {
+        let mut files = files_in(&set);
+        let expected = files.remove(&set.join("all.expected")).expect("the folder says what is wrong in it");
+        let compiled = files.iter().map(|(path, bytes)| {
+            let compiled = compile(path, bytes, "");
+            assert_eq!(compiled.findings, [], "{}", path.display());
+            (name(path), compiled.definition.expect("it has no findings"))
+        });
+        let compiled: Vec<_> = compiled.collect();
+        let calls: Vec<Calls<'_>> =
+            compiled.iter().map(|(file, it)| Calls { file, name: &it.name, calls: &it.calls }).collect();
+        let told = circles(&calls).into_iter().map(|(at, finding)| {
+            assert_eq!(finding.file, compiled[at].0);
+            format!("{} {}\n", finding.file, line(&finding))
+        });
+        assert_eq!(told.collect::<String>(), String::from_utf8_lossy(&expected), "{}", set.display());
+    }
+}
+
 fn line(finding: &switchward_formats::Finding) -> String {
     let nearest = finding.nearest.as_ref().map(|name| format!(" ~{name}")).unwrap_or_default();
     format!("{} {}:{}{nearest}", finding.code, finding.line, finding.column)
@@ -96,7 +135,8 @@ fn every_expectation_has_its_case() {
 
 #[test]
 fn every_code_has_a_case() {
-    let files = files();
+    let mut files = files();
+    files.extend(sets().iter().flat_map(|set| files_in(set)));
     let told: String = files
         .iter()
         .filter(|(path, _)| path.extension() == Some("expected".as_ref()))

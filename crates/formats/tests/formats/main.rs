@@ -4,6 +4,7 @@ mod bounds;
 mod checkpoint;
 mod conversation;
 mod conversation_bounds;
+mod conversation_circles;
 mod conversation_guards;
 mod conversation_operations;
 mod conversation_states;

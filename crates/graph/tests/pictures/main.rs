@@ -3,6 +3,7 @@
 mod machines;
 mod readers;
 mod shapes;
+mod thirty;
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;

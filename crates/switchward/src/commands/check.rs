@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use switchward_formats::{Compiled, Format, Severity, SourceFile, compile_file, detect, render_json};
+use switchward_formats::{
+    Call, Calls, Finding, Format, Severity, SourceFile, circles, compile_file, detect, render_json,
+};
 
 use crate::args::{CheckArgs, Output, files};
 use crate::exit::{Exit, FINDINGS};
@@ -13,12 +15,21 @@ const FILES_MAX: usize = 10_000;
 /// Folders inside each other.
 const DEPTH_MAX: usize = 32;
 
+/// A file that was checked.
+struct Checked {
+    path: String,
+    format: Option<Format>,
+    findings: Vec<Finding>,
+    /// Its text, where something may be told about it.
+    bytes: Vec<u8>,
+    /// Its name, and what it calls, where it compiles.
+    definition: Option<(String, Vec<Call>)>,
+}
+
 /// What was seen so far.
 #[derive(Default)]
 struct Tally {
-    checked: usize,
-    errors: usize,
-    warnings: usize,
+    checked: Vec<Checked>,
     /// Files of the folders that are no definitions.
     left_out: usize,
     /// The first path that could not be read; the others are checked all the same.
@@ -31,27 +42,48 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<(), Exit> {
     let mut tally = Tally::default();
     for path in &args.paths {
         let seen = if path.is_dir() {
-            folder(path, format, args, output, &mut tally)
+            folder(path, format, &mut tally)
         } else {
-            file(path, format, args, output, &mut tally)
+            files::read(path).map(|bytes| one(path, bytes, format, &mut tally))
         };
         if let Err(exit) = seen {
-            // A reader of ours that went away ends the whole; everything else is about one path.
-            if exit.is_quiet() {
-                return Err(exit);
-            }
             tally.unread.get_or_insert(exit);
         }
+    }
+    together(&mut tally.checked);
+    for checked in &tally.checked {
+        tell(checked, args, output)?;
     }
     tally.end(args, output).map_err(|exit| exit.told_as(output))
 }
 
+/// Adds what is wrong between the files.
+fn together(all: &mut [Checked]) {
+    let mut places = Vec::new();
+    let mut calls = Vec::new();
+    for (at, checked) in all.iter().enumerate() {
+        if let Some((name, of)) = &checked.definition {
+            places.push(at);
+            calls.push(Calls { file: &checked.path, name, calls: of });
+        }
+    }
+    let found: Vec<(usize, Finding)> =
+        circles(&calls).into_iter().filter_map(|(at, finding)| Some((*places.get(at)?, finding))).collect();
+    for (at, finding) in found {
+        all[at].findings.push(finding);
+        all[at].findings.sort_by_key(|finding| (finding.line, finding.column));
+    }
+}
+
 impl Tally {
     fn end(self, args: &CheckArgs, output: Output) -> Result<(), Exit> {
-        let worth_a_line = self.checked > 1 || (self.checked == 1 && self.left_out > 0);
+        let files = self.checked.len();
+        let all = |severity| self.checked.iter().map(|checked| checked.count(severity)).sum::<usize>();
+        let (errors, warnings) = (all(Severity::Error), all(Severity::Warning));
+        let worth_a_line = files > 1 || (files == 1 && self.left_out > 0);
         if !output.json() && !args.quiet && worth_a_line {
-            let mut line = format!("{}: ", count(self.checked, "file"));
-            line.push_str(&told(self.errors, self.warnings));
+            let mut line = format!("{}: ", count(files, "file"));
+            line.push_str(&told(errors, warnings));
             if self.left_out > 0 {
                 line.push_str(&format!("; {} left out as no definition", count(self.left_out, "other file")));
             }
@@ -60,35 +92,17 @@ impl Tally {
         if let Some(exit) = self.unread {
             return Err(exit);
         }
-        if self.checked == 0 {
+        if files == 0 {
             return Err(Exit::missing("there is no definition in what was named")
                 .next("name the file itself to be told what is missing in it"));
         }
-        let found = self.errors > 0 || (args.strict && self.warnings > 0);
+        let found = errors > 0 || (args.strict && warnings > 0);
         if found { Err(Exit::told(FINDINGS)) } else { Ok(()) }
     }
 }
 
-/// Checks a file that was named.
-fn file(
-    path: &Path,
-    format: Option<Format>,
-    args: &CheckArgs,
-    output: Output,
-    tally: &mut Tally,
-) -> Result<(), Exit> {
-    let bytes = files::read(path)?;
-    one(path, &bytes, format, args, output, tally)
-}
-
 /// Checks what is a definition in a folder and in the folders below it.
-fn folder(
-    path: &Path,
-    format: Option<Format>,
-    args: &CheckArgs,
-    output: Output,
-    tally: &mut Tally,
-) -> Result<(), Exit> {
+fn folder(path: &Path, format: Option<Format>, tally: &mut Tally) -> Result<(), Exit> {
     let mut found = Vec::new();
     walk(path, DEPTH_MAX, &mut found)?;
     for path in found {
@@ -98,7 +112,7 @@ fn folder(
             tally.left_out += 1;
             continue;
         }
-        one(&path, &bytes, format, args, output, tally)?;
+        one(&path, bytes, format, tally);
     }
     Ok(())
 }
@@ -139,41 +153,46 @@ fn may_be_definition(path: &Path) -> bool {
     matches!(ending.as_deref(), Some("json" | "yaml" | "yml"))
 }
 
-fn one(
-    path: &Path,
-    bytes: &[u8],
-    format: Option<Format>,
-    args: &CheckArgs,
-    output: Output,
-    tally: &mut Tally,
-) -> Result<(), Exit> {
-    let name = path.to_string_lossy();
-    let checked = compile_file(&name, bytes, format);
-    let of = |severity| checked.findings.iter().filter(|finding| finding.severity == severity).count();
-    let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
-    tally.checked += 1;
-    tally.errors += errors;
-    tally.warnings += warnings;
-    if output.json() {
-        return print(&format!("{}\n", render_json(&name, checked.format, &checked.findings)));
+fn one(path: &Path, bytes: Vec<u8>, format: Option<Format>, tally: &mut Tally) {
+    let path = path.to_string_lossy().into_owned();
+    let compiled = compile_file(&path, &bytes, format);
+    let definition = compiled.definition.map(|definition| (definition.name, definition.calls));
+    let calls = definition.as_ref().is_some_and(|(_, calls)| !calls.is_empty());
+    let bytes = if calls || !compiled.findings.is_empty() { bytes } else { Vec::new() };
+    let (format, findings) = (compiled.format, compiled.findings);
+    tally.checked.push(Checked { path, format, findings, bytes, definition });
+}
+
+impl Checked {
+    fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
-    let mut text = findings(&checked.findings, bytes);
+}
+
+fn tell(checked: &Checked, args: &CheckArgs, output: Output) -> Result<(), Exit> {
+    if output.json() {
+        let line = render_json(&checked.path, checked.format, &checked.findings);
+        return print(&format!("{line}\n"));
+    }
+    let mut text = findings(&checked.findings, &checked.bytes);
     if !args.quiet {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&summary(&name, &checked, errors, warnings));
+        text.push_str(&summary(checked));
     }
     print(&text)
 }
 
-fn summary(name: &str, checked: &Compiled, errors: usize, warnings: usize) -> String {
-    let name = crate::output::clean(name);
-    let Some(definition) = &checked.definition else {
-        return format!("{name}: {}\n", told(errors, warnings));
+fn summary(checked: &Checked) -> String {
+    let path = crate::output::clean(&checked.path);
+    let errors = checked.count(Severity::Error);
+    let told = told(errors, checked.count(Severity::Warning));
+    let Some((name, _)) = checked.definition.as_ref().filter(|_| errors == 0) else {
+        return format!("{path}: {told}\n");
     };
     let format = checked.format.map_or("", Format::name);
-    format!("{name}: {}, {format} {}\n", told(errors, warnings), definition.name)
+    format!("{path}: {told}, {format} {name}\n")
 }
 
 fn told(errors: usize, warnings: usize) -> String {

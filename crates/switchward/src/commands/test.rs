@@ -2,6 +2,7 @@
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -64,7 +65,7 @@ fn play(args: &TestArgs, output: Output) -> Result<(), Exit> {
     end(&all, begun.elapsed(), output)
 }
 
-/// The scenarios below the folders, and the files that were named, by name.
+/// The scenarios below the folders, and the files that were named, by name; each once, however often it is named.
 fn scenarios(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Exit> {
     let mut found = Vec::new();
     for path in paths {
@@ -80,6 +81,8 @@ fn scenarios(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Exit> {
             }
         }
     }
+    let mut seen = BTreeSet::new();
+    found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
     Ok(found)
 }
 
@@ -153,13 +156,21 @@ fn end(all: &[Played], took: Duration, output: Output) -> Result<(), Exit> {
 /// The report that build servers read: a suite for each folder, a case for each scenario.
 fn write_junit(file: &Path, all: &[Played]) -> Result<(), Exit> {
     let mut report = Junit::new("switchward test");
-    let mut folders: Vec<String> = all.iter().map(|played| folder(&played.name)).collect();
-    folders.dedup();
-    for of in folders {
-        let mut suite = TestSuite::new(of.clone());
-        suite.add_test_cases(all.iter().filter(|played| folder(&played.name) == of).map(case));
-        report.add_test_suite(suite);
+    let mut folders: Vec<(String, Vec<&Played>)> = Vec::new();
+    for played in all {
+        let of = folder(&played.name);
+        match folders.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, suite)) => suite.push(played),
+            None => folders.push((of, vec![played])),
+        }
     }
+    for (of, suite) in folders {
+        let took = suite.iter().map(|played| played.took).sum();
+        let mut told = TestSuite::new(of);
+        told.set_time(took).add_test_cases(suite.into_iter().map(case));
+        report.add_test_suite(told);
+    }
+    report.set_time(all.iter().map(|played| played.took).sum());
     let text = report.to_string().map_err(anyhow::Error::from)?;
     std::fs::write(file, text)
         .map_err(|error| Exit::failed(anyhow::anyhow!("failed to write {}: {error}", file.display())))

@@ -177,3 +177,30 @@ fn every_definition_of_the_gallery_is_clean() {
     let lines = lines.with_code(0).lines();
     assert!(!lines.is_empty() && lines.iter().all(|line| line["ok"] == Value::Bool(true)), "{lines:?}");
 }
+
+/// A workflow that calls another one.
+fn calling(name: &str, other: &str) -> String {
+    format!(
+        "name: {name}\nstates:\n  - {{name: call, type: subworkflow, workflow: {other}}}\ntransitions: []\n"
+    )
+}
+
+#[test]
+fn a_circle_of_calls_is_told_of_files_that_are_checked_together() {
+    let folder = folder(&[("a.yaml", &calling("one", "two")), ("b.yaml", &calling("two", "one"))]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for paths in [vec![path("a.yaml"), path("b.yaml")], vec![path("")], vec![path(""), path("b.yaml")]] {
+        let words = ["check".to_owned()].into_iter().chain(paths);
+        let ended = run(words).with_code(5);
+        let message = "error[SW1317]: this call closes a circle: `one` calls `two` calls `one`";
+        assert!(ended.out.contains(message), "{ended:?}");
+        assert!(ended.out.contains(&format!("--> {}:3:", path("b.yaml"))), "{ended:?}");
+        assert!(ended.out.contains("a.yaml: ok, conversation one\n"), "{ended:?}");
+    }
+    let lines = run(["check", "-o", "json", &path("a.yaml"), &path("b.yaml")]).with_code(5).lines();
+    assert_eq!((&lines[0]["ok"], &lines[1]["ok"]), (&json!(true), &json!(false)));
+    assert_eq!(lines[1]["findings"][0]["code"], "SW1317");
+    // Each of them alone is fine: the other may be another one by then.
+    run(["check", &path("a.yaml")]).with_code(0);
+    run(["check", &path("b.yaml")]).with_code(0);
+}

@@ -219,3 +219,39 @@ fn a_folder_of_scenarios_is_played_and_reported() {
     assert!(broken.out.contains("1 cannot be read"), "{broken:?}");
     run(["test", tempfile::tempdir().unwrap().path().to_str().unwrap()]).with_code(2);
 }
+
+#[test]
+fn the_report_has_one_suite_for_each_folder_and_counts_every_scenario_once() {
+    let folder = folder(&[
+        ("gate.yaml", GATE),
+        ("a.yaml", HOLDS),
+        ("m/x.yaml", &HOLDS.replace("gate", "../gate")),
+        ("z.yaml", FAILS),
+    ]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let report = path("report.xml");
+    // A scenario that is named beside its folder is the same one.
+    let played = run(["test", &path(""), &path("a.yaml"), "--junit", &report]).with_code(5);
+    assert!(played.out.contains("3 scenarios in ") && played.out.contains("2 hold, 1 do not"), "{played:?}");
+    let xml = std::fs::read_to_string(&report).expect("a report");
+    let head = |tag: &str| -> Vec<String> {
+        let tags = xml.split('<').filter(|part| part.starts_with(&format!("{tag} ")));
+        tags.map(|tag| tag.split(" time=").next().unwrap_or_default().trim_end().to_owned()).collect()
+    };
+    assert_eq!(
+        head("testsuites"),
+        ["testsuites name=\"switchward test\" tests=\"3\" failures=\"1\" errors=\"0\""]
+    );
+    let suites = head("testsuite");
+    assert_eq!(suites.len(), 2, "{xml}");
+    let (top, deep) = (folder.path().to_str().unwrap().trim_end_matches('/'), path("m"));
+    assert_eq!(
+        suites[0],
+        format!("testsuite name=\"{top}\" tests=\"2\" disabled=\"0\" errors=\"0\" failures=\"1\"")
+    );
+    assert_eq!(
+        suites[1],
+        format!("testsuite name=\"{deep}\" tests=\"1\" disabled=\"0\" errors=\"0\" failures=\"0\"")
+    );
+    assert_eq!(xml.matches("<testcase ").count(), 3, "{xml}");
+}

@@ -1,0 +1,90 @@
+//! Definitions that call one another in a circle, which only shows where several are looked at together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::codes::CALL_CIRCLE;
+use crate::limits::CIRCLE_NAMES_MAX;
+use crate::{Call, Finding, Report, quoted};
+
+/// A definition, and what it calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Calls<'a> {
+    /// The file that it is in.
+    pub file: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What it calls.
+    pub calls: &'a [Call],
+}
+
+/// A finding for each call that closes a circle: told at the last call of it that is met by following the calls of the
+/// definitions in their order, with the position of the definition that it stands in.
+///
+/// Of several definitions with one name, only what all of them call is certain to be called.
+#[must_use]
+pub fn circles(definitions: &[Calls<'_>]) -> Vec<(usize, Finding)> {
+    let mut called: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in definitions {
+        let mut seen = BTreeSet::new();
+        let calls: Vec<&str> =
+            one.calls.iter().map(|call| call.name.as_str()).filter(|name| seen.insert(*name)).collect();
+        match called.get_mut(one.name) {
+            Some(known) => known.retain(|name| seen.contains(name)),
+            None => {
+                called.insert(one.name, calls);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    let mut over = BTreeSet::new();
+    for one in definitions {
+        for chain in closed(one.name, &called, &mut over) {
+            found.extend(told(&chain, definitions));
+        }
+    }
+    found
+}
+
+/// The circles that are met from here on, without what was gone through before: the names of each, the first again at
+/// its end.
+fn closed<'a>(
+    from: &'a str,
+    called: &BTreeMap<&'a str, Vec<&'a str>>,
+    over: &mut BTreeSet<&'a str>,
+) -> Vec<Vec<&'a str>> {
+    let mut found = Vec::new();
+    let mut path: Vec<(&str, usize)> = Vec::new();
+    if over.insert(from) {
+        path.push((from, 0));
+    }
+    while let Some((name, next)) = path.last_mut() {
+        let to = called.get(name).and_then(|calls| calls.get(*next)).copied();
+        *next += 1;
+        let Some(to) = to else {
+            path.pop();
+            continue;
+        };
+        if let Some(begins) = path.iter().position(|(name, _)| *name == to) {
+            found.push(path[begins..].iter().map(|(name, _)| *name).chain([to]).collect());
+        } else if over.insert(to) {
+            path.push((to, 0));
+        }
+    }
+    found
+}
+
+/// The call that closes this circle, in each definition of the name that makes it.
+fn told(chain: &[&str], definitions: &[Calls<'_>]) -> Vec<(usize, Finding)> {
+    let [.., from, to] = chain else { return Vec::new() };
+    let names: Vec<String> = chain.iter().take(CIRCLE_NAMES_MAX).map(|name| quoted(name)).collect();
+    let message = format!("this call closes a circle: {}", names.join(" calls "));
+    let here = definitions.iter().enumerate().filter(|(_, one)| one.name == *from);
+    let finding = |(at, one): (usize, &Calls<'_>)| {
+        let call = one.calls.iter().find(|call| call.name == **to)?;
+        let mut report = Report::new(one.file);
+        let hint = "a run of any of them would never end: let one of them go on without this child";
+        report.add(Finding::new(CALL_CIRCLE, call.span, message.as_str()).hint(hint));
+        Some((at, report.finish().pop()?))
+    };
+    here.filter_map(finding).collect()
+}

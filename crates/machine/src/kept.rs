@@ -1,0 +1,22 @@
+//! Keys of a run's data that only the engine writes. What stands below them is what happened, and nobody's claim: no
+//! agent, worker, event, start or definition can write there, so that no approval and no answer can be made up.
+
+/// `approval.<state>`: who refused that the state is left, and why.
+pub const APPROVAL: &str = "approval";
+/// The key of the last event that came.
+pub const EVENT_KEY: &str = "event_key";
+/// What lets somebody outside send events to the state; it is read like data, and stored nowhere.
+pub const REPLY_TOKEN: &str = "reply_token";
+/// `tasks.<state>`: who took part, and what each of them answered.
+pub const TASKS: &str = "tasks";
+/// `wait.<state>`: what ended the wait.
+pub const WAIT: &str = "wait";
+
+/// All of them, by name.
+pub const KEYS: [&str; 5] = [APPROVAL, EVENT_KEY, REPLY_TOKEN, TASKS, WAIT];
+
+/// Whether this top-level key is one of them.
+#[must_use]
+pub fn holds(key: &str) -> bool {
+    KEYS.contains(&key)
+}
