@@ -6,6 +6,7 @@ mod conversation;
 mod dev;
 mod drain;
 mod errands;
+mod gallery;
 mod graph;
 mod journey;
 mod metrics;
