@@ -4,6 +4,7 @@ mod bad_inputs;
 mod check;
 mod conversation;
 mod dev;
+mod doors;
 mod drain;
 mod errands;
 mod gallery;
