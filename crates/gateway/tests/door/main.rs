@@ -31,6 +31,7 @@ mod publishing;
 mod requests;
 mod roles;
 mod same;
+mod streaming;
 mod tasks;
 mod tenants;
 mod tokens;
