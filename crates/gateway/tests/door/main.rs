@@ -27,6 +27,7 @@ mod effects;
 mod hostile;
 mod lists;
 mod masks;
+mod named;
 mod publishing;
 mod requests;
 mod roles;
