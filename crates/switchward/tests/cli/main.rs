@@ -3,6 +3,7 @@
 mod bad_inputs;
 mod check;
 mod conversation;
+mod deploy;
 mod dev;
 mod doors;
 mod drain;
