@@ -1,4 +1,4 @@
-"""The worker of README.md, run as it stands there: it reads claims, and is killed where that hurts most."""
+"""The worker of README.md, run as it stands there: it drives refunds, and is killed where that hurts most."""
 
 import concurrent.futures
 import os
@@ -105,7 +105,7 @@ class AWorker(unittest.TestCase):
         self.agent, self.person = bearer(self.server.agent), bearer(self.server.person)
         self.between = Between(channel)
         self.addCleanup(self.between.stop)
-        self.deploy("claim.yaml", (ROOT / "tests/gallery/claim/claim.yaml").read_bytes())
+        self.deploy("refund.yaml", (ROOT / "tests/gallery/refund/refund.yaml").read_bytes())
 
     def deploy(self, path, source):
         file = definition_pb2.DefinitionFile(path=path, content=source)
@@ -117,8 +117,10 @@ class AWorker(unittest.TestCase):
         self.addCleanup(worker.kill)
         return worker
 
-    def start(self, key, definition="claim"):
-        request = session_pb2.StartSessionRequest(definition=definition, session_id=key)
+    def start(self, key, definition="refund"):
+        request = session_pb2.StartSessionRequest(
+            definition=definition, session_id=key, contact="sam@example.com"
+        )
         self.sessions.StartSession(request, metadata=self.agent)
 
     def say(self, key, text):
@@ -136,6 +138,12 @@ class AWorker(unittest.TestCase):
 
     def types(self, key):
         return [event.type.removeprefix("work.") for event in self.history(key)]
+
+    def watched(self, key):
+        """Everything that happens in a session, to its end."""
+        watch = session_pb2.WatchSessionRequest(name=key)
+        watched = self.sessions.WatchSession(watch, metadata=self.agent, timeout=PATIENCE)
+        return [update.event for update in watched]
 
     def wait_until_done(self, key, times=1):
         """Waits until so many pieces of a session's work are done: the session afterwards."""
@@ -165,64 +173,70 @@ class AWorker(unittest.TestCase):
     def test_the_program_is_short(self):
         self.assertLess(len(program().splitlines()), 40)
 
-    def test_a_conversation_goes_on_with_what_the_worker_has_read(self):
+    def test_a_refund_goes_through_with_what_the_worker_has_read(self):
         self.start_worker()
-        self.start("claim-1")
-        self.say("claim-1", "It was broken: 250 dollars!")
-        self.assertEqual(list(self.wait_until_done("claim-1").at), ["ask"])
-        self.say("claim-1", "Order A-17, 12.50 dollars")
-        session = self.wait_until_done("claim-1", times=2)
-        self.assertEqual(list(session.at), ["confirm"])
-        self.assertEqual(dict(session.data), {"order": "A-17", "amount": 12.5})
-        self.assertEqual(session.instructions, "Confirm 12.5 dollars for order A-17.")
+        self.start("refund-1")
+        self.say("refund-1", "It was broken: 250 dollars!")
+        self.assertEqual(list(self.wait_until_done("refund-1").at), ["collect"])
+        self.say("refund-1", "Order A-17, 250 dollars")
+        session = self.wait_until_done("refund-1", times=2)
+        self.assertEqual(list(session.at), ["review"])
+        self.assertEqual((session.data["order"], session.data["amount"]), ("A-17", 250))
+        self.assertIn("Confirm order A-17 with the customer.", session.instructions)
+        self.say("refund-1", "Yes, exactly.")
+        self.assertEqual(list(self.session("refund-1").at), ["settle"])
+        self.advance(24 * 3600)
+        (mail,) = [event for event in self.watched("refund-1") if event.type == "effect.queued"]
+        self.assertEqual(mail.data["subject"], "Your refund for A-17")
+        self.assertEqual(self.session("refund-1").status, session_pb2.SESSION_STATUS_COMPLETED)
 
     def test_what_the_worker_cannot_do_is_failed_and_told(self):
         self.start_worker()
-        source = (ROOT / "tests/gallery/claim/claim.yaml").read_text()
-        source = source.replace("name: claim", "name: paint").replace("name: order", "name: colour")
+        source = (ROOT / "tests/gallery/refund/refund.yaml").read_text()
+        source = source.replace("name: refund", "name: paint").replace("name: order", "name: colour")
         self.deploy("paint.yaml", source.replace("{gathered.order}", "{gathered.colour}").encode())
         self.start("paint-1", "paint")
         self.say("paint-1", "Red, 250 dollars")
-        self.assertEqual(list(self.wait_until_done("paint-1").at), ["by-hand"])
+        self.assertEqual(list(self.wait_until_done("paint-1").at), ["collect"])
         self.assertIn("colour", self.history("paint-1")[-1].data["wrong"])
-        self.start("claim-1")
-        self.say("claim-1", "Order A-17, 250 dollars")
-        self.assertEqual(list(self.wait_until_done("claim-1").at), ["confirm"])
+        self.start("refund-1")
+        self.say("refund-1", "Order A-17, 250 dollars")
+        self.assertEqual(list(self.wait_until_done("refund-1").at), ["review"])
 
     def test_a_worker_goes_on_where_its_calls_fail(self):
         self.between.fails = {COMPLETE: [grpc.StatusCode.ABORTED]}
         self.start_worker(self.between.address)
-        self.start("claim-1")
-        self.say("claim-1", "Order A-17, 250 dollars")
+        self.start("refund-1")
+        self.say("refund-1", "Order A-17, 250 dollars")
         self.assertTrue(self.between.failed.wait(PATIENCE))
-        self.start("claim-2")
-        self.say("claim-2", "Order B-2, 3 dollars")
-        self.assertEqual(list(self.wait_until_done("claim-2").at), ["confirm"], "it takes other work")
-        self.assertEqual(list(self.session("claim-1").at), ["read"])
+        self.start("refund-2")
+        self.say("refund-2", "Order B-2, 3 dollars")
+        self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "it takes other work")
+        self.assertEqual(list(self.session("refund-1").at), ["read"])
         self.advance(60)
-        self.assertEqual(list(self.wait_until_done("claim-1").at), ["confirm"])
-        self.assertEqual(self.types("claim-1"), ["opened", "leased", "released", "leased", "done"])
+        self.assertEqual(list(self.wait_until_done("refund-1").at), ["review"])
+        self.assertEqual(self.types("refund-1"), ["opened", "leased", "released", "leased", "done"])
 
         # More polls in a row than are retried.
         self.between.fails[POLL] = [grpc.StatusCode.UNAVAILABLE] * 9
-        for key in ["claim-3", "claim-4"]:
+        for key in ["refund-3", "refund-4"]:
             self.start(key)
             self.say(key, "Order C-3, 4 dollars")
-            self.assertEqual(list(self.wait_until_done(key).at), ["confirm"])
+            self.assertEqual(list(self.wait_until_done(key).at), ["settle"])
         self.assertEqual(self.between.fails, {POLL: [], COMPLETE: []})
 
     def test_what_a_killed_worker_had_taken_is_done_once_by_another(self):
-        self.killed_worker("claim-1", keeps="request")
-        self.assertEqual(list(self.session("claim-1").at), ["read"])
+        self.killed_worker("refund-1", keeps="request")
+        self.assertEqual(list(self.session("refund-1").at), ["read"])
         poll = worker_pb2.PollWorkRequest()
         self.assertEqual(len(self.work.PollWork(poll, metadata=self.person).items), 0, "nobody else gets it yet")
 
         self.start_worker(self.between.address)
         self.advance(60)
-        session = self.wait_until_done("claim-1")
-        self.assertEqual(list(session.at), ["confirm"])
-        self.assertEqual(dict(session.data), {"order": "A-17", "amount": 250})
-        self.assertEqual(self.types("claim-1"), ["opened", "leased", "released", "leased", "done"])
+        session = self.wait_until_done("refund-1")
+        self.assertEqual(list(session.at), ["review"])
+        self.assertEqual((session.data["order"], session.data["amount"]), ("A-17", 250))
+        self.assertEqual(self.types("refund-1"), ["opened", "leased", "released", "leased", "done"])
         first, second = self.between.items
         self.assertEqual((first.name, first.attempt), (second.name, second.attempt))
         self.assertEqual(second.attempt, 1)
@@ -235,25 +249,25 @@ class AWorker(unittest.TestCase):
             self.work.CompleteWork(late, metadata=self.person)
         self.assertEqual(refused.exception.code(), grpc.StatusCode.ABORTED)
         self.assertEqual(reason(refused.exception).reason, "LEASE_LOST")
-        self.assertEqual(self.session("claim-1"), session)
+        self.assertEqual(self.session("refund-1"), session)
 
     def test_what_a_killed_worker_had_handed_in_is_not_done_again(self):
-        self.killed_worker("claim-1", keeps="answer")
-        session = self.session("claim-1")
-        self.assertEqual(list(session.at), ["confirm"])
+        self.killed_worker("refund-1", keeps="answer")
+        session = self.session("refund-1")
+        self.assertEqual(list(session.at), ["review"])
         self.start_worker(self.between.address)
         self.advance(60)
-        self.start("claim-2")
-        self.say("claim-2", "Order B-2, 3 dollars")
-        self.assertEqual(list(self.wait_until_done("claim-2").at), ["confirm"], "another one works")
-        self.assertEqual(self.types("claim-1"), ["opened", "leased", "done"])
+        self.start("refund-2")
+        self.say("refund-2", "Order B-2, 3 dollars")
+        self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "another one works")
+        self.assertEqual(self.types("refund-1"), ["opened", "leased", "done"])
         self.assertEqual([item.session for item in self.between.items].count(session.name), 1)
 
         # Who repeats the call hears what the dead one did not.
         again = worker_pb2.CompleteWorkRequest.FromString(self.between.results[0])
         reply = self.work.CompleteWork(again, metadata=bearer(self.server.worker))
         self.assertTrue(reply.accepted)
-        self.assertEqual(self.session("claim-1"), session)
+        self.assertEqual(self.session("refund-1"), session)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ mod egress;
 mod ranges;
 mod target;
 
-pub use egress::{Egress, HostRule, HostRuleError, Policies};
+pub use egress::{Egress, HostRule, HostRuleError, Policies, RulesUnknown};
 pub use ranges::{check_address, special_range};
 pub use target::{Place, Target};
 

@@ -35,6 +35,8 @@ pub enum Reason {
     HostRefused,
     /// An address that is not on the public network, or that a name leads to one.
     AddressRefused,
+    /// What the tenant may ask cannot be told now.
+    RulesUnknown,
     /// A method, a header or a body that may not be sent.
     RequestInvalid,
     /// What would be sent is larger than it may be.
@@ -83,6 +85,7 @@ impl Reason {
             Self::PortRefused => "port_refused",
             Self::HostRefused => "host_refused",
             Self::AddressRefused => "address_refused",
+            Self::RulesUnknown => "rules_unknown",
             Self::RequestInvalid => "request_invalid",
             Self::RequestTooLarge => "request_too_large",
             Self::NameUnresolved => "name_unresolved",

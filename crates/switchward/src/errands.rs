@@ -4,6 +4,9 @@
 mod answers;
 mod config;
 mod relay;
+mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -41,7 +44,7 @@ impl Role {
     /// Begins to carry errands out; nothing where the role is switched off.
     ///
     /// # Errors
-    /// The model's key cannot be read, a host is no host, or TLS cannot be set up.
+    /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up.
     pub(crate) fn start(cluster: &Cluster, delivery: &DeliveryConfig) -> anyhow::Result<Option<Self>> {
         if !delivery.enabled {
             return Ok(None);

@@ -89,12 +89,22 @@ impl HostRule {
 /// Knows what each tenant may reach.
 pub trait Policies: Send + Sync + 'static {
     /// The rules for this tenant now.
-    fn egress(&self, tenant: u32) -> Arc<Egress>;
+    ///
+    /// # Errors
+    ///
+    /// [`RulesUnknown`] where they cannot be told; then nothing is asked for this tenant.
+    fn egress(&self, tenant: u32) -> Result<Arc<Egress>, RulesUnknown>;
 }
 
+/// What a tenant may reach cannot be told now. Whoever finds that out writes the cause to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it cannot be told now what this tenant may ask")]
+pub struct RulesUnknown;
+
+/// Rules that are always known.
 impl<F: Fn(u32) -> Arc<Egress> + Send + Sync + 'static> Policies for F {
-    fn egress(&self, tenant: u32) -> Arc<Egress> {
-        self(tenant)
+    fn egress(&self, tenant: u32) -> Result<Arc<Egress>, RulesUnknown> {
+        Ok(self(tenant))
     }
 }
 

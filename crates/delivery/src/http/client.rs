@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::resolve::{Pinned, Resolve, SystemResolver, pin};
 use super::{Request, Response, answer, headers};
-use crate::guard::{Egress, Policies, Target};
+use crate::guard::{Egress, Policies, RulesUnknown, Target};
 use crate::limits::{ANSWER_HEADERS_MAX, CONNECT_MS_MAX, DEADLINE_MS_MAX, REQUEST_BODY_BYTES_MAX};
 use crate::{Failed, Reason};
 
@@ -77,9 +77,10 @@ impl Client {
     /// # Errors
     ///
     /// [`Failed`] when there is no whole answer: what may not be asked or sent, what failed on the way, what is too large.
-    /// An answer with any status, a redirect too, is no error.
+    /// An answer with any status, a redirect too, is no error. Where the rules cannot be told, nothing is sent.
     pub async fn send(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        self.send_under(&self.policies.egress(tenant), request).await
+        let unknown = |error: RulesUnknown| Failed::new(Reason::RulesUnknown, error.to_string());
+        self.send_under(&*self.policies.egress(tenant).map_err(unknown)?, request).await
     }
 
     /// Sends a request under rules that are not a tenant's, as for an endpoint that the operator set up.

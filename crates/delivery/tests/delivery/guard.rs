@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use switchward_delivery::Reason;
 use switchward_delivery::guard::{Egress, HostRule, Place, Target, special_range};
 
-const TABLE: &str = include_str!("../addresses.tsv");
+pub(crate) const TABLE: &str = include_str!("../addresses.tsv");
 
-fn rules(name: &str) -> Egress {
+pub(crate) fn rules(name: &str) -> Egress {
     let strict = Egress::default();
     match name {
         "strict" => strict,

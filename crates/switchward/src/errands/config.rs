@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 use switchward_delivery::Secret;
-use switchward_delivery::guard::{Egress, HostRule, Policies};
+use switchward_delivery::guard::{Egress, Target};
 use switchward_delivery::limits::{MODEL_CALLS_MAX, PORTS};
 use switchward_delivery::model::{Config as Endpoint, Provider};
-use switchward_engine::{Key, Kind, Row, View as _};
-use switchward_machine::TenantId;
-use switchward_shard::Cluster;
 
 /// Tokens that a model's answer may have where nothing is said.
 const OUTPUT_TOKENS: u32 = 4_096;
@@ -92,7 +87,7 @@ impl ModelConfig {
     /// The endpoint, with its key.
     ///
     /// # Errors
-    /// The key cannot be read.
+    /// The key cannot be read, or the address may not be asked as far as can be seen in it.
     pub(super) fn read(&self) -> anyhow::Result<Endpoint> {
         let key = match &self.key_file {
             Some(file) => std::fs::read_to_string(file)
@@ -105,6 +100,7 @@ impl ModelConfig {
             ports: port_of(&self.base_url).into_iter().chain(PORTS).collect(),
             allowed_hosts: None,
         };
+        Target::read(&self.base_url, &egress).context("delivery.model.base_url")?;
         Ok(Endpoint {
             provider: match self.provider {
                 ModelProvider::Anthropic => Provider::Anthropic,
@@ -127,56 +123,4 @@ fn port_of(url: &str) -> Option<u16> {
     let (_, rest) = url.split_once("://")?;
     let place = rest.split('/').next()?;
     place.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
-}
-
-impl DeliveryConfig {
-    /// What each tenant may reach.
-    ///
-    /// # Errors
-    /// A host that is none.
-    pub(super) fn policies(&self, cluster: Cluster) -> anyhow::Result<Arc<dyn Policies>> {
-        let rules = |hosts: &[String]| {
-            let rule = |host: &String| {
-                HostRule::read(host)
-                    .with_context(|| format!("delivery: {host:?} is no host, nor like *.example.com"))
-            };
-            hosts.iter().map(rule).collect::<anyhow::Result<Vec<_>>>()
-        };
-        let egress = |hosts: Option<&[String]>| {
-            Ok::<_, anyhow::Error>(Arc::new(Egress {
-                allow_loopback: self.allow_loopback,
-                allow_http: self.allow_http,
-                ports: self.ports.clone(),
-                allowed_hosts: hosts.map(rules).transpose()?,
-            }))
-        };
-        let of_all = egress(self.allowed_hosts.as_deref())?;
-        let mut of_tenant = BTreeMap::new();
-        for (name, hosts) in &self.tenants {
-            of_tenant.insert(name.clone(), egress(Some(hosts))?);
-        }
-        Ok(Arc::new(move |tenant: u32| {
-            let own = (!of_tenant.is_empty()).then(|| name_of(&cluster, TenantId(tenant))).flatten();
-            own.and_then(|name| of_tenant.get(&name)).map_or_else(|| Arc::clone(&of_all), Arc::clone)
-        }))
-    }
-}
-
-/// The name of a tenant.
-fn name_of(cluster: &Cluster, tenant: TenantId) -> Option<String> {
-    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-    let mut name = None;
-    let read = cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
-        if let Row::Tenant(row) = &**row
-            && row.id == tenant
-        {
-            name = Some(row.name.clone());
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    if let Err(error) = read {
-        tracing::error!(%error, "failed to read the tenants");
-    }
-    name
 }

@@ -73,7 +73,7 @@ fn the_ending_of_a_file_says_what_is_drawn() {
 fn every_format_is_drawn() {
     let refund = repository("tests/gallery/refund/refund.yaml");
     let ended = run(["graph".as_ref(), refund.as_os_str()]).with_code(0);
-    assert!(ended.out.contains("n1 -->|\"amount gt 100\"| n2\n"), "{ended:?}");
+    assert!(ended.out.contains("n2 -->|\"amount gt 100\"| n3\n"), "{ended:?}");
 }
 
 #[test]

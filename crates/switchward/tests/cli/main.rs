@@ -3,9 +3,12 @@
 mod bad_inputs;
 mod check;
 mod conversation;
+mod deploy;
 mod dev;
+mod doors;
 mod drain;
 mod errands;
+mod gallery;
 mod graph;
 mod journey;
 mod metrics;

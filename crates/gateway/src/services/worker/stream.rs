@@ -13,8 +13,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::super::watch::begun;
-use super::take::{News, Wanted, take};
-use crate::auth::{Caller, invalid, key_of};
+use super::take::{News, Wanted, check_key, take};
+use crate::auth::Caller;
 use crate::door::{Call, Door, refusal, unreadable};
 use crate::error::Refusal;
 
@@ -87,7 +87,7 @@ impl Sending {
 
     /// Sends what is ready, as far as the worker has room for it.
     async fn send_ready(&mut self) -> Result<(), Refusal> {
-        self.check_key()?;
+        check_key(&self.door, &self.caller)?;
         self.forget_done().await?;
         loop {
             let room = self.max.saturating_sub(self.out.len());
@@ -100,7 +100,7 @@ impl Sending {
                 Err(_) => return Ok(()),
             };
             // A slow reader may have kept this waiting for long.
-            self.check_key()?;
+            check_key(&self.door, &self.caller)?;
             let call = Call { door: &self.door, caller: self.caller.clone(), trace: self.trace.clone() };
             let Some(taken) = take(&call, &self.wanted, 1).await?.into_iter().next() else {
                 return Ok(());
@@ -108,12 +108,6 @@ impl Sending {
             self.out.push((taken.session, taken.work, taken.fence));
             permit.send(Ok(v1::StreamWorkResponse { item: Some(taken.item) }));
         }
-    }
-
-    /// Whether the caller's key still works.
-    fn check_key(&self) -> Result<(), Refusal> {
-        let key = key_of(&self.door.cluster, &self.caller.key_id);
-        if key.is_some_and(|key| key.works(self.door.cluster.now())) { Ok(()) } else { Err(invalid()) }
     }
 
     /// Forgets what is done, given back or lost.

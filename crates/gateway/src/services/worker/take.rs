@@ -12,13 +12,13 @@ use prost::Message as _;
 use switchward_api::v1;
 use switchward_engine::{Body, IndexKey, LeaseWork, Reply, Scope, View, WorkView, work_view};
 use switchward_machine::{OpenId, SessionId, TenantId, Time, WorkKind};
-use switchward_shard::{Cluster, Shard, Watched};
+use switchward_shard::{Cluster, Failure, Shard, Watched};
 use tokio::time::Instant;
 
 use super::super::watch::begun;
-use crate::auth::Caller;
+use crate::auth::{Caller, invalid, key_of};
 use crate::convert::{json, timestamp};
-use crate::door::{Call, refusal, unreadable};
+use crate::door::{Call, Door, refusal, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::limits::POLL_BYTES_MAX;
 use crate::names;
@@ -64,7 +64,8 @@ pub(super) struct Taken {
     pub(super) item: v1::WorkItem,
 }
 
-/// Takes up to so many items; where there is none, waits for some.
+/// Takes up to so many items; where there is none, waits for some. A key that stops to work meanwhile gets nothing: it is
+/// looked at before each try, and at once where it is revoked.
 pub(super) async fn poll(
     call: &Call<'_>,
     wanted: &Wanted,
@@ -75,17 +76,26 @@ pub(super) async fn poll(
     // Waiting begins before looking, so that nothing that becomes ready falls between the two.
     let mut news = News::of(&call.door.cluster);
     let mut draining = call.door.draining.subscribe();
+    let mut revoked = call.door.revocations.told.subscribe();
     loop {
+        check_key(call.door, &call.caller)?;
         let taken = take(call, wanted, max).await?;
         if !taken.is_empty() {
             return Ok(taken.into_iter().map(|taken| taken.item).collect());
         }
         tokio::select! {
             () = news.come() => {}
+            told = revoked.changed() => told.map_err(|_| refusal(Failure::Stopped))?,
             () = tokio::time::sleep_until(until) => return Ok(Vec::new()),
             () = begun(&mut draining) => return Ok(Vec::new()),
         }
     }
+}
+
+/// Refuses a caller whose key works no longer.
+pub(super) fn check_key(door: &Door, caller: &Caller) -> Result<(), Refusal> {
+    let key = key_of(&door.cluster, &caller.key_id);
+    if key.is_some_and(|key| key.works(door.cluster.now())) { Ok(()) } else { Err(invalid()) }
 }
 
 /// Tells when work of any shard is opened, given back or done.

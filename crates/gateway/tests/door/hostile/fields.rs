@@ -3,7 +3,7 @@
 use prost_reflect::{FieldDescriptor, Kind, Value};
 
 use super::values::{Path, hard, leaves, put, shown};
-use super::{Attack, CLOCK, Target, by, targets, ways};
+use super::{Attack, CLOCK, Target, by, targets_that_end, ways};
 use crate::rpcs::all;
 
 pub(super) const SENT: usize = 8_000;
@@ -12,7 +12,7 @@ pub(super) const SENT: usize = 8_000;
 async fn every_field_with_every_hard_value() {
     let mut attack = Attack::start("fields").await;
     let mut turn = 0;
-    for mut target in targets(&attack).await {
+    for mut target in targets_that_end(&attack).await {
         every_field(&mut attack, &mut target, &mut turn).await;
     }
     attack.end(SENT).await;

@@ -5,7 +5,7 @@ use prost_reflect::{ReflectMessage, Value};
 use tonic::Code;
 
 use super::dice::Dice;
-use super::{Attack, Shot, Target, by, outcome, targets, ways};
+use super::{Attack, Shot, Target, by, outcome, targets, targets_that_end, ways};
 use crate::rpcs::set;
 use crate::told::Told;
 use crate::ways::{Raw, Way};
@@ -68,7 +68,7 @@ fn heads(good: &Raw, dice: &mut Dice) -> Vec<(String, Raw)> {
 async fn odd_heads() {
     let mut attack = Attack::start("heads").await;
     let mut dice = Dice::new(3);
-    for mut target in targets(&attack).await {
+    for mut target in targets_that_end(&attack).await {
         let way = ways(&target.rpc)[dice.below(ways(&target.rpc).len())];
         let all = heads(&by(way, &target.rpc, &target.good), &mut dice);
         for (at, (what, _)) in all.iter().enumerate() {

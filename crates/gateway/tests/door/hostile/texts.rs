@@ -3,7 +3,7 @@
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::dice::Dice;
-use super::{Attack, Target, by, targets, ways};
+use super::{Attack, Target, by, targets_that_end, ways};
 use crate::rpcs::set;
 
 pub(super) const SENT: usize = 5_000;
@@ -131,7 +131,7 @@ async fn shoot(attack: &mut Attack, target: &mut Target, field: &str, text: Stri
 async fn texts_that_are_nearly_right() {
     let mut attack = Attack::start("texts").await;
     let mut dice = Dice::new(5);
-    for mut target in targets(&attack).await {
+    for mut target in targets_that_end(&attack).await {
         let fields: Vec<String> =
             target.good.descriptor().fields().map(|field| field.name().to_owned()).collect();
         for field in fields {

@@ -1,0 +1,170 @@
+//! The table of addresses at the doors that lead to the client: errands at a desk, names, and redirects.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use switchward_bus::{Bus, Envelope, Memory, Settings, Stream};
+use switchward_delivery::desk::{AnswerError, Answers, Config, Desk, Errand, Outcome};
+use switchward_delivery::guard::Egress;
+use switchward_delivery::http::{self, Client};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::guard::{TABLE, rules};
+use super::server::{Names, Server, answer, client, client_with, get};
+
+const SOON: Duration = Duration::from_secs(10);
+/// Rules that the table has, by the number of a tenant that has them.
+const TENANTS: [&str; 4] = ["strict", "http", "dev", "listed"];
+
+/// A row of the table: the number of the tenant, what is expected, the address.
+fn rows() -> impl Iterator<Item = (u32, &'static str, &'static str)> {
+    TABLE.lines().skip(1).map(|row| {
+        let cells: Vec<&str> = row.split('\t').collect();
+        let place = TENANTS.iter().position(|rules| *rules == cells[0]).expect("rules of the table");
+        (u32::try_from(place).expect("few rules"), cells[1], cells[2])
+    })
+}
+
+/// The address that an URL of the table spells plainly.
+fn address(url: &str) -> Option<IpAddr> {
+    let host = url.split_once("://")?.1.split('/').next()?;
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+/// Hands outcomes on.
+struct Told(mpsc::UnboundedSender<(u64, Outcome)>);
+
+#[async_trait]
+impl Answers for Told {
+    async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
+        self.0.send((errand.item, outcome)).map_err(|_| AnswerError::Gone)
+    }
+}
+
+/// Has these addresses asked at a desk, each for its tenant: the reason of each failure, or the status.
+async fn asked(client: Client, urls: &[(u32, &str)]) -> Vec<String> {
+    let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let desk = Desk::new(bus.clone(), Arc::new(Told(sender)), client, None, Config::new("one".to_owned()));
+    let (stop, stopped) = watch::channel(false);
+    let desk = tokio::spawn(desk.run(stopped));
+    let mut outcomes = BTreeMap::new();
+    for (item, (tenant, url)) in urls.iter().enumerate() {
+        let item = u64::try_from(item).expect("few rows");
+        let errand = Errand {
+            name: format!("ses_1:{item}"),
+            tenant: *tenant,
+            session: "ses_1".to_owned(),
+            item,
+            token: "t0k3n".to_owned(),
+            kind: "http".to_owned(),
+            input: json!({ "method": "GET", "url": url }),
+            result_schema: json!({}),
+            deadline_ms: u64::MAX,
+            idempotency_key: format!("ses_1:{item}:http"),
+            traceparent: None,
+        };
+        let body = serde_json::to_vec(&errand).expect("it can be written");
+        let envelope = Envelope { tenant: *tenant, id: errand.name, body };
+        bus.publish(Stream::Http, envelope).await.expect("there is room");
+        let (item, outcome) = timeout(SOON, told.recv()).await.expect("it comes soon").expect("a desk works");
+        let word = match outcome {
+            Outcome::Done(result) => result["status"].to_string(),
+            Outcome::Failed { reason, .. } => reason,
+        };
+        outcomes.insert(item, word);
+    }
+    stop.send_replace(true);
+    desk.await.expect("it does not panic");
+    outcomes.into_values().collect()
+}
+
+/// A client under the rules of the table, to which names lead nowhere or to one address.
+fn ruled(names: Names) -> Client {
+    let all = TENANTS.map(|name| Arc::new(rules(name)));
+    let of = move |tenant: u32| Arc::clone(&all[usize::try_from(tenant).expect("a small number")]);
+    let mut config = http::Config::new(Arc::new(of));
+    config.resolver = Arc::new(names);
+    Client::new(config).expect("it can be set up")
+}
+
+/// Rows that are allowed get as far as the name; those that spell an address would be asked for real, and are left out.
+#[tokio::test]
+async fn an_errand_with_an_address_of_the_table_is_judged_as_it_says() {
+    let mut expected = Vec::new();
+    let mut urls = Vec::new();
+    for (tenant, word, url) in rows() {
+        let is_name = url::Url::parse(url).is_ok_and(|url| url.domain().is_some());
+        match (word, is_name) {
+            ("allowed", true) => expected.push("name_unresolved"),
+            ("allowed", false) => continue,
+            (refused, _) => expected.push(refused),
+        }
+        urls.push((tenant, url));
+    }
+    let told = asked(ruled(Names::default()), &urls).await;
+    let wrong: Vec<_> = urls.iter().zip(told.iter().zip(&expected)).filter(|(_, (a, b))| a != b).collect();
+    assert!(wrong.is_empty() && told.len() == expected.len(), "{wrong:#?}");
+    assert!(expected.len() >= 180, "{}", expected.len());
+}
+
+/// Every refused address of the table, with a name before it.
+#[tokio::test]
+async fn an_errand_whose_name_leads_to_an_address_of_the_table_is_refused() {
+    let mut count = 0;
+    for (tenant, word, url) in rows() {
+        let (Some(address), "address_refused") = (address(url), word) else { continue };
+        // The list of hosts is looked at before, and holds this name.
+        let name = [(tenant, "https://a.example.net/")];
+        let public: IpAddr = [1, 1, 1, 1].into();
+        for leads in [vec![address], vec![public, address]] {
+            let names = Names { rows: vec![leads.clone()], ..Names::default() };
+            assert_eq!(asked(ruled(names.clone()), &name).await, ["address_refused"], "{url}: {leads:?}");
+            assert_eq!(names.asked.lock().expect("nobody panicked").len(), 1, "{url}");
+        }
+        count += 1;
+    }
+    assert!(count > 70, "{count}");
+}
+
+/// A server that sends its askers on to each address of the table: they are told so, and go nowhere.
+#[tokio::test]
+async fn a_redirect_to_an_address_of_the_table_is_an_answer() {
+    let mut count = 0;
+    for (_, _, url) in rows().filter(|(_, word, url)| *word != "allowed" && is_header(url)) {
+        let status = [301, 302, 303, 307, 308][count % 5];
+        let server = Server::always(answer(&format!("{status} x\r\nlocation: {url}"), b"")).await;
+        // The same may be asked here that development may, so nothing but the client's own word keeps it.
+        let told = asked(client(&[server.port, 80, 443]), &[(0, &server.url("/"))]).await;
+        assert_eq!((told, server.seen().len()), (vec![status.to_string()], 1), "{url}");
+        count += 1;
+    }
+    assert!(count > 140, "{count}");
+}
+
+/// Whether it can stand in a header's line.
+fn is_header(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// Rules that cannot be told are no rules: nothing is asked.
+#[tokio::test]
+async fn a_tenant_whose_rules_are_unknown_asks_nothing() {
+    struct Unknown;
+    impl switchward_delivery::guard::Policies for Unknown {
+        fn egress(&self, _tenant: u32) -> Result<Arc<Egress>, switchward_delivery::guard::RulesUnknown> {
+            Err(switchward_delivery::guard::RulesUnknown)
+        }
+    }
+    let server = Server::always(answer("200 x", b"")).await;
+    let unknown = Client::new(http::Config::new(Arc::new(Unknown))).expect("it can be set up");
+    assert_eq!(asked(unknown, &[(0, &server.url("/"))]).await, ["rules_unknown"]);
+    assert!(server.seen().is_empty());
+    let known = client_with(super::server::open(&[server.port]), Names::default());
+    assert_eq!(known.send(0, &get(&server.url("/"))).await.map(|it| it.status), Ok(200));
+}

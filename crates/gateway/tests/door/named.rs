@@ -1,0 +1,273 @@
+//! Every text of every request, from the descriptors: it names something of a tenant, and then another tenant's is told
+//! like one that never was, or it stands in the list of those that name nothing.
+
+use std::collections::BTreeSet;
+
+use prost::Message as _;
+use prost_reflect::{DynamicMessage, Kind as Type, MessageDescriptor, Value};
+use serde_json::Value as Json;
+use switchward_api::v1;
+
+use crate::rpcs::{Rpc, all, set};
+use crate::same::shown;
+use crate::told::Told;
+use crate::ways::Way;
+use crate::world::{TALK, World, deployment, tool_call};
+
+/// Texts that name nothing of a tenant, by the last part of their path: words, what people read, amounts, what one call
+/// says of itself, and marks that only hold together with a name beside them.
+const NOTHING: [&str; 24] = [
+    "answer",
+    "args_digest",
+    "capability",
+    "comment",
+    "contact",
+    "cost_usd",
+    "display_name",
+    "est_cost_usd",
+    "etag",
+    "expected_etag",
+    "from",
+    "instructions",
+    "key",
+    "lease_token",
+    "message",
+    "note",
+    "order_by",
+    "page_token",
+    "path",
+    "reason",
+    "request_id",
+    "role",
+    "text",
+    "worker_id",
+];
+
+/// The same, where only one request has it.
+const NOTHING_THERE: [&str; 8] = [
+    // A name of all tenants together: that it is taken must be told.
+    "CreateTenant.tenant_id",
+    "CreateTenant.tenant.name",
+    // A subject is a person's, of whatever tenant.
+    "CreateApiKey.subject",
+    // States of the session that is named beside them.
+    "AnswerCheckpoint.state",
+    "RecordEvent.state",
+    // A key that a tenant gives to its own; it has a test of its own in `tenants`.
+    "StartSession.session_id",
+    // Marks of changes and reads, which are the caller's own.
+    "AuthorizeToolCall.call_id",
+    "StartSession.labels.value",
+];
+
+/// What a field beside the row's own name is the name of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Assistant,
+    /// An assistant that is made: the name of another tenant's is as free as any.
+    NewAssistant,
+    Definition,
+    /// A list of definitions.
+    Definitions,
+    /// Words of a filter, in which a definition or a session stands.
+    Filter,
+    Call,
+}
+
+/// The fields that name something of a tenant, beside the one of their row in `rpcs`.
+const BESIDE: [(&str, &str, Names); 12] = [
+    ("StartSession", "assistant", Names::Assistant),
+    ("StartSession", "queue", Names::Definitions),
+    ("StartSession", "workflows", Names::Definitions),
+    ("PutAssistant", "assistant.name", Names::NewAssistant),
+    ("PutAssistant", "assistant.workflows", Names::Definitions),
+    ("PollWork", "wanted.queues", Names::Definitions),
+    ("StreamWork", "wanted.queues", Names::Definitions),
+    ("SwitchWorkflow", "workflow", Names::Definition),
+    ("ReportToolUsage", "call_id", Names::Call),
+    ("ListSessions", "filter", Names::Filter),
+    ("ListGates", "filter", Names::Filter),
+    ("ListDecisions", "filter", Names::Filter),
+];
+
+/// The paths of all texts of a message.
+fn texts(of: &MessageDescriptor, path: &str, found: &mut Vec<String>) {
+    for field in of.fields() {
+        let path = format!("{path}{}", field.name());
+        match field.kind() {
+            Type::String => found.push(path),
+            // A value of any kind is data; what stands in it is nobody's name.
+            Type::Message(inner) if inner.full_name().starts_with("google.protobuf.") => {}
+            Type::Message(inner) => texts(&inner, &format!("{path}."), found),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_text_of_every_request_names_something_or_nothing() {
+    let mut used = BTreeSet::new();
+    let mut rows: BTreeSet<_> = BESIDE.iter().map(|(method, path, _)| format!("{method}.{path}")).collect();
+    for rpc in all() {
+        let mut found = Vec::new();
+        texts(&rpc.descriptor().input(), "", &mut found);
+        for path in found {
+            let full = format!("{}.{path}", rpc.method);
+            let own = rpc.name.is_some_and(|(field, _)| field == path);
+            let beside = rows.remove(&full);
+            let there = NOTHING_THERE.contains(&full.as_str());
+            let last = path.rsplit('.').next().expect("a part");
+            let nothing = NOTHING.contains(&last);
+            let told = [own, beside, there, nothing].into_iter().filter(|told| *told).count();
+            assert!(told > 0, "{full} has no row in `rpcs`, `BESIDE` or the lists of what names nothing");
+            assert!(told == 1, "{full} stands in two lists");
+            used.extend([there.then_some(full), nothing.then(|| last.to_owned())].into_iter().flatten());
+        }
+    }
+    assert!(rows.is_empty(), "no such field: {rows:?}");
+    let idle: Vec<_> = NOTHING.iter().chain(&NOTHING_THERE).filter(|it| !used.contains(**it)).collect();
+    assert!(idle.is_empty(), "no such field: {idle:?}");
+}
+
+/// Names of things of globex, each with the same name of something that never was.
+async fn names(world: &World, names: Names) -> Vec<(String, String)> {
+    let full = |collection: &str, theirs: &str, never: &str| {
+        let of = |tenant: &str, id: &str| format!("tenants/{tenant}/{collection}/{id}");
+        let mut all: Vec<_> =
+            ["globex", "acme", "-"].map(|tenant| (of(tenant, theirs), of(tenant, never))).into();
+        all.push((theirs.to_owned(), never.to_owned()));
+        all.push((of("globex", theirs), of("never", theirs)));
+        all
+    };
+    let session = world.globex.session.name.rsplit('/').next().expect("a part");
+    match names {
+        Names::Assistant => full("assistants", "globex-desk", "never-desk"),
+        // A full name of another tenant's is refused; the bare one is free.
+        Names::NewAssistant => full("assistants", "globex-desk", "never-desk"),
+        Names::Definition | Names::Definitions => full("definitions", world.globex.only, "only-never"),
+        Names::Filter => {
+            let word = |theirs: &str, never: &str| (theirs.to_owned(), never.to_owned());
+            let theirs = format!("definition=\"{}\"", world.globex.only);
+            vec![
+                word(&theirs, "definition=\"only-never\""),
+                word(&format!("session=\"{session}\""), "session=\"ses_0123456789abcdefghjkmnpqrs\""),
+                word("session=\"globex-order\"", "session=\"never-order\""),
+            ]
+        }
+        Names::Call => {
+            let call = tool_call(&world.globex.session.name, "mcp:web:fetch");
+            let secret = world.globex.key("agent");
+            let asked = world.node.line.ask(secret, "AuthorizeToolCall", &call).await;
+            let theirs: v1::AuthorizeToolCallResponse = asked.expect("it is allowed");
+            let never: String = theirs.call_id.chars().rev().collect();
+            vec![(theirs.call_id, never)]
+        }
+    }
+}
+
+/// What acme is told where this name stands in a field: a reply, or a refusal.
+async fn told(world: &World, rpc: &Rpc, path: &str, names: Names, name: &str) -> Result<Json, Told> {
+    let mut message = rpc.request(world).await;
+    if path == "assistant" {
+        // It says itself what the session is about.
+        message.clear_field_by_name("definition");
+    }
+    if rpc.method == "PutAssistant" && path == "assistant.workflows" {
+        set(&mut message, "assistant.name", Value::String("one-desk".into()));
+    }
+    if path == "queue" || path == "workflows" {
+        set(&mut message, "definition", Value::String("talk".into()));
+    }
+    let text = Value::String(name.to_owned());
+    set(&mut message, path, if names == Names::Definitions { Value::List(vec![text]) } else { text });
+    answered(world, rpc, &message, name).await
+}
+
+/// The same of a whole request, without the name and without what is another one in each request.
+async fn answered(world: &World, rpc: &Rpc, message: &DynamicMessage, name: &str) -> Result<Json, Told> {
+    let (line, secret) = (&world.node.line, world.acme.key(rpc.role()));
+    let before = world.node.state().await;
+    let bytes = message.encode_to_vec();
+    let outcome = if rpc.streams() {
+        let (messages, end) = line.watch(Way::Grpc, rpc.method, secret, &bytes).await;
+        end.map(|()| Json::from(messages.len()))
+    } else {
+        line.call(Way::Grpc, rpc.method, secret, &bytes).await.map(|reply| {
+            let mut shown = shown(rpc, &reply);
+            if let Some(inner) = shown.get_mut("assistant").and_then(Json::as_object_mut) {
+                inner.remove("etag");
+            }
+            shown
+        })
+    };
+    if outcome.is_err() {
+        assert_eq!(world.node.state().await, before, "{} of {name} left something", rpc.method);
+    }
+    let own = message.get_field_by_name("name").and_then(|value| value.as_str().map(str::to_owned));
+    let own = own.filter(|own| !own.is_empty()).unwrap_or_else(|| "\0".to_owned());
+    let session = message.get_field_by_name("session").and_then(|value| value.as_str().map(str::to_owned));
+    let session = session.filter(|own| !own.is_empty()).unwrap_or_else(|| "\0".to_owned());
+    let bare = name.rsplit('/').next().expect("a part");
+    let put = |text: String| {
+        let texts = [(own.as_str(), "OWN"), (session.as_str(), "OWN"), (name, "NAME"), (bare, "NAME")];
+        texts.into_iter().fold(text, |text, (from, to)| text.replace(from, to))
+    };
+    match outcome {
+        Ok(reply) => Ok(serde_json::from_str(&put(reply.to_string())).expect("it stays JSON")),
+        Err(status) => {
+            let told = Told::of(&status).with(&own, "OWN").with(&session, "OWN");
+            Err(told.with(name, "NAME").with(bare, "NAME"))
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_another_tenants_is_nowhere_in_a_request() {
+    let world = World::start().await;
+    let mut tried = 0;
+    let mut rpcs = all();
+    // From then on acme has assistants of these names itself.
+    rpcs.sort_by_key(|rpc| rpc.method == "PutAssistant");
+    for rpc in rpcs {
+        for (_, path, kind) in BESIDE.into_iter().filter(|(method, ..)| *method == rpc.method) {
+            for (theirs, never) in names(&world, kind).await {
+                let answers = [
+                    told(&world, &rpc, path, kind, &theirs).await,
+                    told(&world, &rpc, path, kind, &never).await,
+                ];
+                assert_eq!(answers[0], answers[1], "{}.{path}: {theirs} and {never}", rpc.method);
+                let accepted = matches!(kind, Names::NewAssistant | Names::Filter) || path == "wanted.queues";
+                assert!(accepted || answers[0].is_err(), "{}.{path}: {theirs} was taken", rpc.method);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 40, "{tried}");
+    world.node.end().await;
+}
+
+/// A definition names others, too: those that it calls and the assistants that it delegates to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_another_tenants_is_nowhere_in_a_definition() {
+    let world = World::start().await;
+    let only = TALK.replace("\"talk\"", "\"only-talk\"");
+    let deployed: Result<v1::DeployDefinitionResponse, _> =
+        world.node.line.ask(world.globex.key("author"), "DeployDefinition", &deployment(&only)).await;
+    deployed.expect("it is deployed");
+    let mut answers = Vec::new();
+    for (name, child) in [("calls-a", "only-talk"), ("calls-b", "only-never")] {
+        let source = serde_json::json!({
+            "name": name,
+            "states": [{ "name": "call", "type": "subworkflow", "workflow": child }],
+            "transitions": [],
+        });
+        world.deploy(&source.to_string()).await;
+        let start = v1::StartSessionRequest { definition: name.into(), ..Default::default() };
+        let outcome: Result<v1::StartSessionResponse, _> =
+            world.attempt("agent", "StartSession", &start).await;
+        let told = crate::told::refused(outcome, "NO_SUCH_WORKFLOW");
+        answers.push(told.with(child, "CHILD").with(name, "NAME"));
+    }
+    assert_eq!(answers[0], answers[1]);
+    world.node.end().await;
+}

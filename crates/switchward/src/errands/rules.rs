@@ -1,0 +1,94 @@
+//! What each tenant's definitions may reach, as the configuration says.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use switchward_delivery::guard::{Egress, HostRule, Policies, RulesUnknown};
+use switchward_engine::{Key, Kind, Row, View as _, ViewError};
+use switchward_machine::TenantId;
+use switchward_shard::Cluster;
+
+use super::DeliveryConfig;
+
+/// Tells what tenants are called.
+pub(super) trait Names: Send + Sync + 'static {
+    /// The name of a tenant; nothing where there is no such tenant.
+    ///
+    /// # Errors
+    /// The tenants cannot be read.
+    fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError>;
+}
+
+impl Names for Cluster {
+    fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
+        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+        let mut name = None;
+        self.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
+            if let Row::Tenant(row) = &**row
+                && row.id == tenant
+            {
+                name = Some(row.name.clone());
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(name)
+    }
+}
+
+/// The rules of all tenants, and those of single ones in their place.
+struct Rules<N> {
+    of_all: Arc<Egress>,
+    of_tenant: BTreeMap<String, Arc<Egress>>,
+    names: N,
+}
+
+impl<N: Names> Policies for Rules<N> {
+    fn egress(&self, tenant: u32) -> Result<Arc<Egress>, RulesUnknown> {
+        if self.of_tenant.is_empty() {
+            return Ok(Arc::clone(&self.of_all));
+        }
+        match self.names.name_of(TenantId(tenant)) {
+            Ok(Some(name)) => Ok(Arc::clone(self.of_tenant.get(&name).unwrap_or(&self.of_all))),
+            Ok(None) => {
+                tracing::error!(tenant, "there is no such tenant: nothing is asked for it");
+                Err(RulesUnknown)
+            }
+            Err(error) => {
+                tracing::error!(tenant, %error, "failed to read the tenants: nothing is asked for this one");
+                Err(RulesUnknown)
+            }
+        }
+    }
+}
+
+impl DeliveryConfig {
+    /// What each tenant may reach.
+    ///
+    /// # Errors
+    /// A host that is none.
+    pub(super) fn policies(&self, names: impl Names) -> anyhow::Result<Arc<dyn Policies>> {
+        let of_all = self.egress(self.allowed_hosts.as_deref())?;
+        let mut of_tenant = BTreeMap::new();
+        for (name, hosts) in &self.tenants {
+            of_tenant.insert(name.clone(), self.egress(Some(hosts))?);
+        }
+        Ok(Arc::new(Rules { of_all, of_tenant, names }))
+    }
+
+    fn egress(&self, hosts: Option<&[String]>) -> anyhow::Result<Arc<Egress>> {
+        let rule = |host: &String| {
+            HostRule::read(host)
+                .with_context(|| format!("delivery: {host:?} is no host, nor like *.example.com"))
+        };
+        let rules = |hosts: &[String]| hosts.iter().map(rule).collect::<anyhow::Result<Vec<_>>>();
+        Ok(Arc::new(Egress {
+            allow_loopback: self.allow_loopback,
+            allow_http: self.allow_http,
+            ports: self.ports.clone(),
+            allowed_hosts: hosts.map(rules).transpose()?,
+        }))
+    }
+}
