@@ -605,8 +605,9 @@ impl Written {
     fn left(&self, node: NodeIx, exit: usize, tally: &mut Tally) {
         let node = self.machine.node(node).unwrap();
         let (exit, kind) = (&node.exits[exit], &self.kinds[&node.name]);
-        if matches!(exit.on, Trigger::Port(Port::Done)) || exit.label == "port done" {
-            // Whatever the state lists has run by then.
+        let failed = matches!(&exit.on, Trigger::Port(port) if port.word() == "error");
+        if !failed {
+            // Whatever the state lists has run by then, up to a branch that was taken.
             let states = self.source["states"].as_array().unwrap();
             let state = states.iter().find(|state| state["name"] == *node.name);
             operations(&state.unwrap()["operations"], tally);

@@ -40,7 +40,6 @@ const WANTED: &[&str] = &[
     "port done",
     "port received",
     "port timeout of wait",
-    "port timeout of reply",
     "port timeout of approval",
     "port complete",
     "port incomplete",
