@@ -362,6 +362,10 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
             let gate: v1::GetGateResponse =
                 world.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
             gate.gate.expect("a gate").session
+        } else if rpc.method.ends_with("Effect") {
+            let request = v1::GetEffectRequest { name, ..Default::default() };
+            let effect: v1::GetEffectResponse = world.ask("agent", "GetEffect", &request).await;
+            effect.effect.expect("an effect").session
         } else {
             name
         };
