@@ -108,6 +108,25 @@ pub(crate) fn gate(caller: &Caller, field: &str, name: &str) -> Result<(SessionI
     split().ok_or_else(|| Refusal::not_found("gate", name))
 }
 
+const EFFECT_PREFIX: &str = "eff_";
+
+/// The session and the number of an effect's name.
+pub(crate) fn effect(caller: &Caller, field: &str, name: &str) -> Result<(SessionId, u64), Refusal> {
+    let id = ids(caller, "effect", field, name, &["effects"])?[0];
+    let split = || {
+        let (session, number) = id.strip_prefix(EFFECT_PREFIX)?.split_once('_')?;
+        Some((format!("ses_{session}").parse().ok()?, number.parse().ok()?))
+    };
+    split().ok_or_else(|| Refusal::not_found("effect", name))
+}
+
+/// How an effect is named in answers.
+pub(crate) fn of_effect(caller: &Caller, session: SessionId, number: u64) -> String {
+    let session = session.to_string();
+    let short = session.strip_prefix("ses_").unwrap_or(&session);
+    format!("tenants/{}/effects/{EFFECT_PREFIX}{short}_{number}", caller.tenant_name)
+}
+
 const WORK_PREFIX: &str = "wrk_";
 
 /// The session and the number of a work item's name.

@@ -173,6 +173,8 @@ pub enum Verb {
     Wait(Until),
     /// A new version is published.
     Publish(Named),
+    /// The newest message to this address that is on its way cannot be delivered.
+    Undelivered(String),
     /// A cap is set anew.
     Raise {
         /// Money.
@@ -222,6 +224,7 @@ impl Verb {
             Self::Start(_) => "start",
             Self::Wait(_) => "wait",
             Self::Publish(_) => "publish",
+            Self::Undelivered(_) => "undelivered",
             Self::Raise { .. } => "raise",
             Self::Resume { .. } => "resume",
             Self::Pause { .. } => "pause",

@@ -11,6 +11,7 @@ use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
 use switchward_api::v1::assistant_service_client::AssistantServiceClient;
 use switchward_api::v1::clock_service_client::ClockServiceClient;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
+use switchward_api::v1::effect_service_client::EffectServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
@@ -53,6 +54,7 @@ pub(crate) struct Services {
     pub(crate) sessions: SessionServiceClient<Wire>,
     pub(crate) policy: PolicyServiceClient<Wire>,
     pub(crate) gates: GateServiceClient<Wire>,
+    pub(crate) effects: EffectServiceClient<Wire>,
     pub(crate) clock: ClockServiceClient<Wire>,
     pub(crate) keys: ApiKeyServiceClient<Wire>,
     pub(crate) work: WorkerServiceClient<Wire>,
@@ -133,6 +135,7 @@ impl Client {
             sessions: SessionServiceClient::new(wire.clone()),
             policy: PolicyServiceClient::new(wire.clone()),
             gates: GateServiceClient::new(wire.clone()),
+            effects: EffectServiceClient::new(wire.clone()),
             clock: ClockServiceClient::new(wire.clone()),
             keys: ApiKeyServiceClient::new(wire.clone()),
             work: WorkerServiceClient::new(wire),

@@ -1,5 +1,6 @@
 //! Rows and views as the messages that callers see.
 
+pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod gates;
 pub(crate) mod json;

@@ -38,6 +38,11 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         without_policy: row.without_policy,
         data: (!view.data.is_empty()).then(|| data(caller, &view.data)),
         runs: Vec::new(),
+        incidents: view
+            .incidents
+            .iter()
+            .map(|effect| super::effects::incident(caller, view.id, effect))
+            .collect(),
         open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
         instructions: reply_tokens::veiled(caller, &instructions(view)).into_owned(),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),

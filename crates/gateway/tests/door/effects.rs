@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use prost::Message;
 use switchward_api::v1;
 
+use crate::told::refused;
 use crate::ways::{Raw, Way, body};
 use crate::world::{World, tool_call};
 
@@ -12,10 +13,15 @@ const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// The effects that a session has queued: each with its fields.
 async fn queued(world: &World, name: &str) -> Vec<BTreeMap<String, String>> {
+    events(world, name, "effect.queued").await
+}
+
+/// The events of a type in a session's history: each with its fields.
+async fn events(world: &World, name: &str, kind: &str) -> Vec<BTreeMap<String, String>> {
     let request =
         v1::ListSessionEventsRequest { name: name.to_owned(), page_size: 1_000, ..Default::default() };
     let listed: v1::ListSessionEventsResponse = world.ask("agent", "ListSessionEvents", &request).await;
-    let effects = listed.events.into_iter().filter(|event| event.r#type == "effect.queued");
+    let effects = listed.events.into_iter().filter(|event| event.r#type == kind);
     let text = |value: prost_types::Value| match value.kind {
         Some(prost_types::value::Kind::StringValue(text)) => text,
         other => panic!("{other:?}"),
@@ -130,6 +136,101 @@ async fn what_is_no_trace_is_not_kept() {
         call(&world, "AuthorizeToolCall", &tool_call(&name, "mcp:filesystem:write_file"), trace).await;
         let effects = queued(&world, &name).await;
         assert!(effects.len() == 1 && !effects[0].contains_key("traceparent"), "{trace:?}: {effects:?}");
+    }
+    world.node.end().await;
+}
+
+async fn fail(world: &World, name: &str, code: &str, round: Option<u32>) -> Option<v1::Effect> {
+    let (name, code, message) = (name.to_owned(), code.to_owned(), format!("it was {code}"));
+    let request = v1::FailEffectRequest { name, code, message, round, ..Default::default() };
+    let reply: v1::FailEffectResponse = world.ask("operator", "FailEffect", &request).await;
+    reply.effect
+}
+
+async fn retry(world: &World, name: &str) -> v1::Effect {
+    let request = v1::RetryEffectRequest { name: name.to_owned(), ..Default::default() };
+    let reply: v1::RetryEffectResponse = world.ask("operator", "RetryEffect", &request).await;
+    reply.effect.expect("it is on its way")
+}
+
+async fn dead(world: &World) -> Vec<String> {
+    let request = v1::ListEffectsRequest { filter: "status=\"dead\"".into(), ..Default::default() };
+    let reply: v1::ListEffectsResponse = world.ask("agent", "ListEffects", &request).await;
+    reply.effects.into_iter().map(|effect| effect.name).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_delivered_is_an_incident_until_it_is_sent_anew_or_given_up() {
+    let world = World::start().await;
+    let name = world.effect().await;
+    let session = {
+        let get = v1::GetEffectRequest { name: name.clone(), ..Default::default() };
+        let found: v1::GetEffectResponse = world.ask("agent", "GetEffect", &get).await;
+        let found = found.effect.expect("it is on its way");
+        assert_eq!((found.status(), found.kind.as_str()), (v1::EffectStatus::Pending, "notice"));
+        found.session
+    };
+    assert!(world.look(&session).await.incidents.is_empty() && dead(&world).await.is_empty());
+    let refusal = v1::DismissEffectRequest { name: name.clone(), ..Default::default() };
+    let early = world.attempt::<v1::DismissEffectResponse>("operator", "DismissEffect", &refusal).await;
+    refused(early, "STATE_MISMATCH");
+
+    let effect = fail(&world, &name, "no_such_host", Some(0)).await.expect("a dead letter");
+    assert_eq!((effect.status(), effect.code.as_str()), (v1::EffectStatus::Dead, "no_such_host"));
+    assert_eq!(fail(&world, &name, "refused", None).await, Some(effect.clone()), "the first reason stands");
+    let shown = world.look(&session).await;
+    assert_eq!((shown.status(), shown.incidents.len()), (v1::SessionStatus::Waiting, 1), "it goes on");
+    assert_eq!((&shown.incidents[0].effect, &shown.incidents[0].message), (&name, &effect.message));
+    assert_eq!(dead(&world).await, std::slice::from_ref(&name));
+
+    let anew = retry(&world, &name).await;
+    assert_eq!((anew.status(), anew.round, anew.code.as_str()), (v1::EffectStatus::Pending, 1, ""));
+    assert_eq!(retry(&world, &name).await, anew, "what is on its way is not sent anew");
+    assert!(world.look(&session).await.incidents.is_empty() && dead(&world).await.is_empty());
+    assert_eq!(fail(&world, &name, "late", Some(0)).await, Some(anew), "an older sending says nothing");
+
+    fail(&world, &name, "no_such_host", Some(1)).await;
+    let told = events(&world, &session, "delivery.exhausted").await;
+    assert_eq!(told.iter().map(|event| event["code"].as_str()).collect::<Vec<_>>(), ["no_such_host"; 2]);
+    let _: v1::DismissEffectResponse = world.ask("operator", "DismissEffect", &refusal).await;
+    assert!(world.look(&session).await.incidents.is_empty() && dead(&world).await.is_empty());
+    assert_eq!(fail(&world, &name, "late", None).await, None, "it is gone, and that is no error");
+    for kind in ["delivery.retried", "delivery.dismissed"] {
+        assert_eq!(events(&world, &session, kind).await.len(), 1, "{kind}");
+    }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_letter_about_a_gate_has_nothing_to_say_once_it_is_decided() {
+    let world = World::start().await;
+    let name = world.dead_letter().await;
+    let get = v1::GetEffectRequest { name: name.clone(), ..Default::default() };
+    let found: v1::GetEffectResponse = world.ask("agent", "GetEffect", &get).await;
+    let found = found.effect.expect("a dead letter");
+    let decide = v1::DecideGateRequest {
+        name: found.gate,
+        decision: v1::GateDecision::Approve.into(),
+        ..v1::DecideGateRequest::default()
+    };
+    let _: v1::DecideGateResponse = world.ask("approver", "DecideGate", &decide).await;
+    assert!(world.look(&found.session).await.incidents.is_empty() && dead(&world).await.is_empty());
+    refused(world.attempt::<v1::GetEffectResponse>("agent", "GetEffect", &get).await, "NOT_FOUND");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn why_an_effect_has_failed_is_said_in_a_code() {
+    let world = World::start().await;
+    let name = world.effect().await;
+    for code in ["", "No Host", "x".repeat(65).as_str(), "n\u{e9}"] {
+        let request = v1::FailEffectRequest {
+            name: name.clone(),
+            code: code.into(),
+            ..v1::FailEffectRequest::default()
+        };
+        let outcome = world.attempt::<v1::FailEffectResponse>("operator", "FailEffect", &request).await;
+        assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["code"], "{code:?}");
     }
     world.node.end().await;
 }

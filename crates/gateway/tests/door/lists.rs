@@ -143,7 +143,7 @@ async fn pages_make_up_the_whole_list() {
 fn in_order(method: &str, entries: &[Json]) {
     let (member, newest_first) = match method {
         "ListSessions" | "ListApiKeys" => ("createTime", true),
-        "ListGates" => ("createTime", false),
+        "ListGates" | "ListEffects" => ("createTime", false),
         "ListVersions" => ("number", true),
         "ListDecisions" => ("sequence", true),
         "ListSessionEvents" => ("sequence", false),
@@ -218,7 +218,8 @@ async fn a_token_is_good_for_its_own_list() {
 }
 
 /// A filter for each list that takes one.
-const FILTERS: [(&str, &str); 3] = [
+const FILTERS: [(&str, &str); 4] = [
+    ("ListEffects", "status=\"dead\""),
     ("ListSessions", "status=\"waiting\""),
     ("ListGates", "kind=\"notify\""),
     ("ListDecisions", "decision=\"deny\""),
@@ -353,7 +354,7 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
     let world = World::start().await;
     let takes = |rpc: &Rpc| rpc.descriptor().input().get_field_by_name("expected_sequence").is_some();
     let rpcs: Vec<Rpc> = all().into_iter().filter(takes).collect();
-    assert_eq!(rpcs.len(), 14);
+    assert_eq!(rpcs.len(), 17);
     for rpc in rpcs {
         let mut message = rpc.request(&world).await;
         let name = crate::rpcs::text(&message, "name");
@@ -361,6 +362,10 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
             let gate: v1::GetGateResponse =
                 world.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
             gate.gate.expect("a gate").session
+        } else if rpc.method.ends_with("Effect") {
+            let request = v1::GetEffectRequest { name, ..Default::default() };
+            let effect: v1::GetEffectResponse = world.ask("agent", "GetEffect", &request).await;
+            effect.effect.expect("an effect").session
         } else {
             name
         };

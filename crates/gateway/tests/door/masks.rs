@@ -73,6 +73,7 @@ async fn a_list_says_its_order_and_refuses_any_other() {
         let known = match rpc.method {
             "ListSessions" | "ListApiKeys" => "create_time desc",
             "ListGates" => "create_time",
+            "ListEffects" => "status",
             "ListVersions" => "number desc",
             "ListDecisions" => "sequence desc",
             "ListSessionEvents" => "sequence",

@@ -9,8 +9,11 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 23] = [
+const NEVER_AN_AGENT: [&str; 26] = [
     "DecideGate",
+    "FailEffect",
+    "RetryEffect",
+    "DismissEffect",
     "DeployDefinition",
     "ActivateVersion",
     "PutAssistant",

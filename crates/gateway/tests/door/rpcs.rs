@@ -18,6 +18,7 @@ pub(crate) enum Kind {
     Tenant,
     Session,
     Gate,
+    Effect,
     Definition,
     Assistant,
     Version,
@@ -103,11 +104,21 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
 
 /// The rows, which must be exactly the methods of the API.
 pub(crate) fn all() -> Vec<Rpc> {
-    let rows: Vec<Rpc> =
-        [definitions(), assistants(), sessions(), policy(), gates(), tenants(), keys(), clock(), workers()]
-            .into_iter()
-            .flatten()
-            .collect();
+    let rows: Vec<Rpc> = [
+        definitions(),
+        assistants(),
+        sessions(),
+        policy(),
+        gates(),
+        effects(),
+        tenants(),
+        keys(),
+        clock(),
+        workers(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let mut missing: Vec<String> = descriptor_pool()
         .services()
         .flat_map(|service| service.methods().map(|method| method.name().to_owned()).collect::<Vec<_>>())
@@ -526,6 +537,50 @@ fn gates() -> Vec<Rpc> {
                 ..v1::DecideGateRequest::default()
             }),
             other: |message| put("comment", "another comment")(message),
+        },
+    ]
+}
+
+fn effects() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Effect));
+    vec![
+        read(
+            "ListEffects",
+            Some(("parent", Kind::Tenant)),
+            ready!(|_world| v1::ListEffectsRequest::default()),
+        ),
+        read(
+            "GetEffect",
+            name,
+            ready!(|world| v1::GetEffectRequest { name: world.effect().await, ..Default::default() }),
+        ),
+        Rpc {
+            method: "FailEffect",
+            name,
+            ready: ready!(|world| v1::FailEffectRequest {
+                name: world.effect().await,
+                code: "no_such_host".into(),
+                ..v1::FailEffectRequest::default()
+            }),
+            other: |message| put("message", "another message")(message),
+        },
+        Rpc {
+            method: "RetryEffect",
+            name,
+            ready: ready!(|world| v1::RetryEffectRequest {
+                name: world.dead_letter().await,
+                ..v1::RetryEffectRequest::default()
+            }),
+            other: short_name,
+        },
+        Rpc {
+            method: "DismissEffect",
+            name,
+            ready: ready!(|world| v1::DismissEffectRequest {
+                name: world.dead_letter().await,
+                ..v1::DismissEffectRequest::default()
+            }),
+            other: short_name,
         },
     ]
 }

@@ -46,6 +46,17 @@ fn names(world: &World, kind: Kind) -> Vec<(String, String)> {
             all.extend(full("gates", short(&globex.gate), "nonsense"));
             all
         }
+        Kind::Effect => {
+            let session = short(&globex.session.name).trim_start_matches("ses_");
+            let gate = short(&globex.gate).rsplit('_').next().expect("its number");
+            // The notice of a gate has the number after it.
+            let number = gate.parse::<u64>().expect("a number") + 1;
+            let theirs = format!("eff_{session}_{number}");
+            let mut all = full("effects", &theirs, &format!("eff_{NEVER}_{number}"));
+            all.extend(full("effects", &theirs, &format!("eff_{session}_99")));
+            all.extend(full("effects", &theirs, "nonsense"));
+            all
+        }
         Kind::Definition => full("definitions", globex.only, "only-never"),
         Kind::Assistant => full("assistants", "globex-desk", "never-desk"),
         Kind::Version => {

@@ -218,6 +218,24 @@ impl World {
         self.authorize(&session.name, "mcp:filesystem:write_file").await.gate
     }
 
+    /// The notice of a new gate of acme, which has not arrived.
+    pub(crate) async fn effect(&self) -> String {
+        let session = self.session().await.name;
+        self.authorize(&session, "mcp:filesystem:write_file").await;
+        let filter = format!("session=\"{session}\"");
+        let request = v1::ListEffectsRequest { filter, ..v1::ListEffectsRequest::default() };
+        let reply: v1::ListEffectsResponse = self.ask("agent", "ListEffects", &request).await;
+        reply.effects.into_iter().next().expect("a notice").name
+    }
+
+    /// One that cannot be delivered.
+    pub(crate) async fn dead_letter(&self) -> String {
+        let (name, code) = (self.effect().await, "no_such_host".to_owned());
+        let request = v1::FailEffectRequest { name, code, ..v1::FailEffectRequest::default() };
+        let reply: v1::FailEffectResponse = self.ask("operator", "FailEffect", &request).await;
+        reply.effect.expect("a dead letter").name
+    }
+
     /// Deploys a definition of acme, and gives its version.
     pub(crate) async fn deploy(&self, source: &str) -> v1::Version {
         let reply: v1::DeployDefinitionResponse =

@@ -81,6 +81,7 @@ fn every_verb_of_every_format_is_read() {
   - supervise: {command: set_context, context: {a: 1}, reason: r}
   - wait: {until: 2026-02-01T00:00:00Z}
   - publish: b.json
+  - undelivered: a@b.example
   - raise: {tokens: 10, cost_usd: 2}
   - resume: {reason: r}
   - pause:
@@ -88,7 +89,7 @@ fn every_verb_of_every_format_is_read() {
   - shutdown: {reason: r}
 ";
     let scenario = read_steps(steps).unwrap();
-    assert_eq!(scenario.steps.len(), 24);
+    assert_eq!(scenario.steps.len(), 25);
     assert_eq!(
         scenario.steps[13].verb,
         Verb::Email { from: "a@b.example".into(), text: "yes".into(), authenticated: false }

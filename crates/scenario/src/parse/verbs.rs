@@ -43,6 +43,7 @@ const STEP: Shape = keys(
         "supervise",
         "wait",
         "publish",
+        "undelivered",
         "raise",
         "resume",
         "pause",
@@ -146,6 +147,10 @@ fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb>
         }
         "wait" => wait(told, report),
         "publish" => named(told, report).map(Verb::Publish),
+        "undelivered" => {
+            let to = shape::text(told, "`undelivered`", SOURCE_BYTES_MAX, report)?;
+            Some(Verb::Undelivered(to.to_owned()))
+        }
         "raise" => raise(told, key, report),
         "resume" => Some(Verb::Resume { reason: reason(told, report)? }),
         "pause" => Some(Verb::Pause { reason: reason(told, report)? }),

@@ -1,6 +1,7 @@
 //! Playing a scenario in a world.
 
 mod catalogue;
+mod effects;
 mod gates;
 mod holds;
 mod moves;

@@ -62,6 +62,7 @@ impl Player<'_> {
             Verb::Form(form) => self.form(form),
             Verb::Start(start) => self.start(start),
             Verb::Wait(until) => self.wait(*until),
+            Verb::Undelivered(to) => self.undelivered(to),
             Verb::Publish(named) => self.publish_next(named),
             Verb::Raise { cost, tokens } => self.raise(*cost, *tokens),
             Verb::Resume { reason } => self.by_operator(Body::Resume(Resume { comment: reason.clone() })),

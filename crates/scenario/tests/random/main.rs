@@ -207,6 +207,39 @@ fn what_comes_of_one_step_is_bounded_in_bytes_before_it_takes_memory() {
     assert_eq!(after(&each(&idle), 200, 1_000, 1).at(), "silent");
 }
 
+#[test]
+fn an_approval_whose_mails_reach_nobody_is_escalated_at_once() {
+    let workflow = json!({
+        "name": "unreached",
+        "states": [
+            { "name": "decide", "type": "approval", "approvers": ["a@example.com", "b@example.com"],
+              "request_template": { "subject_template": "Which?", "body_template": "Say so." },
+              "escalation": { "timeout_hours": 4, "escalation_contacts": ["head@example.com"] } },
+            { "name": "done", "type": "conversation" },
+            { "name": "lapsed", "type": "conversation" },
+        ],
+        "transitions": [
+            { "from": "decide", "port": "approved", "to": "done" },
+            { "from": "decide", "port": "rejected", "to": "done" },
+            { "from": "decide", "port": "discussion", "to": "done" },
+            { "from": "decide", "port": "timeout", "to": "lapsed" },
+        ],
+    });
+    let mut game = Game::open(&[workflow], b"", false, false).unwrap();
+    game.undelivered("a@example.com").unwrap();
+    assert!(game.undelivered("head@example.com").is_err(), "one may still be reached");
+    game.undelivered("b@example.com").unwrap();
+    let seen = |game: &Game| game.decisions().unwrap().1;
+    let view = seen(&game);
+    assert_eq!((view.at(), view.session.outbox().dead, view.incidents.len()), ("decide", 2, 2));
+    game.hours(3).unwrap();
+    game.undelivered("head@example.com").unwrap();
+    assert_eq!(seen(&game).session.outbox().dead, 3, "the contact was written to");
+    game.hours(2).unwrap();
+    let view = seen(&game);
+    assert_eq!((view.at(), view.incidents.len()), ("lapsed", 0), "and the round has its whole time");
+}
+
 /// Workflows so deep below the first, each of which calls the next; the last one talks.
 fn nested(depth: usize) -> Vec<Value> {
     let one = |at: usize| {

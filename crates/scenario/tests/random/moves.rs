@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use switchward_engine::{
     Actor, AnswerGate, Assisted, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate,
-    EndTurn, Event, Flow, Key, Kind, Machines, Pause, PostMessage, PutAssistant, Queued, RecordData,
-    RecordEvent, RecordReply, Reply, ReplyKey, ReplyToken, ReportCall, RequestId, Resume, Role, Row, Scope,
-    SessionView, Settings, Start, SwitchRun, Thing, ThingBody, View, machines_of, pin_callees, public_events,
-    session_view,
+    Effect, EffectBody, EndTurn, Event, FailEffect, Flow, Key, Kind, Machines, Pause, PostMessage,
+    PutAssistant, Queued, RecordData, RecordEvent, RecordReply, Reply, ReplyKey, ReplyToken, ReportCall,
+    RequestId, Resume, Role, Row, Scope, SessionView, Settings, Start, SwitchRun, Thing, ThingBody, View,
+    machines_of, pin_callees, public_events, session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
@@ -363,6 +363,20 @@ impl Game {
         let gate = *self.view()?.session.opens.first().ok_or("nobody is asked")?;
         let body = AnswerGate { gate, answer, comment: String::new(), shown: None };
         let sent = self.send_as(by, Role::Approver, Scope::Session(self.session), Body::AnswerGate(body))?;
+        sent.map(drop).map_err(|no| no.message)
+    }
+
+    /// The newest mail to somebody that is on its way cannot be delivered.
+    pub(crate) fn undelivered(&mut self, to: &str) -> Result<(), String> {
+        let mails = self.events()?.into_iter().filter_map(|event| {
+            let Event::EffectQueued { effect: Effect { number, body, .. } } = event else { return None };
+            if let EffectBody::Message { to, .. } = body { Some((to, number)) } else { None }
+        });
+        let newest = mails.filter(|(one, _)| one == to).last();
+        let (_, number) = newest.ok_or_else(|| format!("nothing was sent to {to}"))?;
+        let (code, message) = ("mailbox_unknown".to_owned(), String::new());
+        let body = FailEffect { number, code, message, round: None };
+        let sent = self.send(Scope::Session(self.session), Body::FailEffect(body))?;
         sent.map(drop).map_err(|no| no.message)
     }
 

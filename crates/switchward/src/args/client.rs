@@ -283,6 +283,9 @@ Examples:
     /// What people are asked, oldest first.
     #[command(after_help = "Example:\n  switchward list gates --filter 'kind=\"tool_ask\"'")]
     Gates(ListFilter),
+    /// What was sent and has not arrived; what cannot be delivered comes first.
+    #[command(after_help = "Example:\n  switchward list effects --filter 'status=\"dead\"'")]
+    Effects(ListFilter),
     /// Definitions by name.
     Definitions(Page),
     /// The versions of a definition, newest first.

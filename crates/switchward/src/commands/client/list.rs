@@ -19,6 +19,7 @@ pub(super) async fn run(talk: &Talk, what: crate::args::List) -> Result<(), Exit
     match what.what {
         ListCommand::Sessions(list) => sessions(talk, list).await,
         ListCommand::Gates(list) => gates(talk, list).await,
+        ListCommand::Effects(list) => effects(talk, list).await,
         ListCommand::Definitions(page) => definitions(talk, page).await,
         ListCommand::Versions(list) => versions(talk, list).await,
         ListCommand::Events(list) => events(talk, list).await,
@@ -139,6 +140,47 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     if let Some(gate) = reply.gates.first() {
         talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
     }
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
+    let filter = list.filter.unwrap_or_default();
+    let fetch = async |page_size, page_token| {
+        let request = v1::ListEffectsRequest {
+            parent: String::new(),
+            page_size,
+            page_token,
+            filter: filter.clone(),
+            ..Default::default()
+        };
+        let reply = talk
+            .client
+            .call(request, |mut it, request| async move { it.effects.list_effects(request).await });
+        reply.await.map(|reply| (reply.effects, reply.next_page_token))
+    };
+    let (effects, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
+    let reply = v1::ListEffectsResponse { effects, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["EFFECT", "KIND", "TO", "SUBJECT", "STATUS", "SINCE", "SESSION"]);
+        for effect in &reply.effects {
+            let status = match effect.status() {
+                v1::EffectStatus::Dead => format!("dead: {}", effect.code),
+                v1::EffectStatus::Pending | v1::EffectStatus::Unspecified => "pending".to_owned(),
+            };
+            table.row([
+                show::id(&effect.name).to_owned(),
+                effect.kind.clone(),
+                effect.to.clone(),
+                effect.subject.clone(),
+                status,
+                show::time(effect.create_time.as_ref()),
+                show::id(&effect.session).to_owned(),
+            ]);
+        }
+        table.text("nothing is on its way")
+    };
+    talk.printer.list(("ListEffectsResponse", &reply), ("Effect", &reply.effects), text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }

@@ -1,0 +1,58 @@
+//! Effects as messages.
+
+use switchward_api::v1;
+use switchward_engine::{Effect, EffectBody, EffectView};
+use switchward_machine::SessionId;
+
+use super::timestamp;
+use crate::auth::Caller;
+use crate::names;
+
+/// An effect of a session.
+pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> v1::Effect {
+    let effect = &view.effect;
+    let (gate, to, subject) = match &effect.body {
+        EffectBody::Notice { gate, subject, .. } => (Some(*gate), "", subject.as_str()),
+        EffectBody::Message { gate, to, subject, .. } => {
+            (*gate, to.as_str(), subject.as_deref().unwrap_or_default())
+        }
+        // What the server carries itself is shown to nobody.
+        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => (None, "", ""),
+    };
+    let dead = effect.dead();
+    v1::Effect {
+        name: names::of_effect(caller, session, effect.number),
+        session: names::of_session(caller, session),
+        status: if dead.is_some() { v1::EffectStatus::Dead } else { v1::EffectStatus::Pending }.into(),
+        kind: kind(effect).to_owned(),
+        state: view.node.clone(),
+        gate: gate.map(|gate| names::of_gate(caller, session, gate)).unwrap_or_default(),
+        to: to.to_owned(),
+        subject: subject.to_owned(),
+        create_time: Some(timestamp(effect.deliver_at)),
+        round: effect.round(),
+        code: dead.map(|dead| dead.code.clone()).unwrap_or_default(),
+        message: dead.map(|dead| dead.message.clone()).unwrap_or_default(),
+        end_time: dead.map(|dead| timestamp(dead.at)),
+    }
+}
+
+/// A dead letter as its session shows it.
+pub(crate) fn incident(caller: &Caller, session: SessionId, effect: &Effect) -> v1::Incident {
+    let dead = effect.dead();
+    v1::Incident {
+        effect: names::of_effect(caller, session, effect.number),
+        kind: kind(effect).to_owned(),
+        code: dead.map(|dead| dead.code.clone()).unwrap_or_default(),
+        message: dead.map(|dead| dead.message.clone()).unwrap_or_default(),
+        create_time: dead.map(|dead| timestamp(dead.at)),
+    }
+}
+
+fn kind(effect: &Effect) -> &'static str {
+    match &effect.body {
+        EffectBody::Notice { .. } => "notice",
+        EffectBody::Message { channel, .. } => channel.word(),
+        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => "",
+    }
+}

@@ -1,0 +1,39 @@
+//! What was sent does not arrive.
+
+use std::ops::ControlFlow;
+use switchward_engine::{Actor, Body, EffectBody, FailEffect, Key, Kind, Role, Row, Scope};
+
+use super::moves::no_session;
+use super::{Moved, Player};
+use crate::world::read;
+
+/// Who says so.
+const OPERATOR: &str = "operator";
+/// What was wrong.
+const CODE: &str = "undeliverable";
+
+impl Player<'_> {
+    pub(super) fn undelivered(&mut self, wanted: &str) -> Moved {
+        let Some(id) = self.session else { return Ok(Err(no_session())) };
+        let tenant = self.tenant;
+        let newest = read(self.world, tenant, &Scope::Session(id), |view| {
+            let mut newest = None;
+            view.scan(&Key::prefix_of_session(tenant, id, Kind::Outbox), None, &mut |_, row| {
+                if let Row::Outbox(effect) = &**row
+                    && let EffectBody::Message { to, .. } = &effect.body
+                    && to == wanted
+                    && effect.dead().is_none()
+                {
+                    newest = Some(effect.number);
+                }
+                ControlFlow::Continue(())
+            })?;
+            Ok(newest)
+        })?;
+        let Some(number) = newest else { return Ok(Err(self.nothing_takes(id, "undelivered")?)) };
+        let operator = Actor { subject: OPERATOR.into(), role: Role::Operator };
+        let (code, message) = (CODE.to_owned(), String::new());
+        let body = Body::FailEffect(FailEffect { number, code, message, round: None });
+        Ok(self.about_session(operator, body)?.map(|_| ()))
+    }
+}
