@@ -7,6 +7,7 @@ use switchward_machine::SessionId;
 use super::timestamp;
 use crate::auth::Caller;
 use crate::names;
+use crate::reply_tokens::veiled;
 
 /// An effect of a session.
 pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> v1::Effect {
@@ -27,8 +28,9 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         kind: kind(effect).to_owned(),
         state: view.node.clone(),
         gate: gate.map(|gate| names::of_gate(caller, session, gate)).unwrap_or_default(),
-        to: to.to_owned(),
-        subject: subject.to_owned(),
+        // An address may hold a reply token, too.
+        to: veiled(caller, to).into_owned(),
+        subject: veiled(caller, subject).into_owned(),
         create_time: Some(timestamp(effect.deliver_at)),
         round: effect.round(),
         code: dead.map(|dead| dead.code.clone()).unwrap_or_default(),

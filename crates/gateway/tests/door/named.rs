@@ -16,10 +16,11 @@ use crate::world::{TALK, World, deployment, tool_call};
 
 /// Texts that name nothing of a tenant, by the last part of their path: words, what people read, amounts, what one call
 /// says of itself, and marks that only hold together with a name beside them.
-const NOTHING: [&str; 24] = [
+const NOTHING: [&str; 25] = [
     "answer",
     "args_digest",
     "capability",
+    "code",
     "comment",
     "contact",
     "cost_usd",
@@ -75,7 +76,7 @@ enum Names {
 }
 
 /// The fields that name something of a tenant, beside the one of their row in `rpcs`.
-const BESIDE: [(&str, &str, Names); 12] = [
+const BESIDE: [(&str, &str, Names); 13] = [
     ("StartSession", "assistant", Names::Assistant),
     ("StartSession", "queue", Names::Definitions),
     ("StartSession", "workflows", Names::Definitions),
@@ -88,6 +89,7 @@ const BESIDE: [(&str, &str, Names); 12] = [
     ("ListSessions", "filter", Names::Filter),
     ("ListGates", "filter", Names::Filter),
     ("ListDecisions", "filter", Names::Filter),
+    ("ListEffects", "filter", Names::Filter),
 ];
 
 /// The paths of all texts of a message.

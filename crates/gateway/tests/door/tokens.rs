@@ -18,6 +18,7 @@ const PARCEL: &str = r#"{
       "type": "action",
       "execution_mode": "deterministic",
       "operations": [
+        { "type": "send_notification", "config": { "channel": "webhook", "recipients": ["https://example.com/?t={gathered.reply_token}"], "subject": "Answer with {gathered.reply_token}, please", "body": "b" } },
         { "type": "set_data", "config": { "key": "note", "value": ["Answer with {gathered.reply_token}, please"] } }
       ]
     },
@@ -162,6 +163,9 @@ async fn who_may_not_record_events_sees_no_token() {
     let get = v1::GetSessionRequest { name: session.name.clone(), ..Default::default() };
     let list =
         v1::ListSessionEventsRequest { name: session.name.clone(), page_size: 1_000, ..Default::default() };
+    let id = session.name.rsplit('/').next().expect("an id");
+    let filter = format!("session=\"{id}\"");
+    let effects = v1::ListEffectsRequest { filter, ..v1::ListEffectsRequest::default() };
     for (role, sees) in
         [("agent", 2), ("operator", 2), ("admin", 2), ("worker", 1), ("author", 0), ("approver", 0)]
     {
@@ -175,6 +179,13 @@ async fn who_may_not_record_events_sees_no_token() {
         let events = format!("{events:?}");
         assert!(events.contains(wanted), "{role}: {events}");
         assert_eq!(events.contains(&token), sees > 0, "{role}: {events}");
+        let sent: v1::ListEffectsResponse = world.ask(role, "ListEffects", &effects).await;
+        let [sent] = &sent.effects[..] else { panic!("{role}: {sent:?}") };
+        let address = if sees > 0 { token.as_str() } else { "swr_…" };
+        assert_eq!(
+            (&sent.to, sent.subject.as_str()),
+            (&format!("https://example.com/?t={address}"), &*format!("Answer with {address}, please"))
+        );
     }
     let _moved = send(&world, &token, &event("noted")).await.expect("it is let in");
     let token = world.look(&session.name).await.reply_token;
