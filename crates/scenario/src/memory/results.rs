@@ -83,7 +83,8 @@ fn is(word: &str, value: &Value) -> bool {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "number" => value.is_number(),
-        "integer" => value.is_u64() || value.is_i64(),
+        // JSON Schema: a number without a fraction is whole, however it is written.
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "string" => value.is_string(),
         "array" => value.is_array(),
         _ => word == "object" && value.is_object(),

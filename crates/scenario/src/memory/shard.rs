@@ -136,12 +136,15 @@ impl Shard {
     }
 }
 
-/// A run that drains without an end tells which nodes it goes round: the first of them is the last.
+/// A run that drains without an end tells which nodes it goes round: the first of them is the last, unless it came to
+/// that one for the first time, or there are too many to name.
 fn drains(decision: &Decision) -> Result<(), Broken> {
     for event in decision.turns.iter().flat_map(|turn| &turn.events) {
         let Event::RunEnded { ending, comment, .. } = event else { continue };
-        let round = comment.split_once(" -> ").zip(comment.rsplit_once(" -> "));
-        let closed = round.is_some_and(|((first, _), (_, last))| first == last);
+        let names: Vec<&str> = comment.split(" -> ").collect();
+        let [first, .., last] = names[..] else { continue };
+        let new = !names[..names.len() - 1].contains(&last);
+        let closed = first == last || new || last.starts_with("... and ");
         if ending.reason.as_deref() == Some("drain_limit") && !closed {
             return Err(Broken(format!("a drain without an end is told as {comment:?}")));
         }

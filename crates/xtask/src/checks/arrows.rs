@@ -281,7 +281,7 @@ mod tests {
             findings(&[("crates/engine/Cargo.toml", engine)]),
             [
                 "crates/engine/Cargo.toml:4: arrows: engine is pure and may use from outside only hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, not rand",
-                "crates/engine/Cargo.toml:6: arrows: engine is pure and may use from outside only jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, not tokio",
+                "crates/engine/Cargo.toml:6: arrows: engine is pure and may use from outside only hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, not tokio",
             ]
         );
     }
