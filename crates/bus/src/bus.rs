@@ -79,11 +79,17 @@ pub enum Stream {
     Http,
     /// Questions to a language model.
     Model,
+    /// Mail to people.
+    Mail,
+    /// Events for the endpoints of tenants, and messages of definitions to a URL.
+    Webhook,
+    /// Times that have come.
+    Timer,
 }
 
 impl Stream {
     /// Every stream, in order.
-    pub const ALL: [Self; 2] = [Self::Http, Self::Model];
+    pub const ALL: [Self; 5] = [Self::Http, Self::Model, Self::Mail, Self::Webhook, Self::Timer];
 
     /// The name that it has outside this process.
     #[must_use]
@@ -91,6 +97,9 @@ impl Stream {
         match self {
             Self::Http => "http",
             Self::Model => "model",
+            Self::Mail => "mail",
+            Self::Webhook => "webhook",
+            Self::Timer => "timer",
         }
     }
 }

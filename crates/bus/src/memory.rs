@@ -64,6 +64,9 @@ impl Memory {
         match stream {
             Stream::Http => &self.lines[0],
             Stream::Model => &self.lines[1],
+            Stream::Mail => &self.lines[2],
+            Stream::Webhook => &self.lines[3],
+            Stream::Timer => &self.lines[4],
         }
     }
 
