@@ -15,10 +15,12 @@ use serde_json::Value;
 use switchward_bus::Bus;
 
 pub use errand::{Errand, ErrandError};
+pub use perform::{MAIL, POST};
 
 use crate::Failed;
 use crate::http::Client;
 use crate::limits::{DESK_DRAIN_MS, DESK_KEEP_MS, ERRANDS_MAX};
+use crate::mail::{Post, Sender};
 use crate::model::Model;
 
 /// What came of an errand.
@@ -77,6 +79,10 @@ pub struct Config {
     pub http_errands: usize,
     /// Questions to models at one time, at most [`ERRANDS_MAX`] and what the model asks at one time.
     pub model_errands: usize,
+    /// Mails at one time, at most [`ERRANDS_MAX`].
+    pub mail_errands: usize,
+    /// Messages to URLs at one time, at most [`ERRANDS_MAX`].
+    pub post_errands: usize,
     /// How often it tells the bus that it still works on what it holds. Well below the bus's idle time.
     pub keep: Duration,
     /// How long it goes on with what it has begun after it was told to stop; then that is given back to the bus.
@@ -91,6 +97,8 @@ impl Config {
             consumer,
             http_errands: ERRANDS_MAX,
             model_errands: ERRANDS_MAX,
+            mail_errands: ERRANDS_MAX,
+            post_errands: ERRANDS_MAX,
             keep: Duration::from_millis(DESK_KEEP_MS),
             drain: Duration::from_millis(DESK_DRAIN_MS),
         }
@@ -103,7 +111,17 @@ pub struct Desk {
     answers: Arc<dyn Answers>,
     client: Client,
     model: Option<Model>,
+    mail: Option<Office>,
     config: Config,
+}
+
+/// Who writes mails, and who takes them.
+#[derive(Clone)]
+pub struct Office {
+    /// Who writes.
+    pub sender: Arc<Sender>,
+    /// Who takes what was written.
+    pub post: Arc<dyn Post>,
 }
 
 impl Desk {
@@ -117,6 +135,13 @@ impl Desk {
         model: Option<Model>,
         config: Config,
     ) -> Self {
-        Self { bus, answers, client, model, config }
+        Self { bus, answers, client, model, mail: None, config }
+    }
+
+    /// The same, which sends mails too; without it they fail with
+    /// [`Reason::NotConfigured`](crate::Reason::NotConfigured).
+    #[must_use]
+    pub fn with_mail(self, office: Option<Office>) -> Self {
+        Self { mail: office, ..self }
     }
 }

@@ -3,6 +3,7 @@
 //! - [`guard`] says which addresses may be asked at all.
 //! - [`http`] is the one HTTP client of this repository: what it connects to was resolved once and passed the guard.
 //! - [`model`] asks a language model and accepts nothing but the shape that was asked for.
+//! - [`mail`] writes mails and hands them to a mail server.
 //! - [`desk`] takes errands from the bus, has them done, and hands the outcomes on.
 //!
 //! It must never know how a session is decided or stored, or how an answer gets back to it: it is given a [`bus`] to
@@ -17,6 +18,7 @@ pub mod desk;
 pub mod guard;
 pub mod http;
 pub mod limits;
+pub mod mail;
 pub mod model;
 mod reason;
 mod secret;

@@ -59,3 +59,16 @@ pub const DESK_KEEP_MS: u64 = 8_000;
 pub const DESK_RETRY_MS: u64 = 1_000;
 /// How long a desk that is told to stop waits for what it has begun. The rest is given back to the bus.
 pub const DESK_DRAIN_MS: u64 = 10_000;
+
+/// An address for mail. Source: RFC 5321, 4.5.3.1.3.
+pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
+/// A subject, characters.
+pub const MAIL_SUBJECT_CHARS_MAX: usize = 998;
+/// What a mail says, the facts counted.
+pub const MAIL_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// What is kept of a mail server's answer.
+pub const MAIL_ANSWER_BYTES_MAX: usize = 1024;
+/// Connections that are kept to one mail server.
+pub const MAIL_CONNECTIONS_MAX: u32 = 16;
+/// How long one step of a mail's way to its server may take, seconds.
+pub const MAIL_SECONDS_MAX: u64 = 30;

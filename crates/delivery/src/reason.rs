@@ -59,6 +59,14 @@ pub enum Reason {
     ErrandInvalid,
     /// Nothing is set up for this kind of errand.
     NotConfigured,
+    /// The receiver of a message answered with something else than a success.
+    ReceiverRefused,
+    /// A mail that cannot be written: an address is none, or a header would have several lines.
+    MailInvalid,
+    /// The mail server refuses the mail for good.
+    MailRejected,
+    /// The mail server asks to come again.
+    MailDeferred,
     /// The model's endpoint does not accept the credential.
     ModelUnauthorized,
     /// The model's endpoint asks to wait.
@@ -97,6 +105,10 @@ impl Reason {
             Self::EncodingRefused => "encoding_refused",
             Self::ErrandInvalid => "errand_invalid",
             Self::NotConfigured => "not_configured",
+            Self::ReceiverRefused => "receiver_refused",
+            Self::MailInvalid => "mail_invalid",
+            Self::MailRejected => "mail_rejected",
+            Self::MailDeferred => "mail_deferred",
             Self::ModelUnauthorized => "model_unauthorized",
             Self::ModelLimited => "model_limited",
             Self::ModelUnavailable => "model_unavailable",

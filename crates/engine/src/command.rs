@@ -9,17 +9,17 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
 pub use catalogue::{
-    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, Deploy, InstallMachine, PutAssistant,
-    RevokeKey, UpdateTenant,
+    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, Deploy, EnsureTenancy, InstallMachine,
+    InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
-pub use effects::{AckEffect, DismissEffect, FailEffect, RetryEffect};
+pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RetryEffect};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
 use crate::state::{Assisted, Pinned};
-use crate::{Args, ReplyKey};
+use crate::{Args, MailToken, ReplyKey};
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -40,6 +40,19 @@ pub struct Command {
     pub trace: Option<String>,
     /// The wish.
     pub body: Body,
+}
+
+impl Command {
+    /// Takes along what the ledger said; nothing happens to a command that asks none.
+    pub fn take_along(&mut self, limits: Option<LimitCheck>) {
+        if let Body::Authorize(call) = &mut self.body {
+            call.limits = limits;
+        } else if let Body::DecideGate(decide) = &mut self.body {
+            decide.limits = limits;
+        } else if let Body::RecordReply(reply) = &mut self.body {
+            reply.limits = limits;
+        }
+    }
 }
 
 /// What a command is about: whose rows it may change.
@@ -244,6 +257,8 @@ pub enum Body {
     AckEffect(AckEffect),
     /// An effect cannot be delivered.
     FailEffect(FailEffect),
+    /// An effect is tried again later.
+    DeferEffect(DeferEffect),
     /// A dead letter is sent anew.
     RetryEffect(RetryEffect),
     /// A dead letter is given up.
@@ -274,6 +289,12 @@ pub enum Body {
     PutAssistant(PutAssistant),
     /// An assistant is no more.
     DeleteAssistant(DeleteAssistant),
+    /// A tenant has mail tokens from now on, where it had none.
+    EnsureTenancy(EnsureTenancy),
+    /// Who is who in a tenant.
+    PutDirectory(PutDirectory),
+    /// What a shard must know of a tenant.
+    InstallTenancy(InstallTenancy),
 }
 
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.
@@ -307,6 +328,8 @@ pub struct Start {
     pub callees: Vec<Pinned>,
     /// What its reply tokens are to be made with, drawn for it alone; kept where events from outside can be for it.
     pub reply_key: Option<ReplyKey>,
+    /// Who is told of gates that address nobody: addresses and names of the tenant's directory; none: as that says.
+    pub audience: Vec<String>,
 }
 
 impl Start {
@@ -382,6 +405,9 @@ pub struct DecideGate {
     pub shown: Option<Digest>,
     /// What the ledger said, where approving a call meets limits.
     pub limits: Option<LimitCheck>,
+    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
+    /// newest request.
+    pub proof: Option<MailToken>,
 }
 
 /// A person says something about a decision, and does not make it.
@@ -393,6 +419,9 @@ pub struct DiscussGate {
     pub comment: String,
     /// What the person was shown; where given it must be what the gate shows.
     pub shown: Option<Digest>,
+    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
+    /// newest request.
+    pub proof: Option<MailToken>,
 }
 
 /// A participant answers her part of a task.
@@ -406,6 +435,9 @@ pub struct AnswerGate {
     pub comment: String,
     /// What the person was shown; where given it must be what the gate shows.
     pub shown: Option<Digest>,
+    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
+    /// newest request.
+    pub proof: Option<MailToken>,
 }
 
 /// A cap is set anew.

@@ -497,4 +497,11 @@ pub enum Event {
     /// An assistant is another one from now on.
     #[n(50)]
     Assistants(#[n(0)] AssistantFact),
+    /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
+    #[n(60)]
+    TenancyPut {
+        /// All of it.
+        #[n(0)]
+        tenancy: crate::Tenancy,
+    },
 }

@@ -13,11 +13,11 @@ use crate::data::keep_below;
 use crate::event::{Flow, Writer};
 use crate::faults::Fault;
 use crate::limits::{ADDRESSEES_MAX, EFFECT_BYTES};
-use crate::messages::{compose, recipients};
+use crate::messages::{People, compose, recipients};
 use crate::moves::{self, Next};
 use crate::period;
 use crate::scope::Scope;
-use crate::state::{Asked, Due, EffectBody, Gate, Open, Via};
+use crate::state::{Asked, Due, EffectBody, Gate, Open, Purpose, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Key, ViewError};
 
@@ -44,8 +44,8 @@ pub(crate) fn open(
         turn.emit(Event::GateOpened { gate, run, body: plain })?;
         return Ok(None);
     };
-    let contact = turn.session()?.contact.clone();
-    let letter = match compose(&Scope::of_run(turn, run)?, &inquiry.message, contact.as_deref()) {
+    let people = People::of(turn)?;
+    let letter = match compose(&Scope::of_run(turn, run)?, &inquiry.message, &people) {
         Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
@@ -62,6 +62,9 @@ pub(crate) fn open(
         due: inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms)),
         mails: Vec::new(),
         answered: Vec::new(),
+        last: Vec::new(),
+        open: false,
+        told: Vec::new(),
     };
     turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..plain } })?;
     for mail in letter.effects(Some(gate)) {
@@ -87,7 +90,7 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
         comment: ruling.comment.clone(),
         via: ruling.via,
     })?;
-    if ruling.decision != Decision::Refuse || open.gate.asked.is_none() {
+    if ruling.decision != Decision::Refuse || open.gate.asked.as_ref().is_none_or(|asked| asked.open) {
         return Ok(());
     }
     let value = json!({
@@ -216,8 +219,8 @@ fn escalate(
     asked: &Asked,
     rounds: &Rounds,
 ) -> Result<(), Stop> {
-    let contact = turn.session()?.contact.clone();
-    let found = recipients(&Scope::of_run(turn, run)?, &rounds.to, contact.as_deref());
+    let people = People::of(turn)?;
+    let found = recipients(&Scope::of_run(turn, run)?, &rounds.to, &people);
     let (mut to, mut problem) = match found {
         Ok(to) => (to, None),
         Err(fault) => (Vec::new(), Some(fault.message).filter(|_| !rounds.to.is_empty())),
@@ -239,15 +242,15 @@ fn escalate(
         turn.emit(Event::Warned { text, of_definition: false })?;
     }
     for one in to {
-        turn.send(run, mail(one, asked.subject.clone(), asked.body.clone(), gate))?;
+        turn.send(run, mail(one, asked.subject.clone(), asked.body.clone(), gate, Purpose::Ask))?;
     }
     Ok(())
 }
 
 /// A mail about a gate.
-pub(crate) fn mail(to: String, subject: String, body: String, gate: OpenId) -> EffectBody {
+pub(crate) fn mail(to: String, subject: String, body: String, gate: OpenId, purpose: Purpose) -> EffectBody {
     let (channel, content) = (Channel::Email, Content::Text);
-    EffectBody::Message { channel, to, subject: Some(subject), body, content, gate: Some(gate) }
+    EffectBody::Message { channel, to, subject: Some(subject), body, content, gate: Some(gate), purpose }
 }
 
 /// What mails to these hold, bytes.
@@ -256,7 +259,8 @@ pub(crate) fn mail_bytes<T: AsRef<str>>(to: impl IntoIterator<Item = T>, subject
     to.into_iter().map(one).fold(0, usize::saturating_add)
 }
 
-/// Writes back to somebody who wrote about a gate, once: what answers by itself is not written to for ever.
+/// Writes back to somebody who wrote about a gate, once while it is open and once when it is closed: what answers by
+/// itself is not written to for ever.
 pub(crate) fn answer(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -265,14 +269,27 @@ pub(crate) fn answer(
     to: &str,
     body: String,
 ) -> Result<(), Stop> {
-    if asked.was_answered(to) {
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.is_some();
+    if if open { asked.was_answered(to) } else { asked.was_told(to) } {
         return Ok(());
     }
+    turn.emit(Flow::ReplyAnswered { gate, to: to.to_owned() })?;
+    tell(turn, run, gate, asked, to, body)
+}
+
+/// Tells somebody what came of what was written about a gate.
+pub(crate) fn tell(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    asked: &Asked,
+    to: &str,
+    body: String,
+) -> Result<(), Stop> {
     let subject = format!("Re: {}", asked.subject);
     if let Some(fault) = budget::effects(turn, 1, mail_bytes([to], &subject, &body))? {
         return budget::unsent(turn, run, &fault);
     }
-    turn.emit(Flow::ReplyAnswered { gate, to: to.to_owned() })?;
-    turn.send(run, mail(to.to_owned(), subject, body, gate))?;
+    turn.send(run, mail(to.to_owned(), subject, body, gate, Purpose::Tell))?;
     Ok(())
 }

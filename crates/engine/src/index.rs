@@ -81,6 +81,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Definition(_)
         | Row::Version(_)
         | Row::Assistant(_)
+        | Row::Tenancy(_)
         | Row::Clock(_)
         | Row::Index
         | Row::LastTenant(_)
@@ -129,7 +130,8 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     let (dead, at) = (effect.dead().is_some(), effect.deliver_at.0.to_be_bytes());
     let state = if dead { DEAD } else { PENDING };
     let listed = Key::index(key.tenant_of(), EFFECTS, &[&[state], &at, key.rest()]);
-    let goes = (!dead).then(|| due(DELIVERIES, effect.deliver_at, key));
+    let tenant = key.tenant_of().0.to_be_bytes();
+    let goes = (!dead).then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &at, key.as_bytes()]));
     [listed].into_iter().chain(goes).collect()
 }
 
@@ -176,10 +178,32 @@ impl IndexKey {
         Key::index(NOBODY, RELAY, &[]).as_bytes().to_vec()
     }
 
-    /// The effects of all tenants that are to go out and are no dead letters, earliest first.
+    /// The effects of all tenants that are to go out and are no dead letters: one tenant after the other, and of each the
+    /// earliest first.
     #[must_use]
     pub fn deliveries() -> Vec<u8> {
         Key::index(NOBODY, DELIVERIES, &[]).as_bytes().to_vec()
+    }
+
+    /// The effects of one tenant that are to go out and are no dead letters, the earliest first.
+    #[must_use]
+    pub fn deliveries_of(tenant: TenantId) -> Vec<u8> {
+        Key::index(NOBODY, DELIVERIES, &[&tenant.0.to_be_bytes()]).as_bytes().to_vec()
+    }
+
+    /// Stands in [`IndexKey::deliveries`] behind all of a tenant, and before all of those after it.
+    #[must_use]
+    pub fn behind_deliveries_of(tenant: TenantId) -> Vec<u8> {
+        let behind = [tenant.0.to_be_bytes().as_slice(), &[u8::MAX; 64]].concat();
+        Key::index(NOBODY, DELIVERIES, &[&behind]).as_bytes().to_vec()
+    }
+
+    /// What an entry of [`IndexKey::deliveries`] is about.
+    #[must_use]
+    pub fn delivery_of(entry: &Key) -> Option<Due> {
+        let rest = entry.rest();
+        let at = Time(u64::from_be_bytes(rest.get(5..13)?.try_into().ok()?));
+        Some(Due { at, key: Key::from_bytes(rest.get(13..)?)? })
     }
 
     /// The effects of a tenant that have not gone out, dead letters first, each kind oldest first; or one kind alone.
@@ -257,7 +281,7 @@ impl IndexKey {
         Some((SessionId(id), OpenId(u64::from_be_bytes(bytes.get(16..24)?.try_into().ok()?))))
     }
 
-    /// What an entry of [`IndexKey::due`], [`IndexKey::relay`] or [`IndexKey::deliveries`] is about.
+    /// What an entry of [`IndexKey::due`] or [`IndexKey::relay`] is about.
     #[must_use]
     pub fn due_of(entry: &Key) -> Option<Due> {
         let rest = entry.rest();

@@ -65,6 +65,8 @@ pub enum Kind {
     Slot = 26,
     /// An assistant.
     Assistant = 30,
+    /// What every shard must know of a tenant.
+    Tenancy = 40,
 }
 
 /// Above every bucket: rows that belong to a shard as a whole.
@@ -223,6 +225,18 @@ impl Key {
             .with(name.as_bytes())
             .with(&[0])
             .with(&number.to_be_bytes())
+    }
+
+    /// What a shard knows of a tenant.
+    #[must_use]
+    pub fn tenancy(tenant: TenantId) -> Self {
+        Self::start(SHARD, tenant, Kind::Tenancy)
+    }
+
+    /// The catalogue's record of what every shard must know of a tenant.
+    #[must_use]
+    pub fn tenancy_record(tenant: TenantId) -> Self {
+        Self::start(CATALOGUE, tenant, Kind::Tenancy)
     }
 
     /// An assistant of a tenant.

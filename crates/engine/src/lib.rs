@@ -9,6 +9,7 @@
 
 mod acts;
 mod args;
+mod audience;
 mod budget;
 mod callees;
 mod command;
@@ -26,6 +27,7 @@ mod index;
 mod intent;
 mod key;
 pub mod limits;
+mod mail_token;
 mod messages;
 mod moves;
 mod period;
@@ -47,11 +49,11 @@ pub use args::{Args, BadArgs};
 pub use callees::pin_callees;
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, Command, CompleteWork,
-    Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeleteAssistant, Deploy, DiscussGate,
-    DismissEffect, EndTurn, ExtendLease, FailEffect, FailWork, InstallMachine, LeaseWork, Pause, PostMessage,
-    PutAssistant, Queued, RaiseCap, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall,
-    ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings, Settle, Start,
-    Sweep, SwitchRun, UpdateTenant,
+    Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeferEffect, DeleteAssistant, Deploy,
+    DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease, FailEffect, FailWork, InstallMachine,
+    InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory, Queued, RaiseCap, RecordData,
+    RecordEvent, RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RetryEffect,
+    RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
@@ -59,17 +61,19 @@ pub use event::{AssistantFact, Event, Flow, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
+pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};
+pub use period::text as time_text;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
 pub use rejection::{Reason, Rejection};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
-    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Call, Choice, Closed, Data,
-    Dead, Definition, Due as Deferral, Early, Effect, EffectBody, Fate, Gate, Grant, Held, History, Json,
-    Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Remembered, Request,
-    Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, Spent, Tenant, Thing, ThingBody,
-    Version, Via, Why,
+    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
+    Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect, EffectBody, Fate,
+    Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox, Owed, Parent,
+    Part, Pinned, Purpose, Remembered, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot,
+    SourceFile, Spent, Tenancy, Tenant, Thing, ThingBody, Version, Via, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

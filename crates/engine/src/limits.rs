@@ -113,6 +113,14 @@ pub const EFFECT_BYTES: usize = 128;
 pub const DEAD_CODE_BYTES_MAX: usize = 64;
 /// Incidents that a session shows; of more, the oldest.
 pub const INCIDENTS_SHOWN_MAX: usize = 20;
+/// Names of a tenant's directory.
+pub const DIRECTORY_ENTRIES_MAX: usize = 1_000;
+/// What one name stands for, entries; and who is told by default.
+pub const DIRECTORY_MEMBERS_MAX: usize = 100;
+/// A name of the directory, bytes.
+pub const DIRECTORY_NAME_BYTES_MAX: usize = 128;
+/// Names that stand for names, below one another.
+pub const DIRECTORY_DEPTH_MAX: usize = 8;
 /// Recipients of one message.
 pub const RECIPIENTS_MAX: usize = 100;
 /// Runs that a start may queue behind the first.

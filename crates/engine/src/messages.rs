@@ -3,15 +3,37 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId};
 
+use crate::Key;
 use crate::budget;
 use crate::faults::Fault;
 use crate::limits::{
     EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_TOLD_BYTES_MAX,
 };
 use crate::scope::Scope;
-use crate::state::EffectBody;
+use crate::state::{EffectBody, Purpose, Tenancy};
 use crate::tasks::{PARTICIPANT, TASKS};
 use crate::turn::{Stop, Turn};
+use crate::working::Held;
+
+/// Whom names stand for, in one session.
+pub(crate) struct People {
+    /// The address of whom the conversation is with.
+    contact: Option<String>,
+    tenancy: Option<Held<Tenancy>>,
+}
+
+impl People {
+    pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Self, Stop> {
+        let contact = turn.session()?.contact.clone();
+        Ok(Self { contact, tenancy: turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))? })
+    }
+
+    /// The addresses that a name stands for in the tenant's directory; what stands for nobody there is one itself.
+    fn addresses(&self, name: String) -> Vec<String> {
+        let known = self.tenancy.as_ref().map(|known| known.directory.addresses(&name)).unwrap_or_default();
+        if known.is_empty() { vec![name] } else { known }
+    }
+}
 
 /// Puts a message into the outbox, once for each recipient; what is wrong with it, or too much, sends nothing.
 pub(crate) fn send(
@@ -20,8 +42,8 @@ pub(crate) fn send(
     scope: &Scope,
     message: &Message,
 ) -> Result<Option<Fault>, Stop> {
-    let contact = turn.session()?.contact.clone();
-    let letter = match compose(scope, message, contact.as_deref()) {
+    let people = People::of(turn)?;
+    let letter = match compose(scope, message, &people) {
         Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
@@ -62,15 +84,16 @@ impl Letter {
             body: body.clone(),
             content,
             gate,
+            purpose: if gate.is_some() { Purpose::Ask } else { Purpose::Say },
         })
     }
 }
 
 /// Renders a message, and finds out who gets it.
-pub(crate) fn compose(scope: &Scope, message: &Message, contact: Option<&str>) -> Result<Letter, Fault> {
+pub(crate) fn compose(scope: &Scope, message: &Message, people: &People) -> Result<Letter, Fault> {
     let to = match message.channel {
         Channel::Chat => vec![String::new()],
-        Channel::Email | Channel::Webhook => recipients(scope, &message.to, contact)?,
+        Channel::Email | Channel::Webhook => recipients(scope, &message.to, people)?,
     };
     worded(scope, message, to)
 }
@@ -88,13 +111,9 @@ pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Resul
 }
 
 /// Everybody whom a list names, each once, in its order; never nobody.
-pub(crate) fn recipients(
-    scope: &Scope,
-    list: &[Recipient],
-    contact: Option<&str>,
-) -> Result<Vec<String>, Fault> {
+pub(crate) fn recipients(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
     let same = |one: &str, other: &str| one == other;
-    let found = named(scope, list, contact, RECIPIENTS_MAX, same)?;
+    let found = named(scope, list, people, RECIPIENTS_MAX, same)?;
     let found = found.ok_or_else(|| format!("a message goes to at most {RECIPIENTS_MAX}"));
     let found = found.map_err(Fault::recipients)?;
     if found.is_empty() {
@@ -105,12 +124,8 @@ pub(crate) fn recipients(
 
 /// Everybody who takes part in a task, each once, in the list's order; maybe nobody. Addresses are compared without
 /// regard to case, as at the gates.
-pub(crate) fn participants(
-    scope: &Scope,
-    list: &[Recipient],
-    contact: Option<&str>,
-) -> Result<Vec<String>, Fault> {
-    let found = named(scope, list, contact, PARTICIPANTS_MAX, str::eq_ignore_ascii_case)?;
+pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
+    let found = named(scope, list, people, PARTICIPANTS_MAX, str::eq_ignore_ascii_case)?;
     let found = found.ok_or_else(|| format!("at most {PARTICIPANTS_MAX} take part in a task"));
     found.map_err(Fault::recipients)
 }
@@ -119,19 +134,21 @@ pub(crate) fn participants(
 fn named(
     scope: &Scope,
     list: &[Recipient],
-    contact: Option<&str>,
+    people: &People,
     max: usize,
     same: impl Fn(&str, &str) -> bool,
 ) -> Result<Option<Vec<String>>, Fault> {
     let mut found: Vec<String> = Vec::new();
     for recipient in list {
-        for value in values(scope, recipient, contact)? {
+        for value in values(scope, recipient, people)? {
             let Some(address) = address(value)? else { continue };
-            if !found.iter().any(|known| same(known, &address)) {
-                found.push(address);
-            }
-            if found.len() > max {
-                return Ok(None);
+            for address in people.addresses(address) {
+                if !found.iter().any(|known| same(known, &address)) {
+                    found.push(address);
+                }
+                if found.len() > max {
+                    return Ok(None);
+                }
             }
         }
     }
@@ -139,7 +156,7 @@ fn named(
 }
 
 /// What an entry of a list of recipients stands for.
-fn values(scope: &Scope, recipient: &Recipient, contact: Option<&str>) -> Result<Vec<Value>, Fault> {
+fn values(scope: &Scope, recipient: &Recipient, people: &People) -> Result<Vec<Value>, Fault> {
     Ok(match recipient {
         Recipient::Address(text) => match scope.braces(text)? {
             Value::Array(items) => items,
@@ -147,7 +164,7 @@ fn values(scope: &Scope, recipient: &Recipient, contact: Option<&str>) -> Result
                 vec![one]
             }
         },
-        Recipient::Contact => contact.map(Value::from).into_iter().collect(),
+        Recipient::Contact => people.contact.as_deref().map(Value::from).into_iter().collect(),
         Recipient::Participants => known_participants(scope),
         Recipient::Listed(path) => match scope.get(path) {
             None | Some(Value::Null) => Vec::new(),

@@ -40,7 +40,7 @@ fn month(now: Time, next: bool) -> Time {
 
 /// A time as people and programs read it, in UTC; nothing beyond what the calendar knows.
 #[must_use]
-pub(crate) fn text(at: Time) -> String {
+pub fn text(at: Time) -> String {
     let at = i64::try_from(at.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     at.map(|at| at.to_string()).unwrap_or_default()
 }

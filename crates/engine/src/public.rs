@@ -234,9 +234,10 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("answer", &answer.0)
             .with("comment", comment),
         Flow::WorkLeased { .. } | Flow::WorkReleased { .. } | Flow::WorkDone { .. } => return worked(flow),
-        Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDismissed { .. } => {
-            return delivered(flow);
-        }
+        Flow::EffectFailed { .. }
+        | Flow::EffectRetried { .. }
+        | Flow::EffectDismissed { .. }
+        | Flow::EffectDeferred { .. } => return delivered(flow),
         Flow::Judged { judged, .. } => PublicEvent::new("guard.judged").with("holds", judged.holds),
         Flow::ChoicePending { .. } | Flow::ChoiceOver { .. } => return None,
         Flow::Rested { .. } | Flow::EarlyTaken { .. } | Flow::ThingClosed { .. } | Flow::Looped { .. } => {
@@ -244,6 +245,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         }
         Flow::CalleesPinned { .. }
         | Flow::ReplyKeyDrawn { .. }
+        | Flow::AudienceSet { .. }
         | Flow::ChildrenPlanned { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => return None,
@@ -259,6 +261,9 @@ fn delivered(flow: &Flow) -> Option<PublicEvent> {
         Some(PublicEvent::new("delivery.retried").with("number", number))
     } else if let Flow::EffectDismissed { number } = flow {
         Some(PublicEvent::new("delivery.dismissed").with("number", number))
+    } else if let Flow::EffectDeferred { number, until, code, message } = flow {
+        let told = PublicEvent::new("delivery.deferred").with("number", number).with("until_ms", until.0);
+        Some(told.with("code", code).with("message", message))
     } else {
         None
     }

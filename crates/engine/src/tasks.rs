@@ -11,10 +11,10 @@ use crate::event::Writer;
 use crate::faults::Fault;
 use crate::gates;
 use crate::limits::TASK_BYTES_MAX;
-use crate::messages::{participants, worded};
+use crate::messages::{People, participants, worded};
 use crate::moves::Next;
 use crate::scope::Scope;
-use crate::state::{Asked, Due, Gate, Json, Open, Part, Resolution, Via};
+use crate::state::{Asked, Due, Gate, Json, Open, Part, Purpose, Resolution, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, ViewError};
 
@@ -38,10 +38,10 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     let inquiry = found.inquiry.as_ref().ok_or_else(|| ViewError("a task says nothing".into()))?;
     let state = machine.node(at.node).map(|node| node.name.as_str()).unwrap_or_default();
     drop(at);
-    let contact = turn.session()?.contact.clone();
+    let people = People::of(turn)?;
     let scope = Scope::of_run(turn, run)?;
-    let letter = participants(&scope, &inquiry.message.to, contact.as_deref())
-        .and_then(|people| worded(&scope, &inquiry.message, people));
+    let letter = participants(&scope, &inquiry.message.to, &people)
+        .and_then(|to| worded(&scope, &inquiry.message, to));
     let letter = match letter {
         Ok(letter) => letter,
         Err(fault) => return Ok(Next::Fault(fault)),
@@ -74,7 +74,8 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
         turn.emit(Event::GateOpened { gate, run, body })?;
     }
     for (gate, person) in part.gates().zip(&letter.to) {
-        turn.send(run, gates::mail(person.clone(), subject.clone(), letter.body.clone(), gate))?;
+        let (to, subject, body) = (person.clone(), subject.clone(), letter.body.clone());
+        turn.send(run, gates::mail(to, subject, body, gate, Purpose::Ask))?;
     }
     Ok(Next::Rest)
 }

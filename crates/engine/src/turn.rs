@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::evolve::{Site, apply};
 use crate::state::{EffectBody, Run, Session, ThingBody};
 use crate::working::{Held, Working};
-use crate::{Effect, Event, Flow, Reason, Rejection, Reply, ReplyToken, ViewError};
+use crate::{Effect, Event, Flow, Key, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way};
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -111,7 +111,9 @@ impl<'a, 'b> Turn<'a, 'b> {
 
     pub(crate) fn expect_sequence(&self, session: &Session) -> Result<(), Rejection> {
         match self.command.expected_sequence {
-            Some(seen) if seen != session.sequence => {
+            Some(seen)
+                if !(session.steady.unwrap_or(session.sequence)..=session.sequence).contains(&seen) =>
+            {
                 let now = session.sequence;
                 let message =
                     format!("the session is at sequence {now}, not at {seen}; look again before you go on");
@@ -139,6 +141,15 @@ impl<'a, 'b> Turn<'a, 'b> {
         let at = self.run(run)?;
         let hears = self.machine(&at)?.node(at.node).is_some_and(Node::hears_events);
         Ok(hears.then(|| key.token(id, run, at.entry)))
+    }
+
+    /// Whether a mail token was made for this session, this way and this person.
+    pub(crate) fn made(&self, token: &MailToken, way: Way, address: &str) -> Result<bool, Stop> {
+        if token.session != self.session_id()? || token.tenant != self.tenant() {
+            return Ok(false);
+        }
+        let tenancy = self.rows.tenancy_at(&Key::tenancy(self.tenant()))?;
+        Ok(tenancy.is_some_and(|known| known.keys.iter().any(|key| key.made(token, way, address))))
     }
 
     /// The machine of a run; it is installed before the run is created.

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
-    Authorized, Call, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Definition, Early,
-    Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Grant, Held, History, Json, Judged, Lease,
-    LedgerRow, Loop, MatchedRule, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Remaining, Remembered,
-    Reply, ReplyKey, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot,
-    SourceFile, Spent, Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    Authorized, Call, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Definition, Directory,
+    DirectoryEntry, Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Grant, Held, History,
+    Json, Judged, Lease, LedgerRow, Loop, MailKey, MatchedRule, Meters, Open, Outbox, Owed, Parent, Part,
+    Pinned, Purpose, Remaining, Remembered, Reply, ReplyKey, Request, Reservation, Resolution, Role, Row,
+    Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenancy, Tenant, Thing, ThingBody, TurnRecord,
+    Version, Via, Why, Writer,
 };
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
@@ -111,6 +112,8 @@ fn session() -> Session {
         assistant: None,
         reply_key: None,
         outbox: None,
+        steady: None,
+        audience: Vec::new(),
         callees: Vec::new(),
     }
 }
@@ -254,6 +257,7 @@ fn message() -> EffectBody {
         body: "It is on its way.".into(),
         content: Content::Html,
         gate: Some(OpenId(6)),
+        purpose: Purpose::Say,
     }
 }
 
@@ -294,7 +298,39 @@ fn asked() -> Asked {
         due: Some(Time(9)),
         mails: vec![9],
         answered: vec!["sam@example.com".into()],
+        last: Vec::new(),
+        open: false,
+        told: Vec::new(),
     }
+}
+
+/// Who is told at a gate that others may decide, and was told that it is closed.
+fn told() -> Asked {
+    let told = vec!["ann@example.com".into()];
+    Asked { last: vec![1], open: true, told, ..asked() }
+}
+
+fn tenancy() -> Tenancy {
+    let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
+    let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
+    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory }
+}
+
+/// What is known of who is written to.
+fn written_to() -> Vec<(&'static str, Row)> {
+    let session = Session { steady: Some(7), audience: vec!["kim".into()], ..session() };
+    let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
+    let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last) });
+    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
+        unreachable!()
+    };
+    let ask = EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask };
+    vec![
+        ("tenancy", Row::Tenancy(tenancy())),
+        ("session-audience", Row::Session(session)),
+        ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask) })),
+        ("open-told", Row::Open(Open { gate: Gate { asked: Some(told()), ..crate::gate() }, ..open() })),
+    ]
 }
 
 fn open() -> Open {
@@ -341,7 +377,8 @@ fn effect(body: EffectBody) -> Effect {
 /// What there is of effects that cannot be delivered.
 fn undelivered() -> [(&'static str, Row); 3] {
     let dead = Dead { code: "no_such_host".into(), message: "it is unknown".into(), at: Time(4) };
-    let effect = |dead| Effect { fate: Some(Fate { round: 2, dead }), ..effect(message()) };
+    let effect =
+        |dead| Effect { fate: Some(Fate { round: 2, dead, ..Fate::default() }), ..effect(message()) };
     let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1 }));
     [
         ("outbox-dead", Row::Outbox(effect(Some(dead)))),
@@ -487,6 +524,7 @@ fn rows_keep_their_form() {
     rows.extend(below());
     rows.push(("session-reachable", Row::Session(Session { reply_key: Some(reply_key()), ..session() })));
     rows.extend(undelivered());
+    rows.extend(written_to());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -585,7 +623,7 @@ fn later() -> Vec<Event> {
         Flow::GateEscalated { gate, to: vec![from.clone()], due: Time(9) },
         Flow::GateLapsed { gate },
         Flow::ReplyAnswered { gate, to: from.clone() },
-        Flow::ReplyRecorded { run, from, text, authenticated: true, about },
+        Flow::ReplyRecorded { run, from, text, authenticated: true, about, evidence: String::new() },
         Flow::Wrote { run, key: "wait".into(), value: Json(serde_json::json!({})), by: Writer::Person },
         Flow::WorkLeased { thing, worker: worker(), until: Time(9), again: true },
         Flow::WorkReleased { thing, lapsed: true },
@@ -624,6 +662,19 @@ fn dead_letters() -> Vec<Event> {
         Flow::EffectDismissed { number },
     ];
     flows.map(Event::Flow).to_vec()
+}
+
+/// What is known of who is written to.
+fn mailed() -> Vec<Event> {
+    let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
+    let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
+    let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
+    let flows = [
+        Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence },
+        Flow::AudienceSet { audience: vec!["kim".into()] },
+        Flow::EffectDeferred { number, until, code, message },
+    ];
+    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut { tenancy: tenancy() }]).collect()
 }
 
 /// Runs below one another.
@@ -676,7 +727,7 @@ fn decisions_keep_their_form() {
     let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
     let traced = Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: things().remove(1), trace };
     let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
-    let latest = own.into_iter().chain(dead_letters());
+    let latest = own.into_iter().chain(dead_letters()).chain(mailed());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {

@@ -5,11 +5,12 @@ use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
-use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan_authorize, plan_decide, room};
+use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan, room};
 use switchward_engine::{
-    Body, Command, InstallMachine, Key, Reason, Rejection, Reply, Reserve, Row, Scope, View, ViewError,
+    Actor, Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
+    Settings, View, ViewError,
 };
-use switchward_machine::{Bucket, Digest, Time};
+use switchward_machine::{Bucket, Digest, TenantId, Time};
 use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore};
 
 use crate::clock::Clock;
@@ -197,13 +198,47 @@ impl Cluster {
     /// # Errors
     /// As [`Failure`] says.
     pub async fn execute(&self, command: Command) -> Result<Reply, Failure> {
-        let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_));
+        let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
+        if matches!(command.body, Body::EnsureTenancy(_) | Body::PutDirectory(_)) {
+            let tenant = command.tenant;
+            let reply = self.0.submit(command).await?;
+            return self.spread(tenant).await.map(|()| reply);
+        }
         match (starts, limited) {
             (true, _) => self.start(command).await,
             (false, true) => self.limited(command).await,
             (false, false) => self.0.submit(command).await,
         }
+    }
+
+    /// Gives every shard what it must know of a tenant; one that knows it already is left as it is.
+    ///
+    /// # Errors
+    /// As [`Failure`] says; some shards may know it then and others not, and a repetition ends it.
+    pub async fn spread(&self, tenant: TenantId) -> Result<(), Failure> {
+        let row = self.catalogue().read().await?.row(&Key::tenancy_record(tenant));
+        let row = row.map_err(|error| self.unreadable(&error))?;
+        let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(()) };
+        for shard in &self.0.shards {
+            let known = shard.read().await?.row(&Key::tenancy(tenant));
+            let known = known.map_err(|error| self.unreadable(&error))?;
+            if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
+                continue;
+            }
+            let install = Command {
+                tenant,
+                scope: Scope::Shard,
+                request: None,
+                expected_sequence: None,
+                actor: Actor::server(),
+                settings: Settings::default(),
+                trace: None,
+                body: Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }),
+            };
+            shard.submit(install).await?;
+        }
+        Ok(())
     }
 
     async fn start(&self, command: Command) -> Result<Reply, Failure> {
@@ -240,14 +275,7 @@ impl Cluster {
         for _ in 0..LIMITS_ASKED_MAX {
             let plan = {
                 let view = self.0.home(&command).read().await?;
-                let plan = if let Body::Authorize(call) = &command.body {
-                    plan_authorize(&view, &command, call, self.now())
-                } else if let Body::DecideGate(decide) = &command.body {
-                    plan_decide(&view, &command, decide)
-                } else {
-                    Ok(Plan::Direct)
-                };
-                plan.map_err(|error| self.unreadable(&error))?
+                plan(&view, &command, self.now()).map_err(|error| self.unreadable(&error))?
             };
             let limits = match self.ask(&command, plan).await {
                 // A twin of this command, sent again while the first was still on its way, may have been decided
@@ -258,11 +286,7 @@ impl Cluster {
                 }
                 asked => asked?,
             };
-            if let Body::Authorize(call) = &mut command.body {
-                call.limits = limits;
-            } else if let Body::DecideGate(decide) = &mut command.body {
-                decide.limits = limits;
-            }
+            command.take_along(limits);
             match self.0.submit(command.clone()).await {
                 // The rules or the session have changed since they were asked about.
                 Err(Failure::Rejected(no)) if no.reason == Reason::LimitsStale => last = Failure::Overloaded,

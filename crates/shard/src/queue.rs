@@ -195,6 +195,7 @@ fn essential(body: &Body) -> bool {
         | Body::Cancel(_)
         | Body::AckEffect(_)
         | Body::FailEffect(_)
+        | Body::DeferEffect(_)
         | Body::Sweep(_)
         | Body::Confirm(_)
         | Body::Settle(_)
@@ -222,7 +223,10 @@ fn essential(body: &Body) -> bool {
         | Body::Deploy(_)
         | Body::ActivateVersion(_)
         | Body::PutAssistant(_)
-        | Body::DeleteAssistant(_) => false,
+        | Body::DeleteAssistant(_)
+        | Body::EnsureTenancy(_)
+        | Body::PutDirectory(_)
+        | Body::InstallTenancy(_) => false,
     }
 }
 
@@ -240,6 +244,8 @@ fn cost(body: &Body) -> usize {
         Body::AnswerGate(answer) => weigh(&answer.answer),
         Body::FailWork(fail) => fail.message.len(),
         Body::FailEffect(fail) => fail.message.len(),
+        Body::DeferEffect(defer) => defer.message.len(),
+        Body::PutDirectory(put) => put.directory.bytes(),
         Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),
         Body::PutAssistant(put) => {
@@ -268,6 +274,8 @@ fn cost(body: &Body) -> usize {
         | Body::RevokeKey(_)
         | Body::ActivateVersion(_)
         | Body::DeleteAssistant(_)
+        | Body::EnsureTenancy(_)
+        | Body::InstallTenancy(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

@@ -41,6 +41,7 @@ impl Record for Stored {
             | Row::ApiKey(_)
             | Row::Definition(_)
             | Row::Assistant(_)
+            | Row::Tenancy(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Call(_)
@@ -63,6 +64,10 @@ fn structure(row: &Row) -> usize {
             let entries = session.requests.len() + session.labels.len() * 4 + session.calls.len();
             let entries = entries + session.callees.len() * 4;
             WEIGHT_BYTES * 2 + entries * ENTRY_BYTES
+        }
+        Row::Tenancy(tenancy) => {
+            let members = tenancy.directory.entries.iter().map(|entry| entry.members.len() + 1);
+            WEIGHT_BYTES + members.sum::<usize>() * ENTRY_BYTES
         }
         Row::Ledger(ledger) => {
             WEIGHT_BYTES + (ledger.calls.len() + ledger.reservations.len() * 4) * ENTRY_BYTES
@@ -115,6 +120,7 @@ fn payload(row: &Row) -> usize {
         | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Assistant(_)
+        | Row::Tenancy(_)
         | Row::Version(_) => minicbor::len(row),
     }
 }

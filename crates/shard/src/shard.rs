@@ -130,6 +130,12 @@ impl Shard {
         self.group.shared.watchers.watch_work()
     }
 
+    /// Tells when an effect of this shard is to go out, or has come somewhere.
+    #[must_use]
+    pub fn watch_outbox(&self) -> Watched {
+        self.group.shared.watchers.watch_outbox()
+    }
+
     /// Tells when this session moves.
     #[must_use]
     pub fn watch(&self, tenant: TenantId, session: SessionId) -> Watched {

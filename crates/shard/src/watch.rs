@@ -14,6 +14,8 @@ type Name = (TenantId, SessionId);
 pub(crate) struct Watchers {
     /// Changes whenever work is opened, given back or done.
     work: watch::Sender<()>,
+    /// Changes whenever an effect is to go out, or has come somewhere.
+    outbox: watch::Sender<()>,
     /// How many there are, so that nobody pays for a map that is empty.
     count: AtomicUsize,
     sessions: Mutex<HashMap<Name, watch::Sender<()>>>,
@@ -46,10 +48,20 @@ impl Watchers {
         Watched(self.work.subscribe())
     }
 
+    /// Tells when an effect of this shard is to go out, or has come somewhere.
+    pub(crate) fn watch_outbox(&self) -> Watched {
+        Watched(self.outbox.subscribe())
+    }
+
     pub(crate) fn moved(&self, decision: &Decision) {
         if self.work.receiver_count() > 0 && decision.turns.iter().flat_map(|turn| &turn.events).any(is_work)
         {
             self.work.send_replace(());
+        }
+        if self.outbox.receiver_count() > 0
+            && decision.turns.iter().flat_map(|turn| &turn.events).any(is_of_outbox)
+        {
+            self.outbox.send_replace(());
         }
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -62,6 +74,20 @@ impl Watchers {
                 sender.send_replace(());
             }
         }
+    }
+}
+
+/// Whether an event changes what there is to go out.
+fn is_of_outbox(event: &Event) -> bool {
+    match event {
+        Event::EffectQueued { effect } => !effect.body.inner(),
+        event => matches!(
+            event,
+            Event::EffectAcked { .. }
+                | Event::Flow(
+                    Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDeferred { .. }
+                )
+        ),
     }
 }
 

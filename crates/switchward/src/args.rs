@@ -4,6 +4,7 @@ mod assistant;
 mod calls;
 mod client;
 mod conversation;
+mod directory;
 pub(crate) mod files;
 mod gates;
 mod graph;
@@ -25,6 +26,7 @@ pub(crate) use client::{
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
+pub(crate) use directory::{DirectoryCommand, PutDirectory};
 pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use start::Start;

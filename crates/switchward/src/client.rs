@@ -11,6 +11,7 @@ use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
 use switchward_api::v1::assistant_service_client::AssistantServiceClient;
 use switchward_api::v1::clock_service_client::ClockServiceClient;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
+use switchward_api::v1::directory_service_client::DirectoryServiceClient;
 use switchward_api::v1::effect_service_client::EffectServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
@@ -51,6 +52,7 @@ impl Interceptor for Credential {
 pub(crate) struct Services {
     pub(crate) definitions: DefinitionServiceClient<Wire>,
     pub(crate) assistants: AssistantServiceClient<Wire>,
+    pub(crate) directory: DirectoryServiceClient<Wire>,
     pub(crate) sessions: SessionServiceClient<Wire>,
     pub(crate) policy: PolicyServiceClient<Wire>,
     pub(crate) gates: GateServiceClient<Wire>,
@@ -132,6 +134,7 @@ impl Client {
         let services = Services {
             definitions: DefinitionServiceClient::new(wire.clone()),
             assistants: AssistantServiceClient::new(wire.clone()),
+            directory: DirectoryServiceClient::new(wire.clone()),
             sessions: SessionServiceClient::new(wire.clone()),
             policy: PolicyServiceClient::new(wire.clone()),
             gates: GateServiceClient::new(wire.clone()),

@@ -3,6 +3,8 @@
 
 mod answers;
 mod config;
+mod effects;
+mod letters;
 mod relay;
 mod rules;
 #[cfg(test)]
@@ -11,7 +13,7 @@ mod tests;
 use std::sync::Arc;
 
 use switchward_bus::{Bus, Memory, Settings};
-use switchward_delivery::desk::{Config as DeskConfig, Desk};
+use switchward_delivery::desk::{Config as DeskConfig, Desk, Office};
 use switchward_delivery::http::{Client, Config as HttpConfig};
 use switchward_delivery::model::Model;
 use switchward_machine::WorkKind;
@@ -45,7 +47,11 @@ impl Role {
     ///
     /// # Errors
     /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up.
-    pub(crate) fn start(cluster: &Cluster, delivery: &DeliveryConfig) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn start(
+        cluster: &Cluster,
+        delivery: &DeliveryConfig,
+        office: Option<Office>,
+    ) -> anyhow::Result<Option<Self>> {
         if !delivery.enabled {
             return Ok(None);
         }
@@ -57,9 +63,11 @@ impl Role {
         let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
         let answers = Arc::new(answers::ToShards(cluster.clone()));
         let consumer = DeskConfig::new(format!("desk-{}", std::process::id()));
-        let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer);
+        let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());
         let (stop, stopped) = watch::channel(false);
+        let mail = office.is_some();
         for shard in cluster.shards() {
+            tokio::spawn(effects::work(shard.clone(), Arc::clone(&bus), mail, stop.subscribe()));
             tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds(delivery), stop.subscribe()));
         }
         let desk = tokio::spawn(desk.run(stopped));

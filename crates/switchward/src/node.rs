@@ -63,7 +63,7 @@ impl Node {
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
         let app = one_port(routes, health.pages().merge(metrics::page(cluster.clone())));
-        let delivery = errands::Role::start(&cluster, delivery)?;
+        let delivery = errands::Role::start(&cluster, delivery, None)?;
         Ok(Self { cluster, door, health, app, delivery })
     }
 

@@ -9,10 +9,15 @@ use serde_json::{Value, json};
 use super::{Desk, Errand, Outcome};
 use crate::http::Request;
 use crate::limits::{DEADLINE_MS_MAX, RESULT_BYTES_MAX};
+use crate::mail::{Letter, compose};
 use crate::model::Kind;
 use crate::{Failed, Reason};
 
 const HTTP: &str = "http";
+/// The kind of errand that is a mail.
+pub const MAIL: &str = "mail";
+/// The kind of errand that is a request whose answer must be a success.
+pub const POST: &str = "post";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The header that carries the trace. Source: W3C Trace Context.
 const TRACEPARENT: &str = "traceparent";
@@ -35,7 +40,11 @@ impl Desk {
             return Failed::new(Reason::Timeout, "the deadline had passed before it was begun").into();
         }
         let left = Duration::from_millis(left);
-        let result = if errand.kind == HTTP {
+        let result = if errand.kind == POST {
+            self.post(errand, left).await
+        } else if errand.kind == MAIL {
+            self.write(errand, left).await
+        } else if errand.kind == HTTP {
             self.ask(errand, left).await
         } else if let Some(kind) = Kind::read(&errand.kind) {
             self.question(errand, kind, left).await
@@ -59,6 +68,29 @@ impl Desk {
         let request = Request { method: input.method, url: input.url, headers, body: input.body, deadline };
         let response = self.client.send(errand.tenant, &request).await?;
         Ok(json!({ "status": response.status, "body": response.body }))
+    }
+
+    /// A request that nobody reads the answer of.
+    async fn post(&self, errand: &Errand, deadline: Duration) -> Result<Value, Failed> {
+        let answer = self.ask(errand, deadline).await?;
+        let status = answer.get("status").and_then(Value::as_u64).unwrap_or_default();
+        if (200..300).contains(&status) {
+            return Ok(json!({ "status": status }));
+        }
+        Err(Failed::new(Reason::ReceiverRefused, format!("the receiver answered {status}")))
+    }
+
+    async fn write(&self, errand: &Errand, deadline: Duration) -> Result<Value, Failed> {
+        let Some(office) = &self.mail else {
+            return Err(Failed::new(Reason::NotConfigured, "no mail server is set up here"));
+        };
+        let letter = Letter::deserialize(&errand.input).map_err(|error| {
+            Failed::new(Reason::ErrandInvalid, format!("the letter cannot be read: {error}"))
+        })?;
+        let mail = compose(&letter, &office.sender)?;
+        let late = || Failed::new(Reason::Timeout, "the mail server took too long");
+        let sent = tokio::time::timeout(deadline, office.post.send(errand.tenant, &mail));
+        sent.await.unwrap_or_else(|_| Err(late())).map(|()| json!({ "message_id": mail.message_id }))
     }
 
     async fn question(&self, errand: &Errand, kind: Kind, deadline: Duration) -> Result<Value, Failed> {

@@ -25,6 +25,8 @@ impl Desk {
         tokio::join!(
             attend(&desk, Stream::Http, config.http_errands, stop.clone()),
             attend(&desk, Stream::Model, config.model_errands.min(asked), stop.clone()),
+            attend(&desk, Stream::Mail, config.mail_errands, stop.clone()),
+            attend(&desk, Stream::Webhook, config.post_errands, stop.clone()),
         );
     }
 

@@ -3,6 +3,8 @@
 use switchward_machine::{Digest, Machine, Time};
 
 use super::{Role, Settings};
+use crate::MailKey;
+use crate::state::{Directory, Tenancy};
 
 /// Make a machine known to a shard.
 #[derive(Debug, Clone)]
@@ -109,4 +111,29 @@ pub struct ActivateVersion {
     pub version: u32,
     /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
     pub etag: String,
+}
+
+/// A tenant has what its mail tokens are made with. Where it has it already, nothing changes.
+#[derive(Debug, Clone)]
+pub struct EnsureTenancy {
+    /// Drawn for this tenant.
+    pub key: MailKey,
+}
+
+/// Who is who in a tenant, all of it.
+#[derive(Debug, Clone)]
+pub struct PutDirectory {
+    /// The entries in any order.
+    pub directory: Directory,
+    /// Drawn for this tenant; used where it has no key for its mail tokens yet.
+    pub key: MailKey,
+    /// What the caller saw, see [`Directory::etag`]; empty where any will do.
+    pub etag: String,
+}
+
+/// What a shard must know of a tenant; an older revision than the one that it knows changes nothing.
+#[derive(Debug, Clone)]
+pub struct InstallTenancy {
+    /// The catalogue's record.
+    pub tenancy: Tenancy,
 }

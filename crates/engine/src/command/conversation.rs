@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 use switchward_machine::Digest;
 
-use crate::ReplyToken;
+use crate::policy::LimitCheck;
+use crate::{MailToken, ReplyToken};
 
 /// A run that waits for the ones before it.
 #[derive(Debug, Clone)]
@@ -63,6 +64,12 @@ pub struct RecordReply {
     pub authenticated: bool,
     /// Whether a model is at hand that can be asked what a reply means.
     pub model: bool,
+    /// The token that it came with; nothing where whoever passes it on vouches for what it is about.
+    pub token: Option<MailToken>,
+    /// What is known of where it comes from, for the history; at most 16 KiB.
+    pub evidence: String,
+    /// What the ledger said, where the reply approves a call with limits; see [`plan`](crate::policy::plan).
+    pub limits: Option<LimitCheck>,
 }
 
 /// The conversation turns to another workflow.

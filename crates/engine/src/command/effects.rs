@@ -1,5 +1,9 @@
 //! What becomes of effects.
 
+use switchward_machine::Time;
+
+use crate::state::Attempt;
+
 /// An effect has arrived. Said again, or of an effect that is no more, it changes nothing; of a dead letter it closes the
 /// incident.
 #[derive(Debug, Clone)]
@@ -21,6 +25,22 @@ pub struct FailEffect {
     /// Which sending has failed, see [`Effect::round`](crate::Effect::round); of an older one than the last it changes
     /// nothing. Nothing: the last.
     pub round: Option<u32>,
+}
+
+/// An attempt to deliver an effect has failed, and another one is to be made later. Said of a dead letter, of an effect
+/// that is no more, or of an older attempt than the last, it changes nothing.
+#[derive(Debug, Clone)]
+pub struct DeferEffect {
+    /// Its number in the session.
+    pub number: u64,
+    /// Which attempt has failed.
+    pub attempt: Attempt,
+    /// When the next one is due.
+    pub until: Time,
+    /// A lower-case code, 1 to 64 bytes.
+    pub code: String,
+    /// What exactly, for a person; at most 16 KiB.
+    pub message: String,
 }
 
 /// A dead letter is to be delivered after all; its incident is closed. Said of an effect that is on its way, it changes

@@ -2,10 +2,11 @@
 
 use switchward_machine::{ExitIx, GateIx, OpenId, RunId};
 
+use crate::audience;
 use crate::command::Answer;
 use crate::limits::NOTE_BYTES_MAX;
 use crate::moves;
-use crate::state::{EffectBody, Gate};
+use crate::state::Gate;
 use crate::turn::{Stop, Turn, check_text, not_paused};
 use crate::{Event, Reason, Rejection, Reply};
 
@@ -54,23 +55,26 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, answer: &Answer) -> Result<Reply, Sto
     match taken.hold {
         None => moves::take(turn, leaf, exit)?,
         Some(spec) => {
-            let gate = review(turn, leaf, spec, exit)?;
             let subject =
                 format!("{}: {:?} at {:?} needs a review", machine.meta.name, answer.answer, node.name);
-            let kind = switchward_machine::GateKind::Notify;
-            turn.send(leaf, EffectBody::Notice { gate, kind, subject })?;
+            review(turn, leaf, spec, exit, subject)?;
         }
     }
     turn.moved()
 }
 
 /// Opens the gate that holds an exit.
-fn review(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx, exit: ExitIx) -> Result<OpenId, Stop> {
+fn review(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    spec: GateIx,
+    exit: ExitIx,
+    subject: String,
+) -> Result<(), Stop> {
     let gate = OpenId(turn.session()?.next_id);
     let machine = turn.machine(&*turn.run(run)?)?;
     let kind = machine.gate(spec).map_or(switchward_machine::GateKind::Notify, |spec| spec.kind);
     let requester = turn.command.actor.subject.clone();
     let body = Gate { exit: Some(exit), ..Gate::open_to_all(spec, kind, requester) };
-    turn.emit(Event::GateOpened { gate, run, body })?;
-    Ok(gate)
+    audience::open(turn, run, gate, body, subject)
 }

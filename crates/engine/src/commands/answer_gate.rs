@@ -2,18 +2,18 @@
 
 use switchward_machine::Decision;
 
-use super::decide_gate::{is_meant, may_decide, open_gate, resolution_of, unsaid};
+use super::decide_gate::{is_meant, may_decide, open_gate, proved, resolution_of, unsaid, via};
 use crate::Reply;
 use crate::command::AnswerGate;
 use crate::data::{depth, length};
 use crate::gates;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_DEPTH_MAX};
-use crate::state::Via;
 use crate::tasks::{self, Given};
 use crate::turn::{Stop, Turn, check_size};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, answer: &AnswerGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, answer.gate)?;
+    proved(turn, answer.gate, &open, answer.proof.as_ref())?;
     may_decide(&turn.command.actor, &open)?;
     is_meant(&open, answer.shown, &answer.comment)?;
     resolution_of(&gates::spec_of(turn, &open)?, Decision::Answer)?;
@@ -24,7 +24,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, answer: &AnswerGate) -> Result<Reply,
     check_size("answer", depth(&answer.answer), ANSWER_DEPTH_MAX, "levels deep")?;
     let by = turn.command.actor.subject.clone();
     let comment = answer.comment.clone();
-    let given = Given { answer: answer.answer.clone(), by, comment, via: Via::Rpc };
+    let given = Given { answer: answer.answer.clone(), by, comment, via: via(answer.proof.as_ref()) };
     tasks::answer(turn, answer.gate, &open, given)?;
     Ok(Reply::Gate { gate: answer.gate, sequence: turn.session()?.sequence })
 }

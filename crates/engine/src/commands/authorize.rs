@@ -2,6 +2,7 @@
 
 use switchward_machine::{GateIx, GateKind, Machine, Micros, OpenId, Pattern, SessionId};
 
+use crate::audience;
 use crate::command::Authorize;
 use crate::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use crate::policy::{
@@ -200,9 +201,8 @@ fn open_gate(
     let requester = turn.command.actor.subject.clone();
     let body = Gate { call: Some(asked), ..Gate::open_to_all(spec, GateKind::ToolAsk, requester) };
     let run = turn.leaf()?;
-    turn.emit(Event::GateOpened { gate, run, body })?;
     let subject = format!("{}: approve {}?", machine.meta.name, call.capability);
-    turn.send(run, EffectBody::Notice { gate, kind: GateKind::ToolAsk, subject })?;
+    audience::open(turn, run, gate, body, subject)?;
     Ok(gate)
 }
 

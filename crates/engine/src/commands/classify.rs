@@ -103,7 +103,7 @@ pub(super) fn answered(
         let open = Open::clone(&open);
         if port == Some(REJECTED) {
             let ruling = Ruling { decision: Decision::Refuse, by: from, comment: own, via: Via::Mail };
-            return decide(turn, to, &open, ruling);
+            return decide(turn, to, &open, ruling, None);
         }
         return unclear(turn, to, &open, &from, &own);
     }

@@ -1,6 +1,6 @@
 //! A person decides. Sources: semantics §6.2 and §7.
 
-use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId};
+use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId, Time};
 
 use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate};
@@ -9,10 +9,11 @@ use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
 use crate::state::{Closed, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
-use crate::{Event, Key, Reason, Rejection, Reply};
+use crate::{Event, Key, MailToken, Reason, Rejection, Reply, Way};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, decide.gate)?;
+    proved(turn, decide.gate, &open, decide.proof.as_ref())?;
     entitled(&turn.command.actor, &open, decide)?;
     let spec = gates::spec_of(turn, &open)?;
     let resolve = resolution_of(&spec, decide.decision)?;
@@ -21,13 +22,35 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     }
     let grant = if *resolve == Resolve::Grant { Some(granting(turn, decide, &open)?) } else { None };
     let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
-    let ruling = Ruling { decision: decide.decision, by, comment, via: Via::Rpc };
+    let via = via(decide.proof.as_ref());
+    let ruling = Ruling { decision: decide.decision, by, comment, via };
     gates::close(turn, decide.gate, &open, &ruling)?;
-    if let Some((process, rules, grant)) = grant {
-        make_grant(turn, open.run, process, rules, grant, decide)?;
+    if let Some(grant) = grant {
+        make_grant(turn, open.run, decide.gate, grant)?;
     }
     gates::resolved(turn, &open, resolve)?;
     Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
+}
+
+/// Whoever says something on a page must have the token that was made for her, of the newest request.
+pub(super) fn proved(
+    turn: &Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    proof: Option<&MailToken>,
+) -> Result<(), Stop> {
+    let Some(token) = proof else { return Ok(()) };
+    let person = turn.command.actor.subject.as_str();
+    let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(person));
+    if token.about == gate && round == Some(token.round) && turn.made(token, Way::Page, person)? {
+        return Ok(());
+    }
+    Err(Rejection::new(Reason::CredentialInvalid, "the page's token is not valid for this request").into())
+}
+
+/// Which way a command came that may have been said on a page.
+pub(super) fn via(proof: Option<&MailToken>) -> Via {
+    if proof.is_some() { Via::Page } else { Via::Rpc }
 }
 
 /// The refusal of an answer that is none.
@@ -132,12 +155,17 @@ fn told(answer: &str) -> &str {
     answer.get(..answer.floor_char_boundary(RESULT_TOLD_BYTES_MAX)).unwrap_or(answer)
 }
 
+/// What approving an asked call makes.
+pub(super) struct Granting {
+    process: String,
+    rules: Vec<LedgerRule>,
+    grant: Grant,
+    /// When the ledger was asked, where it was.
+    asked: Option<Time>,
+}
+
 /// What approving the asked call makes, refused where the session's cap or a limit has no room by now.
-fn granting(
-    turn: &Turn<'_, '_>,
-    decide: &DecideGate,
-    open: &Open,
-) -> Result<(String, Vec<LedgerRule>, Grant), Stop> {
+pub(super) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) -> Result<Granting, Stop> {
     let id = turn.session_id()?;
     let session = turn.session()?;
     if session.grants.len() >= GRANTS_MAX {
@@ -179,22 +207,21 @@ fn granting(
         reservation,
         rules: rules.clone(),
     };
-    Ok((process, rules, grant))
+    Ok(Granting { process, rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
 }
 
-fn make_grant(
+pub(super) fn make_grant(
     turn: &mut Turn<'_, '_>,
     run: RunId,
-    process: String,
-    rules: Vec<LedgerRule>,
-    grant: Grant,
-    decide: &DecideGate,
+    gate: OpenId,
+    granting: Granting,
 ) -> Result<(), Stop> {
+    let Granting { process, rules, grant, asked } = granting;
     let (number, estimate) = (turn.session()?.next_id, grant.reserved);
     turn.emit(Event::GrantMade { number, grant })?;
     if !rules.is_empty() {
-        let call = gate_name(turn.session_id()?, OpenId(decide.gate.0));
-        let at = decide.limits.as_ref().map_or(turn.now(), |check| check.at);
+        let call = gate_name(turn.session_id()?, gate);
+        let at = asked.unwrap_or(turn.now());
         turn.send(run, EffectBody::Confirm { process, call, rules, estimate, at })?;
     }
     Ok(())

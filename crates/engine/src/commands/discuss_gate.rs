@@ -2,10 +2,9 @@
 
 use switchward_machine::Decision;
 
-use super::decide_gate::{has_a_say, is_meant, may_decide, open_gate};
+use super::decide_gate::{has_a_say, is_meant, may_decide, open_gate, proved, via};
 use crate::command::DiscussGate;
 use crate::gates::{self, Ruling};
-use crate::state::Via;
 use crate::turn::{Stop, Turn};
 use crate::{Event, Reply};
 
@@ -13,6 +12,7 @@ use crate::{Event, Reply};
 /// nothing.
 pub(super) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, discuss.gate)?;
+    proved(turn, discuss.gate, &open, discuss.proof.as_ref())?;
     has_a_say(&turn.command.actor)?;
     is_meant(&open, discuss.shown, &discuss.comment)?;
     let (gate, by, comment) = (discuss.gate, turn.command.actor.subject.clone(), discuss.comment.clone());
@@ -21,7 +21,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Repl
         None => turn.emit(Event::GateDiscussed { gate, by, comment })?,
         Some(resolve) => {
             may_decide(&turn.command.actor, &open)?;
-            let ruling = Ruling { decision: Decision::Discuss, by, comment, via: Via::Rpc };
+            let ruling =
+                Ruling { decision: Decision::Discuss, by, comment, via: via(discuss.proof.as_ref()) };
             gates::close(turn, gate, &open, &ruling)?;
             gates::resolved(turn, &open, resolve)?;
         }

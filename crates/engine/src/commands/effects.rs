@@ -3,7 +3,7 @@
 
 use switchward_machine::OpenId;
 
-use crate::command::{AckEffect, DismissEffect, FailEffect, RetryEffect};
+use crate::command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RetryEffect};
 use crate::gates;
 use crate::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
 use crate::state::{Effect, EffectBody};
@@ -21,13 +21,7 @@ pub(super) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Sto
 /// It cannot be delivered. An approval that has reached nobody escalates at once, where it would do so later.
 pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, Stop> {
     expected(turn)?;
-    check_text("code", &fail.code, DEAD_CODE_BYTES_MAX)?;
-    check_text("message", &fail.message, NOTE_BYTES_MAX)?;
-    let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_.-".contains(sign);
-    if fail.code.is_empty() || !fail.code.chars().all(plain) {
-        let message = "a code is made of lower-case letters, digits and the signs _ . -";
-        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "code").into());
-    }
+    worded(&fail.code, &fail.message)?;
     let Some(effect) = outward(turn, fail.number)? else {
         // It has arrived meanwhile, or nobody wants it any more.
         return if fail.number < turn.session()?.next_id { turn.moved() } else { Err(missing().into()) };
@@ -43,6 +37,31 @@ pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
         gates::escalate_now(turn, gate)?;
     }
     turn.moved()
+}
+
+/// It is tried again later.
+pub(super) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    worded(&defer.code, &defer.message)?;
+    let effect = outward(turn, defer.number)?;
+    if effect.is_some_and(|effect| effect.dead().is_none() && effect.attempt() == defer.attempt) {
+        let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
+        let until = defer.until.max(turn.now());
+        turn.emit(Flow::EffectDeferred { number, until, code, message })?;
+    }
+    turn.moved()
+}
+
+/// Whether these are words for what has gone wrong.
+fn worded(code: &str, message: &str) -> Result<(), Rejection> {
+    check_text("code", code, DEAD_CODE_BYTES_MAX)?;
+    check_text("message", message, NOTE_BYTES_MAX)?;
+    let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_.-".contains(sign);
+    if code.is_empty() || !code.chars().all(plain) {
+        let message = "a code is made of lower-case letters, digits and the signs _ . -";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "code"));
+    }
+    Ok(())
 }
 
 /// A dead letter is sent anew.

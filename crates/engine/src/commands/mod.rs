@@ -25,6 +25,7 @@ mod signal_completion;
 mod start;
 mod sweep;
 mod switch_run;
+mod tenancy;
 mod tenants;
 mod timers;
 mod work;
@@ -32,6 +33,7 @@ mod work;
 pub(crate) use authorize::well_formed;
 pub(crate) use classify::ask_about;
 pub(crate) use decide_gate::entitled;
+pub(crate) use record_reply::{decision_of, own_words};
 pub(crate) use work::schema_of;
 
 use switchward_machine::RunId;
@@ -80,6 +82,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::Resume(resume) => pause::resume(turn, resume),
         Body::Cancel(cancel) => cancel::run(turn, cancel),
         Body::AckEffect(ack) => effects::ack(turn, ack),
+        Body::DeferEffect(defer) => effects::defer(turn, defer),
         Body::FailEffect(fail) => effects::fail(turn, fail),
         Body::RetryEffect(retry) => effects::retry(turn, retry),
         Body::DismissEffect(dismiss) => effects::dismiss(turn, dismiss),
@@ -96,5 +99,8 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::ActivateVersion(activate) => definitions::activate(turn, activate),
         Body::PutAssistant(put) => assistants::put(turn, put),
         Body::DeleteAssistant(delete) => assistants::delete(turn, delete),
+        Body::EnsureTenancy(ensure) => tenancy::ensure(turn, ensure),
+        Body::PutDirectory(put) => tenancy::put_directory(turn, put),
+        Body::InstallTenancy(install) => tenancy::install(turn, install),
     }
 }

@@ -4,10 +4,11 @@
 use serde_json::json;
 use switchward_expr::{Verdict, classify as sorted, decision_line, own_text};
 use switchward_machine::kept::WAIT;
-use switchward_machine::{ActKind, Decision, OpenId, Port, RunId, Wait, WaitOn};
+use switchward_machine::{ActKind, Decision, GateSpec, OpenId, Port, Resolve, RunId, Wait, WaitOn};
 
 use super::classify;
-use crate::command::RecordReply;
+use super::decide_gate::{self, Granting};
+use crate::command::{DecideGate, RecordReply};
 use crate::data::keep_below;
 use crate::event::{Flow, Writer};
 use crate::gates::{self, Ruling};
@@ -16,7 +17,7 @@ use crate::period;
 use crate::state::{Closed, Due, Open, Resolution, ThingBody, Via};
 use crate::tasks::{self, Given};
 use crate::turn::{Stop, Turn, check_text, ended};
-use crate::{Event, Key, Reason, Rejection, Reply, ViewError};
+use crate::{Event, Key, MailToken, Reason, Rejection, Reply, ViewError, Way};
 
 /// What a reply is about.
 enum About {
@@ -24,6 +25,10 @@ enum About {
     Gate(OpenId, Box<Open>),
     /// A wait for somebody whom the run has written to.
     Wait(OpenId),
+    /// The same, and nothing proves that its sender wrote it.
+    Unproved(OpenId, Box<Open>),
+    /// An open gate at which its sender was asked anew since.
+    Old(OpenId, Box<Open>),
     /// A gate that is closed.
     Late(OpenId, Box<Closed>),
     /// Nothing here.
@@ -34,7 +39,11 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let session = turn.session()?;
     let leaf = turn.leaf()?;
     turn.expect_sequence(&session)?;
-    let about = if reply.authenticated { about(turn, leaf, &reply.from)? } else { About::Nothing };
+    let about = match &reply.token {
+        Some(token) => by_token(turn, leaf, reply, token)?,
+        None if reply.authenticated => newest(turn, leaf, &reply.from)?,
+        None => About::Nothing,
+    };
     if session.status.ended() && !matches!(about, About::Late(..)) {
         return Err(ended(&session).into());
     }
@@ -42,24 +51,37 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     super::conversation(turn, leaf)?;
     check_text("text", &reply.text, MAIL_BYTES_MAX)?;
     check_text("from", &reply.from, ADDRESS_BYTES_MAX)?;
+    check_text("evidence", &reply.evidence, NOTE_BYTES_MAX)?;
     if reply.from.trim().is_empty() || reply.from.chars().any(char::is_control) {
         let message = format!("{:?} is no address", reply.from);
         return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "from").into());
     }
-    let own = cut(&own_text(&reply.text), REPLY_BYTES_MAX);
+    let own = own_words(&reply.text);
+    // What the ledger or a cap refuses is refused before anything is recorded.
+    let grant = match &about {
+        About::Gate(gate, open) => granting(turn, *gate, open, reply, &own)?,
+        About::Wait(_) | About::Unproved(..) | About::Old(..) | About::Late(..) | About::Nothing => None,
+    };
     turn.emit(Flow::ReplyRecorded {
         run: leaf,
         from: reply.from.clone(),
         text: own.clone(),
         authenticated: reply.authenticated,
         about: match &about {
-            About::Gate(id, _) | About::Wait(id) | About::Late(id, _) => Some(*id),
+            About::Gate(id, _)
+            | About::Wait(id)
+            | About::Unproved(id, _)
+            | About::Old(id, _)
+            | About::Late(id, _) => Some(*id),
             About::Nothing => None,
         },
+        evidence: reply.evidence.clone(),
     })?;
     let mail = Mail { from: &reply.from, own: &own, model: reply.model };
     match about {
-        About::Gate(gate, open) => at_gate(turn, gate, &open, &mail)?,
+        About::Gate(gate, open) => at_gate(turn, gate, &open, &mail, grant)?,
+        About::Unproved(gate, open) => told_open(turn, gate, &open, &reply.from, UNPROVED)?,
+        About::Old(gate, open) => told_open(turn, gate, &open, &reply.from, OLD)?,
         About::Wait(thing) => at_wait(turn, leaf, thing, &mail)?,
         About::Late(gate, closed) => late(turn, leaf, gate, &closed, &reply.from)?,
         About::Nothing => {}
@@ -67,16 +89,52 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     turn.moved()
 }
 
+/// What a token is about, for whom it was made.
+fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
+    let (id, from) = (turn.session_id()?, reply.from.as_str());
+    if !turn.made(token, Way::Reply, from)? {
+        return Ok(About::Nothing);
+    }
+    if token.about.0 == 0 {
+        return Ok(waits_for(turn, leaf, from)?.map_or(About::Nothing, About::Wait));
+    }
+    if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, token.about))? {
+        let known = closed.open.gate.wrote_to(from);
+        return Ok(if known {
+            About::Late(token.about, Box::new(Closed::clone(&closed)))
+        } else {
+            About::Nothing
+        });
+    }
+    let Some(open) = turn.rows.open(turn.tenant(), id, token.about)? else { return Ok(About::Nothing) };
+    let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(from));
+    let (gate, open) = (token.about, Box::new(Open::clone(&open)));
+    Ok(match round {
+        None => About::Nothing,
+        // Who asked cannot decide, whichever way it is said.
+        Some(_) if is_own(&open, from) => About::Nothing,
+        Some(round) if round != token.round => About::Old(gate, open),
+        Some(_) if !reply.authenticated => About::Unproved(gate, open),
+        Some(_) => About::Gate(gate, open),
+    })
+}
+
+fn is_own(open: &Open, from: &str) -> bool {
+    open.gate.kind.needs_another() && open.gate.requester.eq_ignore_ascii_case(from)
+}
+
+/// The writer's own words, as much of them as is kept.
+pub(crate) fn own_words(text: &str) -> String {
+    cut(&own_text(text), REPLY_BYTES_MAX)
+}
+
 /// The newest request that is open and was sent to this address, else the newest that was.
-fn about(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
+fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     let (session, id) = (turn.session()?, turn.session_id()?);
     let wait = waits_for(turn, leaf, from)?;
     for gate in session.opens.iter().rev() {
         let Some(open) = turn.rows.open(turn.tenant(), id, *gate)? else { continue };
-        let meant = open.gate.asked.is_some() && open.gate.addresses(from);
-        // Who asked cannot decide, whichever way it is said.
-        let own = open.gate.kind.needs_another() && open.gate.requester.eq_ignore_ascii_case(from);
-        if meant && !own && wait.is_none_or(|wait| wait < *gate) {
+        if open.gate.wrote_to(from) && !is_own(&open, from) && wait.is_none_or(|wait| wait < *gate) {
             return Ok(About::Gate(*gate, Box::new(Open::clone(&open))));
         }
     }
@@ -85,7 +143,7 @@ fn about(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     }
     for gate in session.answered.iter().rev() {
         let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, *gate))? else { continue };
-        if closed.open.gate.addresses(from) {
+        if closed.open.gate.wrote_to(from) {
             return Ok(About::Late(*gate, Box::new(Closed::clone(&closed))));
         }
     }
@@ -134,18 +192,50 @@ impl<'m> Mail<'m> {
     }
 }
 
-fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
+/// What a reply's first line decides at a gate; nothing where it decides nothing.
+pub(crate) fn decision_of(spec: &GateSpec, own: &str) -> Option<Decision> {
+    let phrases =
+        |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
+    let (approve, refuse) = (phrases(Decision::Approve), phrases(Decision::Refuse));
+    match decision_line(own, approve, refuse, phrases(Decision::Discuss)) {
+        Verdict::Approve => Some(Decision::Approve),
+        Verdict::Reject => Some(Decision::Refuse),
+        Verdict::Undecided => None,
+    }
+}
+
+/// What a reply grants that approves a call.
+fn granting(
+    turn: &Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    reply: &RecordReply,
+    own: &str,
+) -> Result<Option<Granting>, Stop> {
+    let spec = gates::spec_of(turn, open)?;
+    let Some(decision) = decision_of(&spec, own) else { return Ok(None) };
+    if spec.resolve(decision) != Some(&Resolve::Grant) {
+        return Ok(None);
+    }
+    let (limits, shown) = (reply.limits.clone(), open.gate.shown());
+    let decide = DecideGate { gate, decision, comment: String::new(), shown, limits, proof: None };
+    Ok(Some(decide_gate::granting(turn, &decide, open)?))
+}
+
+fn at_gate(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    mail: &Mail<'_>,
+    grant: Option<Granting>,
+) -> Result<(), Stop> {
     let spec = gates::spec_of(turn, open)?;
     if spec.resolve(Decision::Answer).is_some() {
         return at_task(turn, gate, open, mail);
     }
-    let phrases =
-        |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
-    let (approve, refuse) = (phrases(Decision::Approve), phrases(Decision::Refuse));
-    let decision = match decision_line(mail.own, approve, refuse, phrases(Decision::Discuss)) {
-        Verdict::Approve => Decision::Approve,
-        Verdict::Reject => Decision::Refuse,
-        Verdict::Undecided => {
+    let decision = match decision_of(&spec, mail.own) {
+        Some(decision) => decision,
+        None => {
             let discussed = spec.resolve(Decision::Discuss).is_some();
             let hinted = spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.hinted);
             if mail.model && discussed && !hinted {
@@ -156,8 +246,31 @@ fn at_gate(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) 
         }
     };
     let (by, comment) = (mail.from.to_owned(), comment(mail.own));
-    decide(turn, gate, open, Ruling { decision, by, comment, via: Via::Mail })
+    // It is told first: what the decision does may end the session.
+    if let Some(asked) = &open.gate.asked {
+        let said = receipt(turn, gate, decision.word(open.gate.kind))?;
+        gates::tell(turn, open.run, gate, asked, mail.from, said)?;
+    }
+    decide(turn, gate, open, Ruling { decision, by, comment, via: Via::Mail }, grant)
 }
+
+/// What somebody is told whose reply has decided.
+fn receipt(turn: &Turn<'_, '_>, gate: OpenId, word: &str) -> Result<String, Stop> {
+    let (session, at) = (turn.session_id()?, period::text(turn.now()));
+    Ok(format!("Your decision is recorded: {word}.\nReceipt: gate {} of {session}, {at}.", gate.0))
+}
+
+/// Somebody wrote who may decide, but not so.
+fn told_open(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, from: &str, said: &str) -> Result<(), Stop> {
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    gates::answer(turn, open.run, gate, asked, from, said.to_owned())
+}
+
+const UNPROVED: &str = "Your reply has come, and nothing is decided by it: it could not be verified that it was sent by \
+    you.\nPlease confirm your decision on the decision page.";
+
+const OLD: &str = "Your reply is to an earlier mail of this request, and nothing is decided by it: you were asked anew \
+    since.\nPlease reply to the newest mail.";
 
 /// What a participant writes is her answer, as it stands.
 fn at_task(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<(), Stop> {
@@ -179,11 +292,20 @@ pub(super) const REJECTED: &str = "rejected";
 const DISCUSSION: &str = "discussion";
 
 /// Somebody's reply decides.
-pub(super) fn decide(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: Ruling) -> Result<(), Stop> {
+pub(super) fn decide(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    ruling: Ruling,
+    grant: Option<Granting>,
+) -> Result<(), Stop> {
     let spec = gates::spec_of(turn, open)?;
     let resolve = spec.resolve(ruling.decision);
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
     gates::close(turn, gate, open, &ruling)?;
+    if let Some(grant) = grant {
+        decide_gate::make_grant(turn, open.run, gate, grant)?;
+    }
     gates::resolved(turn, open, resolve)
 }
 
@@ -242,7 +364,13 @@ pub(super) fn unclear(
 ) -> Result<(), Stop> {
     let (by, comment) = (from.to_owned(), cut(own, NOTE_BYTES_MAX));
     if gates::spec_of(turn, open)?.resolve(Decision::Discuss).is_some() {
-        return decide(turn, gate, open, Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail });
+        return decide(
+            turn,
+            gate,
+            open,
+            Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail },
+            None,
+        );
     }
     turn.emit(Event::GateDiscussed { gate, by, comment })?;
     let Some(asked) = &open.gate.asked else { return Ok(()) };

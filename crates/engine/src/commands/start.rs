@@ -7,8 +7,8 @@ use crate::command::{Queued, Start};
 use crate::event::Writer;
 use crate::intent;
 use crate::limits::{
-    CALLEES_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX,
-    QUEUE_MAX, WORKFLOWS_MAX,
+    ADDRESS_BYTES_MAX, CALLEES_MAX, DIRECTORY_MEMBERS_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX,
+    LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX,
 };
 use crate::moves::{self, Next};
 use crate::scope::Scope;
@@ -62,6 +62,9 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     }
     if let Some(key) = start.reply_key.clone().filter(|_| hears_events(turn, start)) {
         turn.emit(Flow::ReplyKeyDrawn { key })?;
+    }
+    if !start.audience.is_empty() {
+        turn.emit(Flow::AudienceSet { audience: start.audience.clone() })?;
     }
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
@@ -162,6 +165,14 @@ fn check(start: &Start) -> Result<(), Rejection> {
         check_text("assistant", &assistant.instructions, INSTRUCTIONS_BYTES_MAX)?;
     }
     check_text("contact", start.contact.as_deref().unwrap_or_default(), LABEL_BYTES_MAX)?;
+    check_size("audience", start.audience.len(), DIRECTORY_MEMBERS_MAX, "entries")?;
+    for one in &start.audience {
+        check_text("audience", one, ADDRESS_BYTES_MAX)?;
+        if one.trim().is_empty() || one.chars().any(char::is_control) {
+            let message = format!("{one:?} is neither an address nor a name");
+            return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "audience"));
+        }
+    }
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;
     for (key, value) in &start.labels {
         check_text("labels", key, LABEL_BYTES_MAX)?;

@@ -268,6 +268,9 @@ pub enum Flow {
         /// The gate or the wait that it is about; nothing where there is none for this sender.
         #[n(4)]
         about: Option<OpenId>,
+        /// What is known of where it comes from; may be empty.
+        #[cbor(n(5), default, skip_if = "String::is_empty")]
+        evidence: String,
     },
     /// Somebody who wrote about a gate is written back to, once.
     #[n(23)]
@@ -397,6 +400,29 @@ pub enum Flow {
         /// Its number.
         #[n(0)]
         number: u64,
+    },
+    /// These are told of gates that address nobody.
+    #[n(43)]
+    AudienceSet {
+        /// Addresses and names.
+        #[n(0)]
+        audience: Vec<String>,
+    },
+    /// An attempt to deliver an effect has failed, and another one follows.
+    #[n(53)]
+    EffectDeferred {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// When the next attempt is due.
+        #[n(1)]
+        until: Time,
+        /// A lower-case code of whoever delivers.
+        #[n(2)]
+        code: String,
+        /// What exactly.
+        #[n(3)]
+        message: String,
     },
 }
 

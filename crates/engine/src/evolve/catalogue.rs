@@ -1,6 +1,7 @@
 //! Tenants, keys, definitions, and the machines that a shard knows.
 
 use super::Site;
+use crate::command::Scope;
 use crate::state::{Definition, Version};
 use crate::working::Working;
 use crate::{AssistantFact, Event, Key, Row, ViewError};
@@ -40,6 +41,13 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         }
         Event::Assistants(AssistantFact::Deleted { name }) => {
             rows.delete(Key::assistant(site.tenant, name));
+        }
+        Event::TenancyPut { tenancy } => {
+            let key = match site.scope {
+                Scope::Catalogue => Key::tenancy_record(site.tenant),
+                Scope::Session(_) | Scope::Ledger(_) | Scope::Shard => Key::tenancy(site.tenant),
+            };
+            rows.put(key, Row::Tenancy(tenancy.clone()));
         }
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! The outbox: what waits in it is counted in the session's row.
 
 use super::{Site, gates};
-use crate::state::{Dead, Effect, Outbox, Session};
+use crate::state::{Dead, Effect, Fate, Outbox, Session};
 use crate::working::Working;
 use crate::{Flow, Key, Row, ViewError};
 
@@ -20,11 +20,19 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         }
         Flow::EffectRetried { number } => change(rows, site, *number, |effect, outbox| {
             let fate = effect.fate.get_or_insert_default();
-            fate.round += 1;
-            fate.dead = None;
+            *fate = Fate { round: fate.round.saturating_add(1), ..Fate::default() };
             effect.deliver_at = site.at;
             outbox.dead = outbox.dead.saturating_sub(1);
         }),
+        Flow::EffectDeferred { number, until, code, message } => {
+            let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
+            change(rows, site, *number, |effect, _| {
+                let fate = effect.fate.get_or_insert_default();
+                fate.attempts = fate.attempts.saturating_add(1);
+                fate.last = Some(last);
+                effect.deliver_at = *until;
+            })
+        }
         Flow::EffectDismissed { number } => gates::acked(rows, site, *number),
         _ => Ok(()),
     }

@@ -61,10 +61,15 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ReplyRecorded { .. }
         | Flow::ReplyAnswered { .. }
         | Flow::GateAnswered { .. } => gates::asked(rows, site, flow)?,
-        Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDismissed { .. } => {
+        Flow::EffectFailed { .. }
+        | Flow::EffectRetried { .. }
+        | Flow::EffectDismissed { .. }
+        | Flow::EffectDeferred { .. } => {
             effects::apply(rows, site, flow)?;
         }
-        Flow::Assisted { .. } | Flow::ReplyKeyDrawn { .. } => given(rows, site, flow)?,
+        Flow::Assisted { .. } | Flow::ReplyKeyDrawn { .. } | Flow::AudienceSet { .. } => {
+            given(rows, site, flow)?
+        }
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
     Ok(())
@@ -100,6 +105,7 @@ fn given(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), Vie
     let session = rows.session_at_mut(&site.session_key()?)?;
     match flow {
         Flow::Assisted { assistant } => session.assistant = Some(Box::new(assistant.clone())),
+        Flow::AudienceSet { audience } => session.audience.clone_from(audience),
         Flow::ReplyKeyDrawn { key } => session.reply_key = Some(key.clone()),
         _ => {}
     }

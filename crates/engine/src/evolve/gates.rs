@@ -4,7 +4,7 @@ use switchward_machine::{Channel, OpenId, Time};
 
 use super::{Site, effects};
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
-use crate::state::{Closed, EffectBody, Held, Open, Resolution, Run};
+use crate::state::{Closed, EffectBody, Held, Open, Purpose, Resolution, Run};
 use crate::working::Working;
 use crate::{Event, Flow, Key, Row, ViewError};
 
@@ -48,10 +48,13 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             if let EffectBody::Notice { gate, .. } = &effect.body {
                 rows.open_at_mut(&Key::open(site.tenant, id, *gate))?.gate.notice = Some(effect.number);
             }
-            if let EffectBody::Message { channel: Channel::Email, to, gate, .. } = &effect.body {
-                match gate {
-                    Some(gate) => asks(rows, &Key::open(site.tenant, id, *gate), effect.number)?,
-                    None => mailed(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to),
+            if let EffectBody::Message { channel: Channel::Email, to, gate, purpose, .. } = &effect.body {
+                match (gate, purpose) {
+                    (Some(gate), Purpose::Ask) => {
+                        asks(rows, &Key::open(site.tenant, id, *gate), to, effect.number)?;
+                    }
+                    (Some(_), Purpose::Say | Purpose::Tell) => {}
+                    (None, _) => mailed(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to),
                 }
             }
             rows.put(Key::outbox(site.tenant, id, effect.number), Row::Outbox(effect.clone()));
@@ -63,11 +66,16 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
 }
 
 /// A mail asks somebody at a gate. One about a gate that is closed asks nobody.
-fn asks(rows: &mut Working<'_>, gate: &Key, number: u64) -> Result<(), ViewError> {
+fn asks(rows: &mut Working<'_>, gate: &Key, to: &str, number: u64) -> Result<(), ViewError> {
     if rows.open_at(gate)?.is_some()
         && let Some(asked) = &mut rows.open_at_mut(gate)?.gate.asked
     {
         asked.mails.push(number);
+        let at = asked.to.iter().position(|known| known.eq_ignore_ascii_case(to));
+        if let Some(at) = at.filter(|_| asked.round > 0) {
+            asked.last.resize(asked.last.len().max(at + 1), 0);
+            asked.last[at] = asked.round;
+        }
     }
     Ok(())
 }
@@ -143,13 +151,12 @@ fn escalate(
 fn answered(rows: &mut Working<'_>, site: &Site<'_>, gate: OpenId, to: &str) -> Result<(), ViewError> {
     let id = site.session()?;
     let (open, closed) = (Key::open(site.tenant, id, gate), Key::closed(site.tenant, id, gate));
-    let asked = if rows.open_at(&open)?.is_some() {
-        &mut rows.open_at_mut(&open)?.gate.asked
-    } else {
-        &mut rows.closed_at_mut(&closed)?.open.gate.asked
-    };
-    if let Some(asked) = asked {
-        asked.answered.push(to.to_owned());
+    if rows.open_at(&open)?.is_some() {
+        if let Some(asked) = &mut rows.open_at_mut(&open)?.gate.asked {
+            asked.answered.push(to.to_owned());
+        }
+    } else if let Some(asked) = &mut rows.closed_at_mut(&closed)?.open.gate.asked {
+        asked.told.push(to.to_owned());
     }
     Ok(())
 }

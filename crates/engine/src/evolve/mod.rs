@@ -19,7 +19,7 @@ use crate::decision::{Decision, Turn};
 use crate::limits::REQUESTS_MAX;
 use crate::state::{Answered, History, Remembered, Request};
 use crate::working::Working;
-use crate::{Event, Key, Row, View, ViewError};
+use crate::{Event, Flow, Key, Row, View, ViewError};
 
 /// Changed rows: the row, or nothing where it is gone.
 pub type Changes = BTreeMap<Key, Option<Arc<Row>>>;
@@ -108,10 +108,18 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::KeyRevoked { .. }
         | Event::VersionDeployed { .. }
         | Event::VersionActivated { .. }
-        | Event::Assistants(_) => return catalogue::apply(rows, site, event),
+        | Event::Assistants(_)
+        | Event::TenancyPut { .. } => return catalogue::apply(rows, site, event),
     }
-    rows.session_at_mut(&site.session_key()?)?.sequence += 1;
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.steady = if on_its_way(event) { session.steady.or(Some(session.sequence)) } else { None };
+    session.sequence += 1;
     Ok(())
+}
+
+/// Whether an event says no more than how far an effect has come.
+fn on_its_way(event: &Event) -> bool {
+    matches!(event, Event::EffectAcked { .. } | Event::Flow(Flow::EffectDeferred { .. }))
 }
 
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.

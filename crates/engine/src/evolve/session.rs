@@ -104,6 +104,8 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         assistant: None,
         reply_key: None,
         outbox: None,
+        steady: None,
+        audience: Vec::new(),
         callees: Vec::new(),
     };
     if let Event::SessionStarted {

@@ -21,4 +21,4 @@ pub(crate) use judge::{Judged, Verdict, judge};
 pub(crate) use limits::room_in;
 pub use limits::{LedgerRule, LimitCheck, LimitOutcome, room};
 pub(crate) use plan::{Asked, asked_call};
-pub use plan::{Ledgers, Plan, plan_authorize, plan_decide};
+pub use plan::{Ledgers, Plan, plan};

@@ -1,7 +1,7 @@
 //! Which ledger must be asked before a command can be decided, and what.
 //!
-//! A limit spans sessions, so its counters live in their own bucket. Whoever submits an `Authorize` or an approving
-//! `DecideGate` plans it first on the session's shard, asks the ledger's shard, and submits it with the answer.
+//! A limit spans sessions, so its counters live in their own bucket. Whoever submits an `Authorize`, an approving
+//! `DecideGate` or a reply by mail plans it first on the session's shard, asks the ledger's shard, and submits it with the answer.
 
 use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
 
@@ -9,8 +9,8 @@ use super::{
     Assessment, LedgerRule, Place, Verdict, assess, call_name, capped, gate_name, judge, machine_of,
     over_budget,
 };
-use crate::command::{Authorize, Command, DecideGate, Scope};
-use crate::commands::{entitled, well_formed};
+use crate::command::{Authorize, Body, Command, DecideGate, RecordReply, Scope};
+use crate::commands::{decision_of, entitled, own_words, well_formed};
 use crate::state::{AskedCall, Session};
 use crate::working::Working;
 use crate::{Args, Reason, View, ViewError};
@@ -39,11 +39,46 @@ pub struct Ledgers {
     pub estimate: Micros,
 }
 
-/// What must be asked before this `Authorize` of this session can be decided.
+/// What must be asked before this command can be decided.
 ///
 /// # Errors
 /// A row cannot be read.
-pub fn plan_authorize(
+pub fn plan(view: &dyn View, command: &Command, now: Time) -> Result<Plan, ViewError> {
+    if let Body::Authorize(call) = &command.body {
+        plan_authorize(view, command, call, now)
+    } else if let Body::DecideGate(decide) = &command.body {
+        plan_decide(view, command, decide)
+    } else if let Body::RecordReply(reply) = &command.body {
+        plan_reply(view, command, reply)
+    } else {
+        Ok(Plan::Direct)
+    }
+}
+
+/// What must be asked before this reply can be recorded: one that approves a call counts it. Whether its sender may
+/// approve at all is found out when it is decided; a place that is held for nothing lapses.
+fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result<Plan, ViewError> {
+    let rows = Working::new(view);
+    let (Scope::Session(id), Some(token), true) = (&command.scope, &reply.token, reply.authenticated) else {
+        return Ok(Plan::Direct);
+    };
+    let Some(session) = rows.session(command.tenant, *id)? else { return Ok(Plan::Direct) };
+    let Some(open) = rows.open(command.tenant, *id, token.about)? else { return Ok(Plan::Direct) };
+    if moved_on(command, &session) || !open.gate.wrote_to(&reply.from) || known(&rows, command)? {
+        return Ok(Plan::Direct);
+    }
+    let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, *id, open.run)?)?;
+    let spec = machine.gate(open.gate.spec);
+    let Some(decision) = spec.and_then(|spec| decision_of(spec, &own_words(&reply.text))) else {
+        return Ok(Plan::Direct);
+    };
+    let (gate, comment, shown) = (token.about, String::new(), open.gate.shown());
+    let decide = DecideGate { gate, decision, comment, shown, limits: None, proof: None };
+    reserving(&rows, command, *id, &decide)
+}
+
+/// What must be asked before this `Authorize` of this session can be decided.
+fn plan_authorize(
     view: &dyn View,
     command: &Command,
     call: &Authorize,
@@ -77,10 +112,7 @@ pub fn plan_authorize(
 }
 
 /// What must be asked before this `DecideGate` can be decided: approving a call counts it.
-///
-/// # Errors
-/// A row cannot be read.
-pub fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Result<Plan, ViewError> {
+fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Result<Plan, ViewError> {
     let rows = Working::new(view);
     let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(Plan::Direct) };
@@ -89,7 +121,17 @@ pub fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> R
     if refused || known(&rows, command)? {
         return Ok(Plan::Direct);
     }
-    match asked_call(&rows, command, id, decide)? {
+    reserving(&rows, command, id, decide)
+}
+
+/// A place for the call that a decision grants, where limits have a say.
+fn reserving(
+    rows: &Working<'_>,
+    command: &Command,
+    id: SessionId,
+    decide: &DecideGate,
+) -> Result<Plan, ViewError> {
+    match asked_call(rows, command, id, decide)? {
         Some(Asked { process, rules, call, over: None }) if !rules.is_empty() => {
             let (name, estimate) = (gate_name(id, decide.gate), call.estimate);
             Ok(Plan::Reserve(Ledgers { process, call: name, rules, estimate }))
@@ -134,7 +176,7 @@ pub(crate) fn asked_call(
 
 /// Whether the session has moved since the caller looked.
 fn moved_on(command: &Command, session: &Session) -> bool {
-    command.expected_sequence.is_some_and(|seen| seen != session.sequence)
+    command.expected_sequence.is_some_and(|seen| !session.is_seen_at(seen))
 }
 
 fn known(rows: &Working<'_>, command: &Command) -> Result<bool, ViewError> {

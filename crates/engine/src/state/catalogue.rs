@@ -152,7 +152,7 @@ pub struct Assistant {
 }
 
 /// Stands for a row as it is now.
-fn etag<T: Encode<()>>(row: &T) -> String {
+pub(super) fn etag<T: Encode<()>>(row: &T) -> String {
     let mut bytes = Vec::with_capacity(256);
     minicbor::encode(row, &mut bytes).expect("encoding into memory cannot fail");
     let digest = Digest::of(&bytes);

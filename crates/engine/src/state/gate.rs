@@ -86,17 +86,23 @@ impl Gate {
         Self { spec, kind, requester, call: None, exit: None, notice: None, asked: None, part: None }
     }
 
+    /// Whether this person was written to about it: addresses are compared without regard to case.
+    #[must_use]
+    pub fn wrote_to(&self, person: &str) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.round_of(person).is_some())
+    }
+
     /// The digest of what a person is shown; an approval is bound to it.
     #[must_use]
     pub fn shown(&self) -> Option<Digest> {
         let call = self.call.as_ref().map(|call| call.digest);
-        call.or_else(|| self.asked.as_ref().map(Asked::digest))
+        call.or_else(|| self.asked.as_ref().filter(|asked| !asked.open).map(Asked::digest))
     }
 
     /// Whether this person may decide it, as far as addresses go: they are compared without regard to case.
     #[must_use]
     pub fn addresses(&self, person: &str) -> bool {
-        self.asked.as_ref().is_none_or(|asked| asked.to.iter().any(|to| to.eq_ignore_ascii_case(person)))
+        self.asked.as_ref().is_none_or(|asked| asked.open || asked.round_of(person).is_some())
     }
 }
 
@@ -121,9 +127,18 @@ pub struct Asked {
     /// The effects that ask them and have not gone out yet.
     #[n(5)]
     pub mails: Vec<u64>,
-    /// Who was written back to, and is not again.
+    /// Who was written back to while it was open, and is not again.
     #[n(6)]
     pub answered: Vec<String>,
+    /// The round in which each of `to` was asked last; those behind its end in the first.
+    #[cbor(n(7), default, skip_if = "Vec::is_empty")]
+    pub last: Vec<u32>,
+    /// Whether others may decide as well: who stands in `to` is told, and the gate addresses nobody.
+    #[cbor(n(8), default, skip_if = "std::ops::Not::not")]
+    pub open: bool,
+    /// Who was told that it is closed, and is not again.
+    #[cbor(n(9), default, skip_if = "Vec::is_empty")]
+    pub told: Vec<String>,
 }
 
 impl Asked {
@@ -138,7 +153,18 @@ impl Asked {
             due: None,
             mails: Vec::new(),
             answered: Vec::new(),
+            last: Vec::new(),
+            open: false,
+            told: Vec::new(),
         }
+    }
+
+    /// The round in which a person was asked last; nothing where she was not. Addresses are compared without regard to
+    /// case.
+    #[must_use]
+    pub fn round_of(&self, person: &str) -> Option<u32> {
+        let at = self.to.iter().position(|known| known.eq_ignore_ascii_case(person))?;
+        Some(self.last.get(at).copied().unwrap_or_default())
     }
 
     /// The digest of the request as it is shown.
@@ -147,10 +173,16 @@ impl Asked {
         Digest::of_parts(&[b"request", self.subject.as_bytes(), self.body.as_bytes()])
     }
 
-    /// Whether somebody was written back to.
+    /// Whether somebody was written back to while it was open.
     #[must_use]
     pub fn was_answered(&self, person: &str) -> bool {
         self.answered.iter().any(|known| known.eq_ignore_ascii_case(person))
+    }
+
+    /// Whether somebody was told that it is closed.
+    #[must_use]
+    pub fn was_told(&self, person: &str) -> bool {
+        self.told.iter().any(|known| known.eq_ignore_ascii_case(person))
     }
 }
 
@@ -238,6 +270,9 @@ pub enum Via {
     /// A reply by mail.
     #[n(1)]
     Mail,
+    /// The decision page.
+    #[n(2)]
+    Page,
 }
 
 impl Via {
@@ -247,6 +282,7 @@ impl Via {
         match self {
             Self::Rpc => "rpc",
             Self::Mail => "email",
+            Self::Page => "page",
         }
     }
 }

@@ -8,6 +8,7 @@ mod ledger;
 mod outbox;
 pub(crate) mod row;
 mod session;
+mod tenancy;
 mod thing;
 
 pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
@@ -16,10 +17,11 @@ pub use data::{Data, Json};
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
-pub use outbox::{Dead, Effect, EffectBody, Fate, Outbox};
+pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, Outbox, Purpose};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Remembered, Run, Session,
 };
+pub use tenancy::{Directory, DirectoryEntry, Tenancy};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

@@ -35,6 +35,11 @@ pub struct Effect {
     pub fate: Option<Fate>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as the encoder calls it")]
+fn none(count: &u32) -> bool {
+    *count == 0
+}
+
 /// What became of an effect that has not arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Fate {
@@ -44,10 +49,16 @@ pub struct Fate {
     /// Why it is a dead letter; nothing while it is on its way.
     #[n(1)]
     pub dead: Option<Dead>,
+    /// Attempts that have failed since it was sent, or sent anew, and after which another one follows.
+    #[cbor(n(2), default, skip_if = "none")]
+    pub attempts: u32,
+    /// Why the last of them has failed.
+    #[n(3)]
+    pub last: Option<Dead>,
 }
 
-/// A delivery that has failed for good. It stays until somebody sends it anew or dismisses it, and for that long its
-/// session has an incident.
+/// What has gone wrong with a delivery. One that has failed for good stays until somebody sends it anew or dismisses it,
+/// and for that long its session has an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Dead {
     /// A lower-case code of whoever delivers.
@@ -56,7 +67,7 @@ pub struct Dead {
     /// What exactly, for a person.
     #[n(1)]
     pub message: String,
-    /// When it was given up.
+    /// When it was found out.
     #[n(2)]
     pub at: Time,
 }
@@ -68,11 +79,27 @@ impl Effect {
         self.fate.as_ref().map_or(0, |fate| fate.round)
     }
 
+    /// Which attempt to deliver it the next one is: how often it was sent anew, and how many have failed since. Whoever
+    /// delivers it says of which attempt it tells.
+    #[must_use]
+    pub fn attempt(&self) -> Attempt {
+        Attempt { round: self.round(), number: self.fate.as_ref().map_or(0, |fate| fate.attempts) }
+    }
+
     /// Why it is a dead letter; nothing while it is on its way.
     #[must_use]
     pub fn dead(&self) -> Option<&Dead> {
         self.fate.as_ref()?.dead.as_ref()
     }
+}
+
+/// One attempt to deliver an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Attempt {
+    /// How often the effect was sent anew before it.
+    pub round: u32,
+    /// How many attempts of the round have failed before it.
+    pub number: u32,
 }
 
 /// What of a session waits to arrive outside.
@@ -167,7 +194,25 @@ pub enum EffectBody {
         /// The gate that it is about, where it is about one.
         #[cbor(n(5), default)]
         gate: Option<OpenId>,
+        /// What it is for.
+        #[cbor(n(6), default, skip_if = "Purpose::says")]
+        purpose: Purpose,
     },
+}
+
+/// What a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Purpose {
+    /// A definition says something.
+    #[default]
+    #[n(0)]
+    Say,
+    /// Somebody is asked to decide, or to answer.
+    #[n(1)]
+    Ask,
+    /// Somebody who wrote is told what became of it.
+    #[n(2)]
+    Tell,
 }
 
 impl EffectBody {
@@ -193,5 +238,12 @@ impl EffectBody {
             }
         };
         EFFECT_BYTES + texts
+    }
+}
+
+impl Purpose {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as the encoder calls it")]
+    fn says(&self) -> bool {
+        *self == Self::Say
     }
 }

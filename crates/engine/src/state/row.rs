@@ -6,7 +6,7 @@ use switchward_machine::{Digest, Machine, Time};
 
 use super::{
     ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Run, Session, Slot,
-    Tenant, Thing, Version,
+    Tenancy, Tenant, Thing, Version,
 };
 use crate::Actor;
 use crate::event::Event;
@@ -90,6 +90,9 @@ pub enum Row {
     /// An assistant.
     #[n(30)]
     Assistant(#[n(0)] Assistant),
+    /// What every shard must know of a tenant.
+    #[n(40)]
+    Tenancy(#[n(0)] Tenancy),
 }
 
 /// What one command did to its session, under the sequence of its first event. Stored form.

@@ -103,6 +103,14 @@ pub struct Session {
     /// What of it waits to arrive outside, where something does.
     #[n(32)]
     pub outbox: Option<Box<Outbox>>,
+    /// Where the session stood before effects arrived or were put off, where nothing else has happened since: whoever
+    /// saw it then has missed nothing.
+    #[n(33)]
+    pub steady: Option<u64>,
+    /// Who is told of gates that address nobody, as the start says: addresses and names; none: as the tenant's directory
+    /// says.
+    #[cbor(n(34), default, skip_if = "Vec::is_empty")]
+    pub audience: Vec<String>,
 }
 
 /// A request id whose reply stands in the history. Stored form: 24 bytes of a string.
@@ -174,6 +182,12 @@ pub struct Meters {
 }
 
 impl Session {
+    /// Whether whoever saw it at this sequence has missed nothing but how far effects have come.
+    #[must_use]
+    pub fn is_seen_at(&self, sequence: u64) -> bool {
+        (self.steady.unwrap_or(self.sequence)..=self.sequence).contains(&sequence)
+    }
+
     /// What of it waits to arrive outside.
     #[must_use]
     pub fn outbox(&self) -> Outbox {

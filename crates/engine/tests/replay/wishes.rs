@@ -131,6 +131,7 @@ impl Wishes {
             message: None,
             callees: Vec::new(),
             reply_key: None,
+            audience: Vec::new(),
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));
@@ -271,7 +272,7 @@ fn grant(rows: &dyn View, id: SessionId) -> Option<Grant> {
 /// Words at a gate, as if they were a decision.
 fn discuss(chance: &mut Chance, rows: &dyn View, id: SessionId) -> DiscussGate {
     let DecideGate { gate, comment, shown, .. } = decide(chance, rows, id);
-    DiscussGate { gate, comment, shown }
+    DiscussGate { gate, comment, shown, proof: None }
 }
 
 /// A decision on one of the session's open gates, where it has any.
@@ -285,5 +286,6 @@ fn decide(chance: &mut Chance, rows: &dyn View, id: SessionId) -> DecideGate {
         comment: "seen".into(),
         shown: chance.once_in(15).then(|| Digest::of(b"something else")),
         limits: None,
+        proof: None,
     }
 }

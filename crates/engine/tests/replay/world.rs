@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use switchward_engine::policy::{LimitCheck, Plan, plan_authorize, plan_decide, room};
+use switchward_engine::policy::{LimitCheck, Plan, plan, room};
 use switchward_engine::{
-    AckEffect, Actor, Body, Changes, Command, Confirm, Decided, Decision, DismissEffect, Due, EffectBody,
-    Event, FailEffect, IndexKey, Key, Rejection, Reply, RequestId, Reserve, RetryEffect, Row, Scope,
-    Settings, Settle, Sweep, View, ViewError, decide, evolve,
+    AckEffect, Actor, Body, Changes, Command, Confirm, Decided, Decision, DeferEffect, DismissEffect, Due,
+    EffectBody, Event, FailEffect, IndexKey, Key, Rejection, Reply, RequestId, Reserve, RetryEffect, Row,
+    Scope, Settings, Settle, Sweep, View, ViewError, decide, evolve,
 };
 use switchward_machine::{Digest, TenantId, Time};
 
@@ -122,14 +122,8 @@ impl World {
 
     /// Asks the ledger where a limit has a say; nothing where the ledger refuses.
     fn planned(&mut self, chance: &mut Chance, mut command: Command) -> Result<Option<Command>, String> {
-        let plan = if let Body::Authorize(call) = &command.body {
-            plan_authorize(&self.rows, &command, call, self.now)
-        } else if let Body::DecideGate(decide) = &command.body {
-            plan_decide(&self.rows, &command, decide)
-        } else {
-            Ok(Plan::Direct)
-        };
-        let limits = match plan.map_err(|error| error.to_string())? {
+        let asked = plan(&self.rows, &command, self.now);
+        let limits = match asked.map_err(|error| error.to_string())? {
             Plan::Direct => None,
             Plan::Look(asked) => {
                 let check =
@@ -189,12 +183,15 @@ impl World {
     /// What goes out arrives or cannot be delivered, and what cannot is sent anew or given up; each is said twice.
     fn deliver(&mut self, chance: &mut Chance) -> Result<(), String> {
         let mut effects = Vec::new();
-        for due in self.due(&IndexKey::deliveries()) {
+        for due in self.deliveries() {
             let Ok(Some(row)) = self.rows.row(&due.key) else { return Err(format!("{due:?} is no more")) };
             let Row::Outbox(effect) = &*row else { return Err(format!("{due:?} is no effect")) };
             let (number, code, message) = (effect.number, "no_such_host".into(), "why".into());
             let body = if chance.once_in(3) {
                 Body::AckEffect(AckEffect { number })
+            } else if chance.once_in(3) {
+                let (attempt, until) = (effect.attempt(), self.now.after_ms(chance.from(0, 9)));
+                Body::DeferEffect(DeferEffect { number, attempt, until, code, message })
             } else {
                 Body::FailEffect(FailEffect { number, code, message, round: Some(effect.round()) })
             };
@@ -229,6 +226,15 @@ impl World {
             self.submit(vec![server(due.key.tenant_of(), due.scope(), None, sweep)])?;
         }
         Ok(())
+    }
+
+    fn deliveries(&self) -> Vec<Due> {
+        let mut found = Vec::new();
+        let read = self.rows.scan(&IndexKey::deliveries(), None, &mut |entry, _| {
+            found.extend(IndexKey::delivery_of(entry).filter(|due| due.at <= self.now));
+            ControlFlow::Continue(())
+        });
+        read.map(|()| found).unwrap_or_default()
     }
 
     fn due(&self, prefix: &[u8]) -> Vec<Due> {

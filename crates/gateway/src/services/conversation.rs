@@ -87,7 +87,15 @@ pub(super) async fn record_reply(call: &Call<'_>, message: v1::RecordReplyReques
     let request = request_id(&message.request_id, "RecordReply", &message)?;
     let v1::RecordReplyRequest { from, text, authenticated, .. } = message;
     let model = call.door.own.contains(&WorkKind::Classify);
-    let body = Body::RecordReply(RecordReply { from, text, authenticated, model });
+    let body = Body::RecordReply(RecordReply {
+        from,
+        text,
+        authenticated,
+        model,
+        token: None,
+        evidence: String::new(),
+        limits: None,
+    });
     moved(call, &message.name, request, message.expected_sequence, body).await
 }
 

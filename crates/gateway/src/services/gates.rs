@@ -45,12 +45,19 @@ impl GateService for Door {
             shown_digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))?;
         let (comment, shown_args) = (message.comment, shown_digest);
         let body = match said {
-            Said::Decided(decision) => {
-                Body::DecideGate(DecideGate { gate, decision, comment, shown: shown_args, limits: None })
+            Said::Decided(decision) => Body::DecideGate(DecideGate {
+                gate,
+                decision,
+                comment,
+                shown: shown_args,
+                limits: None,
+                proof: None,
+            }),
+            Said::Discussed => {
+                Body::DiscussGate(DiscussGate { gate, comment, shown: shown_args, proof: None })
             }
-            Said::Discussed => Body::DiscussGate(DiscussGate { gate, comment, shown: shown_args }),
             Said::Answered(answer) => {
-                Body::AnswerGate(AnswerGate { gate, answer, comment, shown: shown_args })
+                Body::AnswerGate(AnswerGate { gate, answer, comment, shown: shown_args, proof: None })
             }
         };
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;

@@ -5,6 +5,7 @@ mod assistants;
 mod clock;
 mod conversation;
 mod definitions;
+mod directory;
 mod effects;
 mod gates;
 mod policy;
@@ -22,6 +23,7 @@ use switchward_api::v1::api_key_service_server::ApiKeyServiceServer;
 use switchward_api::v1::assistant_service_server::AssistantServiceServer;
 use switchward_api::v1::clock_service_server::ClockServiceServer;
 use switchward_api::v1::definition_service_server::DefinitionServiceServer;
+use switchward_api::v1::directory_service_server::DirectoryServiceServer;
 use switchward_api::v1::effect_service_server::EffectServiceServer;
 use switchward_api::v1::gate_service_server::GateServiceServer;
 use switchward_api::v1::policy_service_server::PolicyServiceServer;
@@ -41,6 +43,7 @@ pub fn all(services: Services, door: &Door) -> Services {
         .with(SessionServiceServer::new(door.clone()))
         .with(PolicyServiceServer::new(door.clone()))
         .with(GateServiceServer::new(door.clone()))
+        .with(DirectoryServiceServer::new(door.clone()))
         .with(EffectServiceServer::new(door.clone()))
         .with(TenantServiceServer::new(door.clone()))
         .with(WorkerServiceServer::new(door.clone()))

@@ -82,6 +82,7 @@ async fn resolved(
         message: (!message.message.is_empty()).then_some(message.message),
         callees,
         reply_key: Some(ReplyKey { tenant: call.caller.tenant_name.clone(), secret: rand::random() }),
+        audience: message.audience,
     })
 }
 

@@ -3,8 +3,8 @@
 use switchward_api::v1;
 use switchward_api::v1::tenant_service_server::TenantService;
 use switchward_engine::{
-    Body, CreateKey, CreateTenant, DefaultEffect, Key, Kind, Reply, Role, Row, Scope, Settings, Tenant,
-    UpdateTenant,
+    Body, CreateKey, CreateTenant, DefaultEffect, EnsureTenancy, Key, Kind, MailKey, Reply, Role, Row, Scope,
+    Settings, Tenant, UpdateTenant,
 };
 use switchward_machine::TenantId;
 use tonic::{Request, Response, Status};
@@ -145,6 +145,8 @@ async fn create(
     let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: None };
     inside.caller.tenant = id;
     inside.caller.tenant_name.clone_from(&name);
+    let ensure = Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) });
+    inside.execute(Scope::Catalogue, None, None, ensure).await?;
     let key = NewKey::draw();
     let body = CreateKey {
         id: key.id.clone(),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use switchward_engine::{
-    Body, Command, EffectBody, Key, Kind, Outbox, Role, Row, Scope, Session, Slot, View, is_remembered,
+    Body, Command, EffectBody, Key, Kind, Outbox, Purpose, Role, Row, Scope, Session, Slot, View,
+    is_remembered,
 };
 use switchward_machine::{Digest, Micros, OpenId, RunId, SessionId, TenantId};
 
@@ -169,10 +170,10 @@ fn audit(shard: &Shard) -> Result<(), Broken> {
         {
             told(shard, key.tenant_of(), id, *gate)?;
         } else if let Row::Outbox(effect) = row
-            && let (EffectBody::Message { gate: Some(gate), subject, .. }, Some(id)) =
+            && let (EffectBody::Message { gate: Some(gate), purpose: Purpose::Ask, .. }, Some(id)) =
                 (&effect.body, key.session_of())
         {
-            asked(shard, key.tenant_of(), id, *gate, effect.number, subject.as_deref())?;
+            asked(shard, key.tenant_of(), id, *gate, effect.number)?;
         }
     }
     Ok(())
@@ -240,18 +241,11 @@ fn told(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Result<
 }
 
 /// A mail that asks somebody waits only for as long as its gate is open and knows of it; answers may wait longer.
-fn asked(
-    shard: &Shard,
-    tenant: TenantId,
-    id: SessionId,
-    gate: OpenId,
-    number: u64,
-    subject: Option<&str>,
-) -> Result<(), Broken> {
+fn asked(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId, number: u64) -> Result<(), Broken> {
     let row = shard.row(&Key::open(tenant, id, gate))?;
     let known = match row.as_deref() {
         Some(Row::Open(open)) => open.gate.asked.as_ref().is_some_and(|asked| asked.mails.contains(&number)),
-        Some(_) | None => subject.is_some_and(|subject| subject.starts_with("Re: ")),
+        Some(_) | None => false,
     };
     if known { Ok(()) } else { Err(Broken(format!("a mail asks about {gate:?}, which is not open"))) }
 }

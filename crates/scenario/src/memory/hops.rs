@@ -1,7 +1,7 @@
 //! What needs more than one shard: a call that a limit counts, and a machine that a shard has not got.
 
 use switchward_engine::limits::RESERVATION_USABLE_MS;
-use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, plan_authorize, plan_decide, room};
+use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, plan, room};
 use switchward_engine::{
     Actor, Body, Command, InstallMachine, Reason, Rejection, Reply, Reserve, Scope, Settings,
 };
@@ -31,7 +31,7 @@ impl Memory {
         for round in 0..PLANS_MAX {
             match self.ask_twice(&command, round)? {
                 Err(rejection) => return Ok(Err(rejection)),
-                Ok(check) => attach(&mut command, check),
+                Ok(check) => command.take_along(check),
             }
             self.mistrust(&command)?;
             let (told, before) = (self.explained(&command)?, self.decisions());
@@ -64,7 +64,7 @@ impl Memory {
         let before = self.decisions();
         for check in wrong {
             let mut command = command.clone();
-            attach(&mut command, check);
+            command.take_along(check);
             let answer = self.decide_at_home(&command)?;
             let stale = answer.as_ref().is_err_and(|refusal| refusal.reason == Reason::LimitsStale);
             if !stale || self.decisions() != before {
@@ -121,13 +121,7 @@ impl Memory {
 
     pub(super) fn plan(&self, command: &Command) -> Result<Plan, Broken> {
         let shard = &self.shards[self.home(command.tenant, &command.scope)];
-        if let Body::Authorize(call) = &command.body {
-            return Ok(plan_authorize(shard, command, call, self.now)?);
-        }
-        if let Body::DecideGate(decide) = &command.body {
-            return Ok(plan_decide(shard, command, decide)?);
-        }
-        Ok(Plan::Direct)
+        Ok(plan(shard, command, self.now)?)
     }
 
     /// Brings the machine of a start from the catalogue to the shard that misses it.
@@ -158,16 +152,12 @@ fn held(asked: &Asked) -> Option<(bool, Time)> {
 /// The ledger's answer beside a call.
 fn attached(command: &Command) -> Option<LimitCheck> {
     if let Body::Authorize(call) = &command.body {
-        return call.limits.clone();
-    }
-    if let Body::DecideGate(decide) = &command.body { decide.limits.clone() } else { None }
-}
-
-/// Puts the ledger's answer, or that there is none, beside the call that it is about.
-fn attach(command: &mut Command, check: Option<LimitCheck>) {
-    if let Body::Authorize(call) = &mut command.body {
-        call.limits = check;
-    } else if let Body::DecideGate(decide) = &mut command.body {
-        decide.limits = check;
+        call.limits.clone()
+    } else if let Body::DecideGate(decide) = &command.body {
+        decide.limits.clone()
+    } else if let Body::RecordReply(reply) = &command.body {
+        reply.limits.clone()
+    } else {
+        None
     }
 }

@@ -25,9 +25,9 @@ impl Player<'_> {
         let comment = decide.comment.clone();
         let body = match decide.decision {
             Said::Decided(decision) => {
-                Body::DecideGate(DecideGate { gate, decision, comment, shown, limits: None })
+                Body::DecideGate(DecideGate { gate, decision, comment, shown, limits: None, proof: None })
             }
-            Said::Discuss => Body::DiscussGate(DiscussGate { gate, comment, shown }),
+            Said::Discuss => Body::DiscussGate(DiscussGate { gate, comment, shown, proof: None }),
         };
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
@@ -46,7 +46,7 @@ impl Player<'_> {
         let Some((gate, shown)) = gate else { return Ok(Err(self.nothing_takes(id, "form")?)) };
         let person = Actor { subject: form.by.clone(), role: Role::Approver };
         let (answer, comment) = (form.values.clone(), String::new());
-        let body = Body::AnswerGate(AnswerGate { gate, answer, comment, shown });
+        let body = Body::AnswerGate(AnswerGate { gate, answer, comment, shown, proof: None });
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
 

@@ -45,6 +45,9 @@ impl Player<'_> {
                 authenticated: *authenticated,
                 // Where one may be asked at all, a model counts as at hand.
                 model: true,
+                token: None,
+                evidence: String::new(),
+                limits: None,
             })),
             Verb::Authorize(call) => self.authorize(call),
             Verb::Tool { name, success, cost, tokens } => self.by_agent(Body::ReportCall(ReportCall {

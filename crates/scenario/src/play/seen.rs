@@ -264,7 +264,7 @@ fn effect(event: &Event) -> Option<Value> {
         EffectBody::Notice { subject, .. } => {
             Some(json!({ "kind": "notice", "subject": subject, "text": subject }))
         }
-        EffectBody::Message { channel, to, subject, body, content, gate: _ } => Some(json!({
+        EffectBody::Message { channel, to, subject, body, content, gate: _, purpose: _ } => Some(json!({
             "kind": channel.word(),
             "to": (!to.is_empty()).then_some(to),
             "subject": subject,

@@ -157,6 +157,7 @@ impl Game {
             message: message.flatten().map(str::to_owned),
             callees: callees?,
             reply_key: Some(ReplyKey { tenant: "random".into(), secret: [3; 32] }),
+            audience: Vec::new(),
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;
@@ -325,8 +326,15 @@ impl Game {
         if chance.once_in(often) {
             let text = (*chance.pick(&REPLIES)).to_owned();
             let authenticated = chance.below(6) > 0;
-            let reply =
-                RecordReply { from: person.to_owned(), text, authenticated, model: chance.once_in(2) };
+            let reply = RecordReply {
+                from: person.to_owned(),
+                text,
+                authenticated,
+                model: chance.once_in(2),
+                token: None,
+                evidence: String::new(),
+                limits: None,
+            };
             return Ok(("mail", Role::Operator, Body::RecordReply(reply)));
         }
         let Some(gate) = gate.filter(|_| chance.once_in(2)) else {
@@ -335,17 +343,18 @@ impl Game {
         let comment = "because".to_owned();
         if chance.once_in(if kind == Some("task") { 2 } else { 20 }) {
             let gate = self.part(chance, &view.session.opens)?.unwrap_or(gate);
-            let answer = AnswerGate { gate, answer: value(chance), comment, shown: None };
+            let answer = AnswerGate { gate, answer: value(chance), comment, shown: None, proof: None };
             return Ok((person, Role::Approver, Body::AnswerGate(answer)));
         }
         let body = match chance.below(4) {
-            0 => Body::DiscussGate(DiscussGate { gate, comment, shown: None }),
+            0 => Body::DiscussGate(DiscussGate { gate, comment, shown: None, proof: None }),
             1 => Body::DecideGate(DecideGate {
                 gate,
                 decision: Decision::Refuse,
                 comment,
                 shown: None,
                 limits: None,
+                proof: None,
             }),
             _ => Body::DecideGate(DecideGate {
                 gate,
@@ -353,6 +362,7 @@ impl Game {
                 comment,
                 shown: None,
                 limits: None,
+                proof: None,
             }),
         };
         Ok((person, Role::Approver, body))
@@ -361,7 +371,7 @@ impl Game {
     /// A participant answers the oldest open part of a task.
     pub(crate) fn answer(&mut self, by: &str, answer: Value) -> Result<(), String> {
         let gate = *self.view()?.session.opens.first().ok_or("nobody is asked")?;
-        let body = AnswerGate { gate, answer, comment: String::new(), shown: None };
+        let body = AnswerGate { gate, answer, comment: String::new(), shown: None, proof: None };
         let sent = self.send_as(by, Role::Approver, Scope::Session(self.session), Body::AnswerGate(body))?;
         sent.map(drop).map_err(|no| no.message)
     }

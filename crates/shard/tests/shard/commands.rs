@@ -86,6 +86,7 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         message: None,
         callees: Vec::new(),
         reply_key: None,
+        audience: Vec::new(),
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

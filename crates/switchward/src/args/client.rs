@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::assistant::AssistantArgs;
 use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
+use super::directory::DirectoryArgs;
 use super::gates::Decide;
 use super::start::Start;
 use super::values::duration;
@@ -115,6 +116,8 @@ Examples:
     Clock(On<Clock>),
     /// Make and delete assistants: named lists of workflows, with instructions that hold in all of them.
     Assistant(On<AssistantArgs>),
+    /// Say who is who: what names of people, groups and owners stand for when somebody is asked or told.
+    Directory(On<DirectoryArgs>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
     /// Take work that sessions need done from outside, and hand in what came of it.

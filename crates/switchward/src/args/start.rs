@@ -37,6 +37,9 @@ pub(crate) struct Start {
     /// A definition that the conversation may switch to; may be said again.
     #[arg(long = "workflow", value_name = "DEFINITION")]
     pub(crate) workflows: Vec<String>,
+    /// Who is told of gates that address nobody: an address, or a name of the directory; may be said again.
+    #[arg(long = "tell", value_name = "NAME")]
+    pub(crate) audience: Vec<String>,
     /// A label to find the session by; may be said again.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,

@@ -4,6 +4,7 @@ mod admin;
 mod assistant;
 mod converse;
 mod definitions;
+mod directory;
 mod drive;
 mod explain;
 mod get;
@@ -57,6 +58,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
             }
         }
         ClientCommand::Assistant(on) => assistant::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Directory(on) => directory::run(&person(&on, output).await?, on.what.what).await,
         ClientCommand::Keys(on) => {
             let talk = person(&on, output).await?;
             match on.what.what {

@@ -3,10 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use switchward_delivery::desk::{AnswerError, Answers, Errand, Outcome};
-use switchward_engine::{Actor, Body, Command, CompleteWork, FailWork, Reason, RequestId, Scope, Settings};
+use switchward_delivery::desk::{AnswerError, Answers, Errand, MAIL, Outcome, POST};
+use switchward_engine::{
+    AckEffect, Actor, Attempt, Body, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Reason,
+    RequestId, Scope, Settings,
+};
+
 use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId};
-use switchward_shard::{Cluster, Failure};
+use switchward_shard::{Clock as _, Cluster, Failure, SystemClock};
+
+use super::effects;
 
 /// How often an outcome is offered to a shard that cannot take it just now.
 const OFFERS: u32 = 6;
@@ -43,6 +49,9 @@ impl Answers for ToShards {
 /// The command; nothing for an errand that this server never wrote.
 fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
     let session: SessionId = errand.session.parse().ok()?;
+    if errand.kind == MAIL || errand.kind == POST {
+        return delivered(errand, session, outcome);
+    }
     let (thing, fence) = (OpenId(errand.item), errand.token.parse().ok()?);
     let (cost, tokens) = (Micros(0), 0);
     let body = match outcome {
@@ -65,4 +74,58 @@ fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
         trace: None,
         body,
     })
+}
+
+/// What came of an attempt to deliver an effect: it has arrived, or is tried again, or is given up.
+fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Command> {
+    let (number, attempt) = (errand.item, effects::attempt(&errand.token)?);
+    let body = match outcome {
+        Outcome::Done(_) => Body::AckEffect(AckEffect { number }),
+        Outcome::Failed { reason, message, retry_after_ms } => {
+            let next = if FINAL.contains(&reason.as_str()) { None } else { next(attempt, retry_after_ms) };
+            match next {
+                Some(wait) => {
+                    let until = SystemClock.now().after_ms(wait);
+                    Body::DeferEffect(DeferEffect { number, attempt, until, code: reason, message })
+                }
+                None => {
+                    let round = Some(attempt.round);
+                    Body::FailEffect(FailEffect { number, code: reason, message, round })
+                }
+            }
+        }
+    };
+    Some(Command {
+        tenant: TenantId(errand.tenant),
+        scope: Scope::Session(session),
+        request: None,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: None,
+        body,
+    })
+}
+
+/// What is the same next time.
+const FINAL: [&str; 8] = [
+    "mail_rejected",
+    "mail_invalid",
+    "errand_invalid",
+    "url_invalid",
+    "scheme_refused",
+    "host_refused",
+    "request_invalid",
+    "request_too_large",
+];
+
+/// How long after each failed attempt the next one is made, milliseconds: about 32 hours in all, as webhooks are retried.
+const WAITS_MS: [u64; 9] =
+    [5_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * HOUR_MS, 5 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS];
+const HOUR_MS: u64 = 3_600_000;
+
+/// How long to wait before the next attempt; nothing where there is none. Who asks for a longer wait is given it.
+fn next(attempt: Attempt, wanted_ms: Option<u64>) -> Option<u64> {
+    let wait = *WAITS_MS.get(usize::try_from(attempt.number).ok()?)?;
+    Some(wait.max(wanted_ms.unwrap_or_default()))
 }

@@ -28,6 +28,7 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
         workflows: start.workflows,
         assistant: start.assistant.unwrap_or_default(),
         message: start.message.unwrap_or_default(),
+        audience: start.audience,
         request_id: talk.request_id(),
     };
     let reply =

@@ -1,0 +1,87 @@
+//! Mail that goes out: what it says ([`Letter`]), how it is written ([`compose`]), and who takes it ([`Post`]).
+
+mod compose;
+mod dkim;
+mod html;
+mod letter;
+mod smtp;
+
+use async_trait::async_trait;
+
+pub use compose::{Composed, compose};
+pub use dkim::Dkim;
+pub use letter::{Choice, Fact, Letter, Purpose};
+pub use smtp::{Smtp, SmtpConfig, SmtpTls};
+
+use crate::{Failed, Reason};
+
+/// Who takes mails.
+#[async_trait]
+pub trait Post: Send + Sync + 'static {
+    /// Takes a mail, or says why not: [`Reason::MailRejected`] and [`Reason::MailInvalid`] will be the same next time,
+    /// every other reason may not.
+    async fn send(&self, tenant: u32, mail: &Composed) -> Result<(), Failed>;
+}
+
+/// Who writes, and where replies go.
+#[derive(Debug)]
+pub struct Sender {
+    /// What stands in `From`: a name and the address, or the address.
+    pub from: String,
+    /// The pattern of the addresses that replies go to, with `{token}` in the part before the `@`; nothing: replies cannot
+    /// be read.
+    pub reply: Option<String>,
+    /// What stands before `/a/` in the addresses of decision pages; nothing: there are none.
+    pub pages: Option<String>,
+    /// What mails are signed with; nothing: whoever takes them signs them.
+    pub dkim: Option<Dkim>,
+}
+
+/// The most bytes that the part of an address before its `@` may have. Source: RFC 5321, 4.5.3.1.1.
+const LOCAL_BYTES_MAX: usize = 64;
+/// Where a token stands in the pattern of reply addresses.
+const TOKEN: &str = "{token}";
+/// The longest usual token, bytes: of a tenant's number below 16,384 and a gate's below 2,097,152.
+const TOKEN_BYTES: usize = 61;
+
+impl Sender {
+    /// Whether mails can be written with it.
+    ///
+    /// # Errors
+    /// `from` is no address, or the pattern leaves no room for a token.
+    pub fn check(&self) -> Result<(), String> {
+        let from: Result<lettre::message::Mailbox, _> = self.from.parse();
+        from.map_err(|error| format!("from: {:?} is no address: {error}", self.from))?;
+        let Some(reply) = &self.reply else { return Ok(()) };
+        let (local, host) = reply.rsplit_once('@').ok_or_else(|| format!("reply: {reply:?} has no @"))?;
+        if local.matches(TOKEN).count() != 1 || host.is_empty() || host.contains(TOKEN) {
+            return Err(format!("reply: {reply:?} must have {TOKEN} once, before the @"));
+        }
+        let bytes = local.len() - TOKEN.len() + TOKEN_BYTES;
+        if bytes > LOCAL_BYTES_MAX {
+            let most = LOCAL_BYTES_MAX - TOKEN_BYTES;
+            return Err(format!("reply: beside {TOKEN} there is room for {most} bytes before the @"));
+        }
+        let sample: Result<lettre::Address, _> = reply.replace(TOKEN, "a").parse();
+        sample.map(drop).map_err(|error| format!("reply: {reply:?} is no address: {error}"))
+    }
+
+    /// The address that a reply with this token goes to.
+    fn reply_to(&self, token: &str) -> Option<String> {
+        self.reply.as_ref().map(|reply| reply.replacen(TOKEN, token, 1))
+    }
+
+    /// The host of what mails are called.
+    fn host(&self) -> &str {
+        let address = self.reply.as_deref().unwrap_or(&self.from);
+        address.rsplit_once('@').map_or("localhost", |(_, host)| host.trim_end_matches('>'))
+    }
+
+    fn page(&self, token: &str) -> Option<String> {
+        self.pages.as_ref().map(|pages| format!("{}/a/{token}", pages.trim_end_matches('/')))
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Failed {
+    Failed::new(Reason::MailInvalid, message)
+}

@@ -1,0 +1,227 @@
+//! How a mail is written. Source: RFC 5322; RFC 3834 for what answers by itself; W3C and Gmail for what is read aloud.
+
+use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
+use lettre::message::{Mailbox, Message, MultiPart, SinglePart};
+use lettre::{Address, address::Envelope};
+
+use super::html::{escaped, page, visible};
+use super::{Letter, Purpose, Sender, invalid};
+use crate::Failed;
+use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_SUBJECT_CHARS_MAX};
+
+/// What stands above everything that a reply quotes.
+pub(super) const REPLY_ABOVE: &str = "--- reply above this line ---";
+/// The longest line of a subject that every client shows.
+const SUBJECT_SHOWN: usize = 65;
+
+/// A mail as it goes over the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Composed {
+    /// The address that it comes from.
+    pub from: String,
+    /// The address that it goes to.
+    pub to: String,
+    /// What it is called, without the angle brackets.
+    pub message_id: String,
+    /// Headers and body.
+    pub raw: Vec<u8>,
+}
+
+impl Composed {
+    /// From whom, to whom.
+    pub(super) fn envelope(&self) -> Result<Envelope, Failed> {
+        let to = vec![address(&self.to)?];
+        Envelope::new(Some(address(&self.from)?), to).map_err(|error| invalid(error.to_string()))
+    }
+}
+
+/// Writes a letter.
+///
+/// # Errors
+/// [`MailInvalid`](crate::Reason::MailInvalid) where an address is none, a header would have several lines, or it is too
+/// long.
+pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
+    check(letter)?;
+    let from: Mailbox = sender.from.parse().map_err(|_| invalid("the sender is no address"))?;
+    let to = address(&letter.to)?;
+    let host = sender.host();
+    let named = letter.reply_token.as_ref().map_or_else(|| "n".to_owned(), |token| format!("a.{token}"));
+    let message_id = format!("{named}.{}@{host}", letter.id);
+    let thread = format!("<t.{}@{host}>", letter.thread);
+    let mut builder = Message::builder()
+        .from(from.clone())
+        .to(Mailbox::new(None, to.clone()))
+        .subject(subject(letter))
+        .message_id(Some(format!("<{message_id}>")))
+        .in_reply_to(thread.clone())
+        .references(thread)
+        .header(Plain::<AutoSubmitted>::new("auto-generated"))
+        .header(Plain::<Suppress>::new("All"));
+    if let Some(reply) = letter.reply_token.as_ref().and_then(|token| sender.reply_to(token)) {
+        builder = builder.reply_to(Mailbox::new(None, address(&reply)?));
+    }
+    let page_of = letter.page_token.as_ref().and_then(|token| sender.page(token));
+    let body = MultiPart::alternative()
+        .singlepart(part(ContentType::TEXT_PLAIN, text(letter, page_of.as_deref())))
+        .singlepart(part(ContentType::TEXT_HTML, page(letter, page_of.as_deref())));
+    let mut message = builder.multipart(body).map_err(|error| invalid(error.to_string()))?;
+    if let Some(key) = &sender.dkim {
+        key.sign(&mut message);
+    }
+    Ok(Composed { from: from.email.to_string(), to: to.to_string(), message_id, raw: message.formatted() })
+}
+
+fn part(kind: ContentType, body: String) -> SinglePart {
+    SinglePart::builder().header(kind).body(body)
+}
+
+fn check(letter: &Letter) -> Result<(), Failed> {
+    let lines = |text: &str| text.chars().any(|sign| sign.is_control());
+    let plain = |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-');
+    let tokens = letter.reply_token.iter().chain(&letter.page_token).chain([&letter.id, &letter.thread]);
+    if lines(&letter.to) || lines(&letter.subject) || !tokens.into_iter().all(|token| plain(token)) {
+        return Err(invalid("a header would have several lines, or signs that it may not have"));
+    }
+    let facts: usize = letter.facts.iter().map(|fact| fact.name.len() + fact.value.len()).sum();
+    if letter.subject.chars().count() > MAIL_SUBJECT_CHARS_MAX
+        || letter.body.len().saturating_add(facts) > MAIL_BODY_BYTES_MAX
+    {
+        let most = format!("{MAIL_SUBJECT_CHARS_MAX} characters of subject and {MAIL_BODY_BYTES_MAX} bytes");
+        return Err(invalid(format!("a mail has at most {most} of body")));
+    }
+    Ok(())
+}
+
+pub(super) fn address(text: &str) -> Result<Address, Failed> {
+    let bad = || invalid(format!("{:?} is no address for mail", text.chars().take(80).collect::<String>()));
+    if text.len() > MAIL_ADDRESS_BYTES_MAX {
+        return Err(bad());
+    }
+    text.trim().parse().map_err(|_| bad())
+}
+
+/// What is asked stands before it is cut off.
+fn subject(letter: &Letter) -> String {
+    let asks = letter.purpose == Purpose::Ask && letter.choice.is_some();
+    let prefix = if asks && !letter.subject.to_lowercase().starts_with("approve") { "Approve? " } else { "" };
+    let whole = format!("{prefix}{}", letter.subject);
+    if !asks || whole.chars().count() <= SUBJECT_SHOWN {
+        return whole;
+    }
+    let cut: String = whole.chars().take(SUBJECT_SHOWN - 1).collect();
+    format!("{}…", cut.trim_end())
+}
+
+/// The part for readers of plain text.
+fn text(letter: &Letter, page: Option<&str>) -> String {
+    let said = if letter.html { visible(&letter.body) } else { letter.body.clone() };
+    if letter.purpose == Purpose::Say {
+        return said;
+    }
+    let mut lines = vec![REPLY_ABOVE.to_owned(), String::new()];
+    if letter.purpose == Purpose::Tell {
+        lines.extend([said, String::new()]);
+        lines.extend(page.map(|page| format!("Decision page: {page}")));
+        return lines.join("\n");
+    }
+    lines.extend([letter.subject.clone(), String::new()]);
+    if !said.trim().is_empty() {
+        lines.extend([format!("{}:", wrote(letter)), String::new()]);
+        lines.extend(said.lines().map(|line| format!("    {line}")));
+        lines.push(String::new());
+    }
+    let width = letter.facts.iter().map(|fact| fact.name.chars().count()).max().unwrap_or_default();
+    for fact in &letter.facts {
+        let mut values = fact.value.lines();
+        let pad = width - fact.name.chars().count();
+        lines.push(format!("  {}{}   {}", fact.name, " ".repeat(pad), values.next().unwrap_or_default()));
+        lines.extend(values.map(|value| format!("  {}   {value}", " ".repeat(width))));
+    }
+    lines.push(String::new());
+    lines.extend(how(letter, page));
+    lines.join("\n")
+}
+
+/// What is said by others than the engine is marked as such.
+pub(super) fn wrote(letter: &Letter) -> &'static str {
+    if letter.choice.is_some() { "The request, in the words of the process" } else { "What is asked" }
+}
+
+/// How to decide, or to answer.
+fn how(letter: &Letter, page: Option<&str>) -> Vec<String> {
+    let mut lines = Vec::new();
+    match (&letter.choice, &letter.reply_token) {
+        (Some(choice), Some(_)) => {
+            lines.push("To decide, answer this mail with one word on the first line:".to_owned());
+            let (approve, refuse) = (choice.approve.to_uppercase(), choice.refuse.to_uppercase());
+            lines
+                .push(format!("  {approve}    or    {refuse}      (a comment may follow on the next lines)"));
+            lines.push(anything_else(choice.discusses).to_owned());
+        }
+        (None, Some(_)) => lines.push("To answer, reply to this mail; your own words are taken.".to_owned()),
+        (_, None) => {}
+    }
+    lines.extend(page.map(|page| format!("Decision page: {page}")));
+    lines.extend(letter.choice.as_ref().map(|choice| format!("Rule: {}", choice.rule)));
+    lines
+}
+
+pub(super) fn anything_else(discusses: bool) -> &'static str {
+    if discusses {
+        "Anything else is passed on as a question and nothing is approved."
+    } else {
+        "Anything else is noted and nothing is decided."
+    }
+}
+
+/// A header whose value never changes its form.
+#[derive(Clone)]
+struct Plain<N> {
+    value: String,
+    named: std::marker::PhantomData<N>,
+}
+
+impl<N> Plain<N> {
+    fn new(value: &str) -> Self {
+        Self { value: value.to_owned(), named: std::marker::PhantomData }
+    }
+}
+
+trait Named: Clone {
+    const NAME: HeaderName;
+}
+
+/// Source: RFC 3834, 5.
+#[derive(Clone)]
+struct AutoSubmitted;
+
+impl Named for AutoSubmitted {
+    const NAME: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
+}
+
+/// What Exchange reads in its place.
+#[derive(Clone)]
+struct Suppress;
+
+impl Named for Suppress {
+    const NAME: HeaderName = HeaderName::new_from_ascii_str("X-Auto-Response-Suppress");
+}
+
+impl<N: Named> Header for Plain<N> {
+    fn name() -> HeaderName {
+        N::NAME
+    }
+
+    fn parse(value: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(Self::new(value))
+    }
+
+    fn display(&self) -> HeaderValue {
+        HeaderValue::new(N::NAME, self.value.clone())
+    }
+}
+
+/// The HTML of a body as it stands in ours: the definition's own, or its text.
+pub(super) fn body_html(letter: &Letter) -> String {
+    if letter.html { letter.body.clone() } else { escaped(&letter.body).replace('\n', "<br>\n") }
+}

@@ -1,0 +1,69 @@
+//! What a mail says.
+
+use serde::{Deserialize, Serialize};
+
+/// What a mail says, whoever writes it down. Stored form. As JSON it is the input of an errand of kind `mail`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Letter {
+    /// The address that it goes to.
+    pub to: String,
+    /// One line.
+    pub subject: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What the definition, or whoever asks, says. May be empty.
+    pub body: String,
+    /// Whether the body is HTML.
+    #[serde(default)]
+    pub html: bool,
+    /// Stays the same for every delivery of it: letters, digits and `-`.
+    pub id: String,
+    /// The same for all mails that belong together: letters, digits and `-`.
+    pub thread: String,
+    /// The token that a reply brings back.
+    #[serde(default)]
+    pub reply_token: Option<String>,
+    /// The token of the decision page.
+    #[serde(default)]
+    pub page_token: Option<String>,
+    /// What the engine knows of what is asked, in order.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+    /// What can be decided; nothing where words are asked for, or nothing is.
+    #[serde(default)]
+    pub choice: Option<Choice>,
+}
+
+/// What a mail is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    /// A definition says something.
+    Say,
+    /// Somebody is asked to decide, or to answer.
+    Ask,
+    /// Somebody who wrote is told what became of it.
+    Tell,
+}
+
+/// Something that is known, with what it is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What it is called.
+    pub name: String,
+    /// What it is; may have several lines.
+    pub value: String,
+}
+
+/// What can be decided, in the words that decide it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What lets it go on.
+    pub approve: String,
+    /// What does not.
+    pub refuse: String,
+    /// Whether anything else is passed on as a question that moves the process; otherwise it is noted and answered.
+    pub discusses: bool,
+    /// How many must approve, and who cannot, in words.
+    pub rule: String,
+}

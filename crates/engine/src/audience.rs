@@ -1,0 +1,64 @@
+//! Those who are told of a gate that addresses nobody: whom the start named, else whose process it is, else whom the
+//! tenant's directory names for the rest. Where nobody is found, that is said. Source: checkpoint processes,
+//! `notify_human` and *ask*; semantics §1b and §6.2.
+
+use switchward_machine::{OpenId, RunId};
+
+use crate::budget;
+use crate::gates::{mail, mail_bytes};
+use crate::state::{Asked, Directory, EffectBody, Gate, Purpose};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Key};
+
+/// Opens a gate that anybody may decide who may decide at all, and tells those whose affair it is.
+pub(crate) fn open(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    body: Gate,
+    subject: String,
+) -> Result<(), Stop> {
+    let kind = body.kind;
+    match found(turn, &subject)? {
+        Ok(to) => {
+            let asked = Asked { to: to.clone(), open: true, ..Asked::once("", &subject, "") };
+            turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..body } })?;
+            for one in to {
+                turn.send(run, mail(one, subject.clone(), String::new(), gate, Purpose::Ask))?;
+            }
+        }
+        Err(why) => {
+            turn.emit(Event::GateOpened { gate, run, body })?;
+            if let Some(why) = why {
+                let text = format!("nobody is told of gate {}: {why}", gate.0);
+                turn.emit(Event::Warned { text, of_definition: false })?;
+            }
+            turn.send(run, EffectBody::Notice { gate, kind, subject })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whose affair it is; nobody where nobody is named, with the reason where there is somebody to miss: a tenant that has
+/// neither a directory nor an audience goes by its lists of gates.
+fn found(turn: &Turn<'_, '_>, subject: &str) -> Result<Result<Vec<String>, Option<String>>, Stop> {
+    let session = turn.session()?;
+    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+    let directory = tenancy.as_ref().map(|known| known.directory.clone()).unwrap_or_default();
+    let owner = format!("owner:{}", session.definition);
+    let mut to = directory.all(&session.audience);
+    if session.audience.is_empty() {
+        to = directory.addresses(&owner);
+        if to.is_empty() {
+            to = directory.all(&directory.audience);
+        }
+    }
+    if to.is_empty() {
+        let missed = directory != Directory::default() || !session.audience.is_empty();
+        let why =
+            || format!("no address is found for the session's audience, {owner:?} or the default audience");
+        return Ok(Err(missed.then(why)));
+    }
+    let fault = budget::effects(turn, to.len(), mail_bytes(&to, subject, ""))?;
+    Ok(fault.map_or(Ok(to), |fault| Err(Some(fault.message))))
+}

@@ -1,0 +1,85 @@
+//! What every shard must know of a tenant: its people, and what its mail tokens are made with. The catalogue has the
+//! record, and each shard is given it.
+
+use crate::command::{EnsureTenancy, InstallTenancy, PutDirectory};
+use crate::limits::{
+    ADDRESS_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX, DIRECTORY_NAME_BYTES_MAX,
+};
+use crate::state::{Directory, Tenancy};
+use crate::turn::{Stop, Turn, check_etag, check_size};
+use crate::{Event, Key, Reason, Rejection, Reply};
+
+pub(super) fn ensure(turn: &mut Turn<'_, '_>, ensure: &EnsureTenancy) -> Result<Reply, Stop> {
+    if turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?.is_none() {
+        let tenancy =
+            Tenancy { revision: 1, keys: vec![ensure.key.clone()], directory: Directory::default() };
+        turn.emit(Event::TenancyPut { tenancy })?;
+    }
+    Ok(Reply::Done)
+}
+
+/// What is the same as before changes nothing.
+pub(super) fn put_directory(turn: &mut Turn<'_, '_>, put: &PutDirectory) -> Result<Reply, Stop> {
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+    check_etag("directory", &put.etag, known.as_ref().map(|known| known.directory.etag()))?;
+    let directory = checked(&put.directory)?;
+    if known.as_ref().is_some_and(|known| known.directory == directory) {
+        return Ok(Reply::Done);
+    }
+    let tenancy = match known {
+        Some(known) => Tenancy { revision: known.revision + 1, keys: known.keys.clone(), directory },
+        None => Tenancy { revision: 1, keys: vec![put.key.clone()], directory },
+    };
+    turn.emit(Event::TenancyPut { tenancy })?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn install(turn: &mut Turn<'_, '_>, install: &InstallTenancy) -> Result<Reply, Stop> {
+    let known = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?.map(|known| known.revision);
+    if known.is_none_or(|known| known < install.tenancy.revision) {
+        turn.emit(Event::TenancyPut { tenancy: install.tenancy.clone() })?;
+    }
+    Ok(Reply::Done)
+}
+
+/// The directory in its order, where it is one.
+fn checked(directory: &Directory) -> Result<Directory, Rejection> {
+    check_size("directory.entries", directory.entries.len(), DIRECTORY_ENTRIES_MAX, "names")?;
+    check_members("directory.audience", &directory.audience)?;
+    let mut sorted = directory.clone();
+    for (at, entry) in sorted.entries.iter_mut().enumerate() {
+        let field = format!("directory.entries[{at}].name");
+        entry.name = entry.name.trim().to_lowercase();
+        if entry.name.is_empty() || entry.name.len() > DIRECTORY_NAME_BYTES_MAX {
+            let message = format!("a name has 1 to {DIRECTORY_NAME_BYTES_MAX} bytes");
+            return Err(bad(&field, message));
+        }
+        if entry.name.contains('@') || entry.name.chars().any(char::is_control) {
+            return Err(bad(&field, format!("{:?} is no name: it would be an address", entry.name)));
+        }
+        check_members(&format!("directory.entries[{at}].members"), &entry.members)?;
+    }
+    sorted.entries.sort_by(|one, other| one.name.cmp(&other.name));
+    if let Some([twice, _]) = sorted.entries.array_windows().find(|[one, next]| one.name == next.name) {
+        return Err(bad("directory.entries", format!("{:?} stands in it twice", twice.name)));
+    }
+    Ok(sorted)
+}
+
+fn check_members(field: &str, members: &[String]) -> Result<(), Rejection> {
+    if members.len() > DIRECTORY_MEMBERS_MAX {
+        return Err(bad(field, format!("must hold at most {DIRECTORY_MEMBERS_MAX}")));
+    }
+    for (at, member) in members.iter().enumerate() {
+        let plain = !member.trim().is_empty() && !member.chars().any(char::is_control);
+        if !plain || member.len() > ADDRESS_BYTES_MAX {
+            let message = format!("{member:?} is neither an address nor a name");
+            return Err(bad(&format!("{field}[{at}]"), message));
+        }
+    }
+    Ok(())
+}
+
+fn bad(field: &str, message: String) -> Rejection {
+    Rejection::new(Reason::FieldInvalid, message).fact("field", field)
+}

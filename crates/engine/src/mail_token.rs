@@ -1,0 +1,249 @@
+//! Mail tokens: what ties a reply by mail, or a visit of a decision page, to one request and one person.
+//!
+//! A token names a session, what it is about there and a round of it, with a code (HMAC-SHA256, its first 128 bits) over
+//! these, the way and the person's address, under a key of the tenant. It is made wherever it is needed and kept nowhere. Whoever else brings it, or brings it another way, does not have the address that it was made
+//! for. The text is made of `a` to `z` and `2` to `7`, because mail servers may change the case of an address, and short
+//! enough for the part of an address before its `@`.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use minicbor::{CborLen, Decode, Encode};
+use sha2::Sha256;
+use std::fmt;
+use std::str::FromStr;
+use switchward_machine::{OpenId, SessionId, TenantId};
+
+/// Bytes of a token's code.
+const CODE_BYTES: usize = 16;
+/// The digits of a token's text. Source: RFC 4648, base32, in lower case.
+const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// The text of a token whose numbers are as large as they can be, bytes.
+pub const MAIL_TOKEN_BYTES_MAX: usize = 84;
+
+/// The way on which a token comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// A reply by mail.
+    Reply,
+    /// The decision page.
+    Page,
+}
+
+/// A mail token, as somebody brings it: true only once [`MailKey::made`] says so.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MailToken {
+    /// The tenant's number.
+    pub tenant: TenantId,
+    /// The session.
+    pub session: SessionId,
+    /// The gate; 0 where it is about what the session says and no gate.
+    pub about: OpenId,
+    /// The round of the gate in which the person was asked.
+    pub round: u32,
+    code: [u8; CODE_BYTES],
+}
+
+/// What the mail tokens of a tenant are made with.
+#[derive(Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct MailKey(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 32]);
+
+impl fmt::Debug for MailKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("MailKey")
+    }
+}
+
+impl MailKey {
+    /// The token for one person.
+    #[must_use]
+    pub fn token(
+        &self,
+        way: Way,
+        (tenant, session): (TenantId, SessionId),
+        (about, round): (OpenId, u32),
+        address: &str,
+    ) -> MailToken {
+        let mut token = MailToken { tenant, session, about, round, code: [0; CODE_BYTES] };
+        let code = self.keyed(&token.signed(way, address)).finalize().into_bytes();
+        token.code.copy_from_slice(&code[..CODE_BYTES]);
+        token
+    }
+
+    /// Whether a token was made with this key, for this way and this person, whose address is compared without regard to
+    /// case. Takes the same time for every code.
+    #[must_use]
+    pub fn made(&self, token: &MailToken, way: Way, address: &str) -> bool {
+        self.keyed(&token.signed(way, address)).verify_truncated_left(&token.code).is_ok()
+    }
+
+    fn keyed(&self, bytes: &[u8]) -> Hmac<Sha256> {
+        let hmac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        hmac.chain_update(bytes)
+    }
+}
+
+impl MailToken {
+    fn signed(&self, way: Way, address: &str) -> Vec<u8> {
+        let way: &[u8] = match way {
+            Way::Reply => b"mail.reply.",
+            Way::Page => b"mail.page.",
+        };
+        [way, &self.named(), address.to_ascii_lowercase().as_bytes()].concat()
+    }
+
+    fn named(&self) -> Vec<u8> {
+        let mut bytes = self.session.0.to_vec();
+        for number in [u64::from(self.tenant.0), self.about.0, u64::from(self.round)] {
+            push(&mut bytes, number);
+        }
+        bytes
+    }
+}
+
+/// Writes a number, the more bytes the larger it is.
+fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(u8::try_from(number & 0x7f).unwrap_or_default() | 0x80);
+        number >>= 7;
+    }
+    bytes.push(u8::try_from(number).unwrap_or_default());
+}
+
+/// Reads a number off the front.
+fn pull(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for at in 0..10 {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f).checked_shl(7 * at)?;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+impl fmt::Display for MailToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut held, mut bits) = (0u32, 0u32);
+        for byte in self.named().into_iter().chain(self.code) {
+            held = held << 8 | u32::from(byte);
+            bits += 8;
+            while bits >= 5 {
+                bits -= 5;
+                write!(out, "{}", digit(held >> bits))?;
+            }
+        }
+        if bits > 0 { write!(out, "{}", digit(held << (5 - bits))) } else { Ok(()) }
+    }
+}
+
+fn digit(held: u32) -> char {
+    char::from(DIGITS[usize::try_from(held & 31).unwrap_or_default()])
+}
+
+impl fmt::Debug for MailToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "MailToken({} {} {:?} round {})", self.tenant.0, self.session, self.about, self.round)
+    }
+}
+
+/// The text is no mail token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoMailToken;
+
+impl FromStr for MailToken {
+    type Err = NoMailToken;
+
+    fn from_str(text: &str) -> Result<Self, NoMailToken> {
+        read(text).ok_or(NoMailToken)
+    }
+}
+
+fn read(text: &str) -> Option<MailToken> {
+    if text.len() > MAIL_TOKEN_BYTES_MAX {
+        return None;
+    }
+    let (mut held, mut bits, mut bytes) = (0u32, 0u32, Vec::new());
+    for sign in text.bytes() {
+        let digit = DIGITS.iter().position(|digit| *digit == sign.to_ascii_lowercase())?;
+        held = (held << 5 | u32::try_from(digit).ok()?) & 0xfff;
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from(held >> bits & 0xff).ok()?);
+        }
+    }
+    let (session, mut rest) = bytes.split_first_chunk::<16>()?;
+    let tenant = u32::try_from(pull(&mut rest)?).ok()?;
+    let about = pull(&mut rest)?;
+    let round = u32::try_from(pull(&mut rest)?).ok()?;
+    let code = rest.try_into().ok()?;
+    let token = MailToken {
+        tenant: TenantId(tenant),
+        session: SessionId(*session),
+        about: OpenId(about),
+        round,
+        code,
+    };
+    // One token has one text, but for its case.
+    token.to_string().eq_ignore_ascii_case(text).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> MailKey {
+        MailKey([7; 32])
+    }
+
+    fn token(way: Way, about: u64, round: u32, address: &str) -> MailToken {
+        key().token(way, (TenantId(3), SessionId([9; 16])), (OpenId(about), round), address)
+    }
+
+    #[test]
+    fn a_text_comes_back_in_any_case() {
+        for (about, round) in [(0, 0), (127, 1), (128, 2), (u64::MAX, u32::MAX)] {
+            let token = token(Way::Reply, about, round, "kim@acme.example");
+            let text = token.to_string();
+            assert!(text.len() <= MAIL_TOKEN_BYTES_MAX, "{text} has {} bytes", text.len());
+            assert_eq!(text.parse(), Ok(token.clone()));
+            assert_eq!(text.to_uppercase().parse(), Ok(token));
+        }
+    }
+
+    #[test]
+    fn a_usual_token_leaves_room_for_a_prefix_in_an_address() {
+        let text = token(Way::Reply, 9_999, 3, "kim@acme.example").to_string();
+        assert!(text.len() <= 60, "{} has {} bytes; the part before the @ has at most 64", text, text.len());
+    }
+
+    #[test]
+    fn it_is_worth_nothing_for_others_or_another_way() {
+        let token = token(Way::Reply, 5, 0, "kim@acme.example");
+        let key = key();
+        assert!(key.made(&token, Way::Reply, "Kim@Acme.example"));
+        assert!(!key.made(&token, Way::Page, "kim@acme.example"));
+        assert!(!key.made(&token, Way::Reply, "dana@acme.example"));
+        assert!(!MailKey([8; 32]).made(&token, Way::Reply, "kim@acme.example"));
+        let later = MailToken { round: 1, ..token };
+        assert!(!key.made(&later, Way::Reply, "kim@acme.example"));
+    }
+
+    #[test]
+    fn every_changed_or_missing_sign_is_seen() {
+        let text = token(Way::Reply, 5, 0, "kim@acme.example").to_string();
+        for at in 0..text.len() {
+            let mut signs: Vec<char> = text.chars().collect();
+            signs[at] = if signs[at] == 'a' { 'b' } else { 'a' };
+            let changed: String = signs.iter().collect();
+            let taken = changed.parse::<MailToken>().is_ok_and(|token| {
+                token.session == SessionId([9; 16]) && key().made(&token, Way::Reply, "kim@acme.example")
+            });
+            assert!(!taken, "{changed}");
+            assert!(text[..at].parse::<MailToken>().is_err(), "{}", &text[..at]);
+        }
+        assert_eq!("".parse::<MailToken>(), Err(NoMailToken));
+        assert_eq!("!".repeat(70).parse::<MailToken>(), Err(NoMailToken));
+    }
+}

@@ -1,0 +1,147 @@
+//! What every shard must know of a tenant: who its people are, and what its mail tokens are made with.
+
+use std::collections::BTreeSet;
+
+use minicbor::{CborLen, Decode, Encode};
+
+use crate::MailKey;
+use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
+
+/// What every shard must know of a tenant. The catalogue holds the record; each shard has a copy. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Tenancy {
+    /// Rises with every change; a shard never goes back.
+    #[n(0)]
+    pub revision: u64,
+    /// What mail tokens are made with, the newest first; those of the older ones are still taken.
+    #[n(1)]
+    pub keys: Vec<MailKey>,
+    /// Who is who.
+    #[n(2)]
+    pub directory: Directory,
+}
+
+/// Who is who in a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Directory {
+    /// Names, ordered, and what each stands for. A name may be a person's (`kim`), a group's (`group:release`), or say
+    /// whose a process is (`owner:deploy-gate`).
+    #[n(0)]
+    pub entries: Vec<DirectoryEntry>,
+    /// Who is told where nobody else is named: addresses and names.
+    #[n(1)]
+    pub audience: Vec<String>,
+}
+
+/// A name, and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct DirectoryEntry {
+    /// The name, in lower case.
+    #[n(0)]
+    pub name: String,
+    /// Addresses, and names of other entries.
+    #[n(1)]
+    pub members: Vec<String>,
+}
+
+impl Directory {
+    /// Stands for the directory as it is now: 16 hexadecimal digits, others after every change.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        super::catalogue::etag(self)
+    }
+
+    /// What it holds, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
+        let entries = self.entries.iter().map(|entry| entry.name.len() + texts(&entry.members));
+        entries.sum::<usize>() + texts(&self.audience)
+    }
+
+    /// The addresses that a name stands for, each once; none where there is no such name. Of names that stand for one
+    /// another in a circle, each counts once.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> Vec<String> {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        self.collect(name, 0, &mut seen, &mut found);
+        found
+    }
+
+    /// The addresses of all of these: what stands for nobody is taken to be an address itself where it holds an `@`.
+    #[must_use]
+    pub fn all(&self, names: &[String]) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for name in names {
+            let mut these = self.addresses(name);
+            if these.is_empty() && name.contains('@') {
+                these.push(name.clone());
+            }
+            for one in these {
+                if found.len() < RECIPIENTS_MAX && !has(&found, &one) {
+                    found.push(one);
+                }
+            }
+        }
+        found
+    }
+
+    fn members(&self, name: &str) -> Option<&[String]> {
+        let name = name.trim().to_lowercase();
+        let at = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()?;
+        self.entries.get(at).map(|entry| entry.members.as_slice())
+    }
+
+    fn collect(&self, name: &str, depth: usize, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
+        let Some(members) = self.members(name) else { return };
+        if depth > DIRECTORY_DEPTH_MAX || !seen.insert(name.trim().to_lowercase()) {
+            return;
+        }
+        for member in members {
+            if self.members(member).is_some() {
+                self.collect(member, depth + 1, seen, found);
+            } else if member.contains('@') && found.len() < RECIPIENTS_MAX && !has(found, member) {
+                found.push(member.clone());
+            }
+        }
+    }
+}
+
+fn has(list: &[String], one: &str) -> bool {
+    list.iter().any(|known| known.eq_ignore_ascii_case(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(entries: &[(&str, &[&str])]) -> Directory {
+        let entry = |(name, members): &(&str, &[&str])| DirectoryEntry {
+            name: (*name).to_owned(),
+            members: members.iter().map(|one| (*one).to_owned()).collect(),
+        };
+        let mut entries: Vec<DirectoryEntry> = entries.iter().map(entry).collect();
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        Directory { entries, audience: Vec::new() }
+    }
+
+    #[test]
+    fn a_group_stands_for_its_people_each_once() {
+        let directory = directory(&[
+            ("kim", &["kim@a.example"]),
+            ("dana", &["dana@a.example", "dana@home.example"]),
+            ("group:release", &["kim", "dana", "KIM", "ops@a.example", "nobody"]),
+        ]);
+        let release = ["kim@a.example", "dana@a.example", "dana@home.example", "ops@a.example"];
+        assert_eq!(directory.addresses("Group:Release"), release);
+        assert!(directory.addresses("group:other").is_empty());
+        let names = ["x@b.example", "nobody", "kim"].map(str::to_owned);
+        assert_eq!(directory.all(&names), ["x@b.example", "kim@a.example"]);
+    }
+
+    #[test]
+    fn groups_in_a_circle_come_to_an_end() {
+        let directory = directory(&[("a", &["b", "a@x.example"]), ("b", &["a", "b@x.example"])]);
+        assert_eq!(directory.addresses("a"), ["b@x.example", "a@x.example"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! What mails say: of a gate all that is known of it, and where a reply to it goes.
+
+use serde_json::{Value, json};
+use switchward_delivery::mail::{Choice, Fact, Letter, Purpose as Of};
+use switchward_engine::{
+    AskedCall, Effect, EffectBody, GateView, Key, MailKey, Open, Purpose, Row, View, ViewError, Way,
+    gate_view, time_text,
+};
+use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId};
+use switchward_shard::StateView;
+
+/// The arguments of a call that a mail shows, bytes; the rest is left to the page.
+const ARGS_SHOWN_BYTES: usize = 4 * 1024;
+
+/// The letter of a mail; nothing where it asks about a gate that is closed, so that it has nothing left to say.
+pub(super) fn letter(
+    view: &StateView,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+) -> Result<Option<Value>, ViewError> {
+    let EffectBody::Message { to, subject, body, content, gate, purpose, .. } = &effect.body else {
+        return Ok(None);
+    };
+    let about = match gate {
+        Some(gate) => gate_view(view, tenant, session, *gate)?,
+        None => None,
+    };
+    if *purpose == Purpose::Ask && !matches!(about, Some(GateView::Open(..))) {
+        return Ok(None);
+    }
+    let key = key_of(view, tenant)?;
+    let number = effect.number;
+    let again = if effect.round() > 0 { format!("-{}", effect.round()) } else { String::new() };
+    let thread = gate.map_or_else(|| format!("{session}-say"), |gate| format!("{session}-{}", gate.0));
+    let mut letter = Letter {
+        to: to.clone(),
+        subject: subject.clone().unwrap_or_default(),
+        purpose: match purpose {
+            Purpose::Say => Of::Say,
+            Purpose::Ask => Of::Ask,
+            Purpose::Tell => Of::Tell,
+        },
+        body: body.clone(),
+        html: *content == Content::Html,
+        id: format!("{number}{again}"),
+        thread,
+        reply_token: None,
+        page_token: None,
+        facts: Vec::new(),
+        choice: None,
+    };
+    let token = |way, about, round| {
+        key.as_ref().map(|key| key.token(way, (tenant, session), (about, round), to).to_string())
+    };
+    match &about {
+        Some(GateView::Open(open, machine)) => {
+            let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
+            let gate = gate.unwrap_or(OpenId(0));
+            letter.reply_token = token(Way::Reply, gate, round);
+            letter.page_token = token(Way::Page, gate, round);
+            if *purpose == Purpose::Ask {
+                let named =
+                    about.as_ref().and_then(|about| about.node()).map_or("", |node| node.name.as_str());
+                letter.facts = facts(view, tenant, session, open, named)?;
+                letter.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
+            }
+        }
+        Some(GateView::Closed(..)) => {}
+        None => letter.reply_token = token(Way::Reply, OpenId(0), 0),
+    }
+    serde_json::to_value(letter).map(Some).map_err(|error| ViewError(error.to_string()))
+}
+
+fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewError> {
+    let row = view.row(&Key::tenancy(tenant))?;
+    let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(None) };
+    Ok(tenancy.keys.first().cloned())
+}
+
+/// What the engine knows of what is asked; the words of others stand elsewhere.
+fn facts(
+    view: &StateView,
+    tenant: TenantId,
+    id: SessionId,
+    open: &Open,
+    state: &str,
+) -> Result<Vec<Fact>, ViewError> {
+    let row = view.row(&Key::session(tenant, id))?;
+    let Some(Row::Session(session)) = row.as_deref() else { return Ok(Vec::new()) };
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push(Fact { name: name.to_owned(), value });
+    if let Some(call) = &open.gate.call {
+        fact("Call", call.capability.clone());
+        fact("With", arguments(call));
+        fact("Digest", format!("sha256 {}", call.digest));
+    }
+    fact("Process", format!("{} v{}, {state}", session.definition, session.version));
+    fact("Session", session.key.clone().unwrap_or_else(|| id.to_string()));
+    fact("Asked by", open.gate.requester.clone());
+    if let Some(due) = open.gate.asked.as_ref().and_then(|asked| asked.due) {
+        fact("Until", format!("{} (then others are asked, or it lapses)", time_text(due)));
+    }
+    Ok(facts)
+}
+
+fn arguments(call: &AskedCall) -> String {
+    let text = match serde_json::from_slice::<Value>(&call.args) {
+        Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
+        Err(_) => String::from_utf8_lossy(&call.args).into_owned(),
+    };
+    if text.len() <= ARGS_SHOWN_BYTES {
+        return text;
+    }
+    format!("{}\n… ({} bytes in all)", &text[..text.floor_char_boundary(ARGS_SHOWN_BYTES)], text.len())
+}
+
+/// What can be decided at a gate; nothing where an answer is asked for.
+fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
+    spec.resolve(Decision::Approve)?;
+    let many = open.gate.asked.as_ref().map_or(1, |asked| asked.to.len());
+    let own = if open.gate.kind.needs_another() { " Who asked cannot decide." } else { "" };
+    Some(Choice {
+        approve: Decision::Approve.word(spec.kind).to_owned(),
+        refuse: Decision::Refuse.word(spec.kind).to_owned(),
+        discusses: spec.resolve(Decision::Discuss).is_some(),
+        rule: format!("The first decision of the {many} asked counts.{own}"),
+    })
+}
+
+/// A message of a definition to a URL: JSON where it is some, else text.
+pub(super) fn post(url: &str, body: &str) -> Value {
+    let json = serde_json::from_str::<Value>(body).is_ok();
+    let kind = if json { "application/json" } else { "text/plain; charset=utf-8" };
+    // A text is sent as it stands.
+    json!({ "method": "POST", "url": url, "headers": { "content-type": kind }, "body": body })
+}
