@@ -15,6 +15,14 @@ pub struct Rejection {
     pub retry_after_ms: Option<u64>,
 }
 
+impl Reason {
+    /// Whether it says that a limit of the process has no room.
+    #[must_use]
+    pub fn is_limit(self) -> bool {
+        matches!(self, Self::RateLimited | Self::BudgetExhausted | Self::QuotaExceeded)
+    }
+}
+
 impl Rejection {
     /// A refusal for this reason.
     #[must_use]

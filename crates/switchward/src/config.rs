@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::errands::DeliveryConfig;
+use crate::mail_config::MailConfig;
 
 /// What a server is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,9 @@ pub(crate) struct Config {
     /// What the server does by itself outside.
     #[serde(default)]
     pub(crate) delivery: DeliveryConfig,
+    /// How mail goes out; absent: it waits in the outbox.
+    #[serde(default)]
+    pub(crate) mail: Option<MailConfig>,
 }
 
 /// TLS of the port.
@@ -84,7 +88,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 16] = [
+const FROM_ENVIRONMENT: [&str; 28] = [
     "data_dir",
     "listen",
     "insecure_listen",
@@ -101,6 +105,18 @@ const FROM_ENVIRONMENT: [&str; 16] = [
     "delivery.model.key_file",
     "delivery.model.name",
     "delivery.model.local",
+    "mail.from",
+    "mail.reply",
+    "mail.pages",
+    "mail.smtp.host",
+    "mail.smtp.port",
+    "mail.smtp.tls",
+    "mail.smtp.user",
+    "mail.smtp.password_file",
+    "mail.smtp.hello",
+    "mail.dkim.domain",
+    "mail.dkim.selector",
+    "mail.dkim.key_file",
 ];
 
 /// The environment's names that are none of a server's, but the other commands'.

@@ -6,6 +6,8 @@ mod commands;
 mod config;
 mod errands;
 mod exit;
+mod mail_config;
+mod mailbox;
 mod metrics;
 mod node;
 mod output;

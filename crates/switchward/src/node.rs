@@ -5,12 +5,15 @@ use axum::Router;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
+use switchward_delivery::desk::Office;
+use switchward_delivery::mail::Sender;
 use switchward_engine::{
-    Actor, Body, Command, CreateKey, CreateTenant, Key, Reason, RequestId, Role, Row, Scope, Settings, View,
+    Actor, Body, Command, CreateKey, CreateTenant, Directory, EnsureTenancy, Key, MailKey, PutDirectory,
+    Reason, RequestId, Role, Row, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::routes::{Health, Services, one_port};
-use switchward_gateway::{Door, serve, services};
+use switchward_gateway::{Door, decision, serve, services};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
 use switchward_store::DataDir;
@@ -18,6 +21,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::errands::{self, DeliveryConfig};
+use crate::mailbox::{self, Mailbox};
 use crate::metrics;
 
 /// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
@@ -31,6 +35,16 @@ pub(crate) struct Node {
     health: Health,
     app: Router,
     delivery: Option<errands::Role>,
+}
+
+/// Where mail goes.
+pub(crate) enum Mail {
+    /// Nowhere: it waits in the outbox.
+    None,
+    /// To a mail server.
+    Office(Office),
+    /// Into the mailbox of a development server.
+    Mailbox(Sender, Mailbox),
 }
 
 /// How many shards a new data folder gets: one a core, four at most; a shard costs batch size and nothing else.
@@ -48,6 +62,7 @@ impl Node {
         clock: Arc<dyn Clock>,
         manual: Option<ManualClock>,
         delivery: &DeliveryConfig,
+        mail: Mail,
     ) -> anyhow::Result<Self> {
         let data = DataDir::open(data)?;
         let on_fatal = Box::new(|why: &str| {
@@ -59,11 +74,27 @@ impl Node {
         if let Some(clock) = &manual {
             catch_up(&cluster, clock).await?;
         }
+        know_tenants(&cluster).await?;
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
-        let app = one_port(routes, health.pages().merge(metrics::page(cluster.clone())));
-        let delivery = errands::Role::start(&cluster, delivery, None)?;
+        let app = one_port(
+            routes,
+            health.pages().merge(metrics::page(cluster.clone())).merge(decision::pages(door.clone())),
+        );
+        let (office, mailbox) = match mail {
+            Mail::None => (None, None),
+            Mail::Office(office) => (Some(office), None),
+            Mail::Mailbox(sender, mailbox) => {
+                let post = Arc::new(mailbox.clone());
+                (Some(Office { sender: Arc::new(sender), post }), Some(mailbox))
+            }
+        };
+        let app = match mailbox {
+            Some(mailbox) => mailbox::pages(mailbox, door.clone()).merge(app),
+            None => app,
+        };
+        let delivery = errands::Role::start(&cluster, delivery, office)?;
         Ok(Self { cluster, door, health, app, delivery })
     }
 
@@ -102,6 +133,7 @@ impl Node {
         let row =
             self.cluster.catalogue().read().await?.row(&Key::tenant(tenant)).context("failed to read")?;
         let Some(Row::Tenant(row)) = row.as_deref() else { anyhow::bail!("tenant {tenant} was not made") };
+        ensure_tenancy(&self.cluster, row.id).await?;
         let create = CreateKey {
             id: key.id.clone(),
             tenant_name: tenant.into(),
@@ -112,6 +144,22 @@ impl Node {
             expires: None,
         };
         self.inner(row.id, Body::CreateKey(create)).await
+    }
+
+    /// Makes sure that somebody is told of gates that address nobody: this address, where the tenant has no directory.
+    pub(crate) async fn tell(&self, tenant: &str, address: &str) -> anyhow::Result<()> {
+        let view = self.cluster.catalogue().read().await?;
+        let row = view.row(&Key::tenant(tenant)).context("failed to read")?;
+        let Some(Row::Tenant(row)) = row.as_deref() else { anyhow::bail!("there is no tenant {tenant}") };
+        let known = view.row(&Key::tenancy_record(row.id)).context("failed to read")?;
+        if let Some(Row::Tenancy(known)) = known.as_deref()
+            && known.directory != Directory::default()
+        {
+            return Ok(());
+        }
+        let directory = Directory { entries: Vec::new(), audience: vec![address.to_owned()] };
+        let (key, etag) = (MailKey(rand::random()), String::new());
+        self.inner(row.id, Body::PutDirectory(PutDirectory { directory, key, etag })).await
     }
 
     async fn inner(&self, tenant: TenantId, body: Body) -> anyhow::Result<()> {
@@ -131,6 +179,39 @@ impl Node {
             Err(failure) => Err(failure.into()),
         }
     }
+}
+
+/// Every shard knows of every tenant what it must, and every tenant has what its mail tokens are made with.
+async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
+    let mut tenants = Vec::new();
+    let view = cluster.catalogue().read().await?;
+    let prefix = Key::prefix_of_catalogue(TenantId(0), switchward_engine::Kind::Tenant);
+    view.scan(&prefix, None, &mut |_, row| {
+        if let Row::Tenant(tenant) = &**row {
+            tenants.push(tenant.id);
+        }
+        std::ops::ControlFlow::Continue(())
+    })
+    .context("failed to read the tenants")?;
+    for tenant in tenants {
+        ensure_tenancy(cluster, tenant).await?;
+    }
+    Ok(())
+}
+
+async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<()> {
+    let command = Command {
+        tenant,
+        scope: Scope::Catalogue,
+        request: None::<RequestId>,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: None,
+        body: Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) }),
+    };
+    cluster.execute(command).await?;
+    Ok(())
 }
 
 /// Sets a manual clock to where the data folder's time stands, or to the system's where it is new.

@@ -23,7 +23,13 @@ pub struct Composed {
     pub to: String,
     /// What it is called, without the angle brackets.
     pub message_id: String,
-    /// Headers and body.
+    /// The line that says what it is about.
+    pub subject: String,
+    /// Where replies go, where they go anywhere.
+    pub reply_to: Option<String>,
+    /// What readers of plain text see.
+    pub text: String,
+    /// Headers and body, as they are sent.
     pub raw: Vec<u8>,
 }
 
@@ -57,18 +63,21 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
         .references(thread)
         .header(Plain::<AutoSubmitted>::new("auto-generated"))
         .header(Plain::<Suppress>::new("All"));
-    if let Some(reply) = letter.reply_token.as_ref().and_then(|token| sender.reply_to(token)) {
-        builder = builder.reply_to(Mailbox::new(None, address(&reply)?));
+    let reply_to = letter.reply_token.as_ref().and_then(|token| sender.reply_to(token));
+    if let Some(reply) = &reply_to {
+        builder = builder.reply_to(Mailbox::new(None, address(reply)?));
     }
     let page_of = letter.page_token.as_ref().and_then(|token| sender.page(token));
+    let (subject, text) = (subject(letter), text(letter, page_of.as_deref()));
     let body = MultiPart::alternative()
-        .singlepart(part(ContentType::TEXT_PLAIN, text(letter, page_of.as_deref())))
+        .singlepart(part(ContentType::TEXT_PLAIN, text.clone()))
         .singlepart(part(ContentType::TEXT_HTML, page(letter, page_of.as_deref())));
     let mut message = builder.multipart(body).map_err(|error| invalid(error.to_string()))?;
     if let Some(key) = &sender.dkim {
         key.sign(&mut message);
     }
-    Ok(Composed { from: from.email.to_string(), to: to.to_string(), message_id, raw: message.formatted() })
+    let (from, to) = (from.email.to_string(), to.to_string());
+    Ok(Composed { from, to, message_id, subject, reply_to, text, raw: message.formatted() })
 }
 
 fn part(kind: ContentType, body: String) -> SinglePart {
@@ -77,7 +86,7 @@ fn part(kind: ContentType, body: String) -> SinglePart {
 
 fn check(letter: &Letter) -> Result<(), Failed> {
     let lines = |text: &str| text.chars().any(|sign| sign.is_control());
-    let plain = |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-');
+    let plain = |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_');
     let tokens = letter.reply_token.iter().chain(&letter.page_token).chain([&letter.id, &letter.thread]);
     if lines(&letter.to) || lines(&letter.subject) || !tokens.into_iter().all(|token| plain(token)) {
         return Err(invalid("a header would have several lines, or signs that it may not have"));

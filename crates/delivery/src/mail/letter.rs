@@ -16,9 +16,9 @@ pub struct Letter {
     /// Whether the body is HTML.
     #[serde(default)]
     pub html: bool,
-    /// Stays the same for every delivery of it: letters, digits and `-`.
+    /// Stays the same for every delivery of it: letters, digits, `-` and `_`.
     pub id: String,
-    /// The same for all mails that belong together: letters, digits and `-`.
+    /// The same for all mails that belong together: letters, digits, `-` and `_`.
     pub thread: String,
     /// The token that a reply brings back.
     #[serde(default)]

@@ -48,7 +48,9 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         return Err(ended(&session).into());
     }
     drop(session);
-    super::conversation(turn, leaf)?;
+    if reply.token.is_none() {
+        super::conversation(turn, leaf)?;
+    }
     check_text("text", &reply.text, MAIL_BYTES_MAX)?;
     check_text("from", &reply.from, ADDRESS_BYTES_MAX)?;
     check_text("evidence", &reply.evidence, NOTE_BYTES_MAX)?;
@@ -59,8 +61,14 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let own = own_words(&reply.text);
     // What the ledger or a cap refuses is refused before anything is recorded.
     let grant = match &about {
-        About::Gate(gate, open) => granting(turn, *gate, open, reply, &own)?,
-        About::Wait(_) | About::Unproved(..) | About::Old(..) | About::Late(..) | About::Nothing => None,
+        About::Gate(gate, open) => granting(turn, *gate, open, reply, &own),
+        About::Wait(_) | About::Unproved(..) | About::Old(..) | About::Late(..) | About::Nothing => Ok(None),
+    };
+    let (grant, full) = match grant {
+        Ok(grant) => (grant, None),
+        // There is no room for the call, and the gate stays open: that is told whoever brought a token.
+        Err(Stop::Refused(no)) if reply.token.is_some() && no.reason.is_limit() => (None, Some(no.message)),
+        Err(stop) => return Err(stop),
     };
     turn.emit(Flow::ReplyRecorded {
         run: leaf,
@@ -79,6 +87,11 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     })?;
     let mail = Mail { from: &reply.from, own: &own, model: reply.model };
     match about {
+        About::Gate(gate, open) if full.is_some() => {
+            let said =
+                format!("Your approval has come and cannot be given now: {}.", full.unwrap_or_default());
+            told_open(turn, gate, &open, &reply.from, &said)?;
+        }
         About::Gate(gate, open) => at_gate(turn, gate, &open, &mail, grant)?,
         About::Unproved(gate, open) => told_open(turn, gate, &open, &reply.from, UNPROVED)?,
         About::Old(gate, open) => told_open(turn, gate, &open, &reply.from, OLD)?,

@@ -124,6 +124,12 @@ impl Refusal {
         self
     }
 
+    /// What is told a caller of it.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// Why.
     #[must_use]
     pub fn reason(&self) -> Reason {

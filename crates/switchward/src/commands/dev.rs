@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use switchward_delivery::mail::Sender;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
 use switchward_machine::Time;
@@ -17,13 +18,16 @@ use tokio::net::TcpListener;
 use crate::args::{ClockKind, DevArgs, Output};
 use crate::config;
 use crate::exit::Exit;
-use crate::node::{CACHE_BYTES_DEFAULT, Node, shards_default, stopped};
+use crate::mailbox::Mailbox;
+use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, shards_default, stopped};
 use crate::profile::Profile;
 use crate::ready::{self, Ready};
 use crate::{telemetry, tls};
 
 /// The tenant of a development server.
 const TENANT: &str = "dev";
+/// Who is told of gates that address nobody, where nobody put a directory.
+const PERSON: &str = "person@switchward.localhost";
 /// What is logged where nothing else is said.
 const LEVEL: &str = "warn";
 /// Where a data folder keeps the development keys.
@@ -88,8 +92,11 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         None => Arc::new(SystemClock),
     };
     let shards = args.shards.unwrap_or_else(shards_default);
+    let at = format!("http://{}", listener.local_addr()?);
+    let mail = Mail::Mailbox(sender(&at), Mailbox::new(Arc::clone(&clock)));
     let node =
-        Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual, &config::delivery_of_dev()?).await;
+        Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual, &config::delivery_of_dev()?, mail)
+            .await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
     let keys = keys(&folder)?;
     for (secret, role, subject) in [
@@ -100,6 +107,7 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
         node.ensure(TENANT, &key, role, subject).await?;
     }
+    node.tell(TENANT, PERSON).await?;
     let profile = Profile {
         address: format!("http://{}", listener.local_addr()?),
         agent_key: keys.agent.clone(),
@@ -123,6 +131,16 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         announce(&ready, &saved)?;
     }
     node.serve(listener, None, stopped()).await
+}
+
+/// Who writes on a development server: nobody outside can be reached as this.
+fn sender(at: &str) -> Sender {
+    Sender {
+        from: "Switchward dev <switchward@switchward.localhost>".into(),
+        reply: Some("r+{token}@switchward.localhost".into()),
+        pages: Some(at.to_owned()),
+        dkim: None,
+    }
 }
 
 /// The keys of a data folder: those that it has, and new ones for those that it has not.
@@ -162,6 +180,7 @@ fn announce(ready: &Ready, saved: &Path) -> anyhow::Result<()> {
         writeln!(out, "  person key  {}", keys.person_key)?;
         writeln!(out, "  worker key  {}", keys.worker_key)?;
     }
+    writeln!(out, "  mail        {bold}{}/mail{reset}", ready.address)?;
     writeln!(out, "  clock       {}", ready.clock)?;
     writeln!(out, "  data        {survival}")?;
     writeln!(out, "  profile     {}", saved.display())?;

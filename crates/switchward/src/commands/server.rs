@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use crate::args::{Output, ServerArgs};
 use crate::config::{self, Config};
 use crate::exit::Exit;
-use crate::node::{CACHE_BYTES_DEFAULT, Node, shards_default, stopped};
+use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, shards_default, stopped};
 use crate::ready::Ready;
 use crate::{telemetry, tls};
 
@@ -53,9 +53,20 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let shards = config.shards.unwrap_or_else(shards_default);
     let cache_bytes = config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024));
-    let node =
-        Node::open(&config.data_dir, shards, cache_bytes, Arc::new(SystemClock), None, &config.delivery)
-            .await;
+    let mail = match &config.mail {
+        Some(mail) => Mail::Office(mail.office()?),
+        None => Mail::None,
+    };
+    let node = Node::open(
+        &config.data_dir,
+        shards,
+        cache_bytes,
+        Arc::new(SystemClock),
+        None,
+        &config.delivery,
+        mail,
+    )
+    .await;
     let node = node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))?;
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;

@@ -1,0 +1,127 @@
+//! What the configuration says of mail.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use switchward_delivery::Secret;
+use switchward_delivery::desk::Office;
+use switchward_delivery::mail::{Dkim, Sender, Smtp, SmtpConfig, SmtpTls};
+
+/// Who writes mails, and which server takes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MailConfig {
+    /// What stands in `From`, like `Acme approvals <approvals@acme.example>`.
+    pub(crate) from: String,
+    /// The addresses that replies go to, like `r+{token}@reply.acme.example`; absent: replies are not read.
+    #[serde(default)]
+    pub(crate) reply: Option<String>,
+    /// Where this server's pages are found from outside, like `https://approve.acme.example`; absent: no links.
+    #[serde(default)]
+    pub(crate) pages: Option<String>,
+    /// The mail server.
+    pub(crate) smtp: SmtpSettings,
+    /// What mails are signed with; absent: the mail server signs them.
+    #[serde(default)]
+    pub(crate) dkim: Option<DkimSettings>,
+}
+
+/// The mail server that takes mails.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SmtpSettings {
+    /// Its host.
+    pub(crate) host: String,
+    /// Its port; absent: 465 for `implicit`, else 587.
+    #[serde(default)]
+    pub(crate) port: Option<u16>,
+    /// How the way there is hidden.
+    #[serde(default)]
+    pub(crate) tls: SmtpTlsSetting,
+    /// Who we are there; absent: it does not ask.
+    #[serde(default)]
+    pub(crate) user: Option<String>,
+    /// A file that holds the password.
+    #[serde(default)]
+    pub(crate) password_file: Option<PathBuf>,
+    /// What we call ourselves; absent: the machine's name.
+    #[serde(default)]
+    pub(crate) hello: Option<String>,
+}
+
+/// How the way to a mail server is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SmtpTlsSetting {
+    /// From `STARTTLS` on, without which nothing is sent.
+    #[default]
+    StartTls,
+    /// From the first byte on.
+    Implicit,
+    /// Not at all.
+    Plain,
+}
+
+/// A DKIM key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DkimSettings {
+    /// The domain that signs.
+    pub(crate) domain: String,
+    /// Which of its keys.
+    pub(crate) selector: String,
+    /// A file that holds the key: RSA as PEM (PKCS #1), or the Ed25519 seed in base64.
+    pub(crate) key_file: PathBuf,
+}
+
+impl MailConfig {
+    /// Who writes, and who takes what was written.
+    ///
+    /// # Errors
+    /// A secret cannot be read, an address is none, or TLS cannot be set up.
+    pub(crate) fn office(&self) -> anyhow::Result<Office> {
+        let dkim = self.dkim.as_ref().map(DkimSettings::read).transpose()?;
+        let (from, reply, pages) = (self.from.clone(), self.reply.clone(), self.pages.clone());
+        let sender = Sender { from, reply, pages, dkim };
+        sender.check().map_err(|problem| anyhow::anyhow!("mail.{problem}"))?;
+        Ok(Office { sender: Arc::new(sender), post: Arc::new(self.smtp.open()?) })
+    }
+}
+
+impl SmtpSettings {
+    /// The mail server, not connected yet.
+    ///
+    /// # Errors
+    /// The password cannot be read, or TLS cannot be set up.
+    pub(crate) fn open(&self) -> anyhow::Result<Smtp> {
+        let login = match (&self.user, &self.password_file) {
+            (None, None) => None,
+            (Some(user), Some(file)) => Some((user.clone(), secret("mail.smtp.password_file", file)?)),
+            _ => anyhow::bail!("mail.smtp: user and password_file belong together"),
+        };
+        let (tls, port) = match self.tls {
+            SmtpTlsSetting::StartTls => (SmtpTls::StartTls, 587),
+            SmtpTlsSetting::Implicit => (SmtpTls::Implicit, 465),
+            SmtpTlsSetting::Plain => (SmtpTls::Plain, 587),
+        };
+        let (host, port) = (self.host.clone(), self.port.unwrap_or(port));
+        let config = SmtpConfig { host, port, tls, login, hello: self.hello.clone() };
+        Smtp::new(&config).context("mail.smtp")
+    }
+}
+
+impl DkimSettings {
+    fn read(&self) -> anyhow::Result<Dkim> {
+        let key = secret("mail.dkim.key_file", &self.key_file)?;
+        let dkim = Dkim::read(self.domain.clone(), self.selector.clone(), &key);
+        dkim.map_err(|problem| anyhow::anyhow!("mail.dkim.key_file: {problem}"))
+    }
+}
+
+fn secret(key: &str, file: &Path) -> anyhow::Result<Secret> {
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("{key}: failed to read {}", file.display()))?;
+    Ok(Secret::new(text.trim().to_owned()))
+}
