@@ -112,7 +112,7 @@ pub(super) fn address(text: &str) -> Result<Address, Failed> {
 /// What is asked stands before it is cut off.
 fn subject(letter: &Letter) -> String {
     let asks = letter.purpose == Purpose::Ask && letter.choice.is_some();
-    let prefix = if asks && !letter.subject.to_lowercase().starts_with("approve") { "Approve? " } else { "" };
+    let prefix = if asks && !letter.subject.to_lowercase().contains("approve") { "Approve? " } else { "" };
     let whole = format!("{prefix}{}", letter.subject);
     if !asks || whole.chars().count() <= SUBJECT_SHOWN {
         return whole;
