@@ -239,8 +239,8 @@ async fn reply(
     settings: &Settings,
     dns: &Dns,
 ) -> Result<Reply, Unusable> {
-    headers.check()?;
     let from = address::the_sender(headers)?;
+    headers.check()?;
     let message_id = headers.ids("message-id").into_iter().next().ok_or(Unusable::NoMessageId)?;
     let text = body::own_words(message, &raw[headers.body_at..])?;
     let tokens = tokens::of(headers, envelope, settings)?;

@@ -124,6 +124,7 @@ const SUBJECTS: &[&str] = &[
     "mail delivery fail",
     "mail delivery problem",
     "mail delivery error",
+    "mail delivery warning",
     "mail delivery status",
     "mail delivery system",
     "mail could not be delivered",
@@ -171,7 +172,7 @@ const SUBJECTS: &[&str] = &[
 fn says_undelivered(headers: &Headers<'_>) -> bool {
     let subject = headers.subject().to_lowercase();
     let subject = subject.trim_start_matches(['*', '-', ' ', '[', '<']);
-    SUBJECTS.iter().any(|words| subject.starts_with(words))
+    SUBJECTS.iter().any(|words| subject.starts_with(words)) || subject.ends_with("(delivery failed)")
 }
 
 /// What the parts of a report tell, if one of them is one.

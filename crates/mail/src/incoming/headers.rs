@@ -160,7 +160,7 @@ impl<'r> Headers<'r> {
         let ids = text.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(id, _)| id.trim());
         let good = |id: &&str| {
             id.len() <= MESSAGE_ID_BYTES_MAX
-                && id.contains('@')
+                && !id.is_empty()
                 && !id.chars().any(|c| c.is_whitespace() || c.is_control())
         };
         ids.filter(good).take(MESSAGE_IDS_MAX).map(str::to_owned).collect()

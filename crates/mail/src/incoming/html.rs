@@ -323,7 +323,8 @@ impl Page {
             return;
         }
         let id = element.attribute("id").to_ascii_lowercase();
-        if CUT_IDS.iter().any(|known| id.ends_with(known)) {
+        let ruled = name == "div" && Look::of(element.attribute("style")).ruled;
+        if ruled || CUT_IDS.iter().any(|known| id.ends_with(known)) {
             self.ended = true;
             return;
         }
@@ -361,7 +362,7 @@ impl Page {
             || element.has("hidden")
             || element.attribute("aria-hidden").eq_ignore_ascii_case("true")
             || UNSHOWN.contains(&name);
-        let quoted = quotes(element, id) || (name == "div" && look.ruled);
+        let quoted = quotes(element, id);
         let over = above.is_some_and(|frame| frame.skipped);
         self.suspicious |= hidden && !over && name != "head";
         let strikes = ["s", "strike", "del"].contains(&name) || look.struck || sheet_struck;

@@ -17,6 +17,8 @@ pub(super) struct Own {
     pub(super) suspicious: bool,
 }
 
+/// A quoted line so short is whole: what a program wraps is longer.
+const WRAPPED_BYTES_MIN: usize = 40;
 /// What stands where something is not seen.
 const UNSEEN: char = '\u{fffd}';
 
@@ -42,7 +44,8 @@ pub(super) fn words(text: &str) -> Own {
         }
         at += 1;
         if line.starts_with('>') {
-            (quoted, gap) = (true, false);
+            // Nothing that is shorter was wrapped.
+            (quoted, gap) = (true, line.len() < WRAPPED_BYTES_MIN);
         } else if line.is_empty() {
             gap = true;
             own.push(line);

@@ -49,6 +49,10 @@ pub(super) fn of(headers: &Headers<'_>, settings: &Settings) -> Option<Vec<Told>
     let mut heard: Vec<Told> = Vec::new();
     for field in run {
         let told = read(&field.text());
+        if told.is_empty() {
+            // The host found nothing, and said so: what stands below is not its word.
+            break;
+        }
         let fresh: Vec<Told> =
             told.into_iter().filter(|it| !heard.iter().any(|known| known.method == it.method)).collect();
         heard.extend(fresh);

@@ -10,7 +10,7 @@ const GENUINE_MIN: usize = 300;
 const CLEAR_SHARE_MIN: f64 = 0.9;
 
 /// The mail that is answered, as it would be quoted.
-pub fn request() -> Vec<String> {
+pub(crate) fn request() -> Vec<String> {
     let text = "--- reply above this line ---\nRelease manager, one decision is waiting for you.\n\n  What     deploy api 1.42 to prod\n\nTo decide, answer this mail with one word on the first line:\n  APPROVE    or    REJECT      (a comment may follow on the next lines)\nApproved\nOr open the decision page: https://acme.example/a/x";
     text.lines().map(str::to_owned).collect()
 }

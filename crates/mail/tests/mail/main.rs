@@ -2,6 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod forged;
 mod genuine;
+mod hostile_text;
+mod limits;
+mod machines;
+mod mutants;
+mod others;
 mod shapes;
 mod world;

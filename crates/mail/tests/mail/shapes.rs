@@ -3,16 +3,16 @@
 use crate::world::{Mail, base64};
 
 /// The words of a language.
-pub struct Language {
-    pub name: &'static str,
+pub(crate) struct Language {
+    pub(crate) name: &'static str,
     /// What stands above a quote, with `{name}` and `{address}`.
-    pub wrote: &'static str,
+    pub(crate) wrote: &'static str,
     /// The names of sender, date, recipient and subject in quoted headers.
-    pub headers: [&'static str; 4],
+    pub(crate) headers: [&'static str; 4],
     /// What stands between dashes above a quoted mail.
-    pub original: &'static str,
+    pub(crate) original: &'static str,
     /// How a telephone signs.
-    pub phone: &'static str,
+    pub(crate) phone: &'static str,
 }
 
 const fn language(
@@ -25,7 +25,7 @@ const fn language(
     Language { name, wrote, headers, original, phone }
 }
 
-pub const LANGUAGES: &[Language] = &[
+pub(crate) const LANGUAGES: &[Language] = &[
     language(
         "en",
         "On Wed, May 1, 2024 at 10:00 AM {name} <{address}> wrote:",
@@ -221,11 +221,11 @@ pub const LANGUAGES: &[Language] = &[
 const ASKER: (&str, &str) = ("Acme approvals", "approvals@acme.example");
 
 /// What is made into a reply.
-pub struct Talk<'t> {
-    pub own: &'t str,
+pub(crate) struct Talk<'t> {
+    pub(crate) own: &'t str,
     /// The lines of the mail that is answered.
-    pub quoted: &'t [String],
-    pub language: &'t Language,
+    pub(crate) quoted: &'t [String],
+    pub(crate) language: &'t Language,
 }
 
 impl Talk<'_> {
@@ -296,14 +296,14 @@ impl Talk<'_> {
 }
 
 /// A way of writing replies.
-pub struct Shape {
-    pub name: &'static str,
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
     /// Whether the answer stands below what it quotes.
-    pub bottom: bool,
-    pub mail: fn(&Talk<'_>) -> Mail,
+    pub(crate) bottom: bool,
+    pub(crate) mail: fn(&Talk<'_>) -> Mail,
 }
 
-pub const SHAPES: &[Shape] = &[
+pub(crate) const SHAPES: &[Shape] = &[
     Shape { name: "gmail plain", bottom: false, mail: gmail_plain },
     Shape { name: "gmail", bottom: false, mail: gmail },
     Shape { name: "gmail html", bottom: false, mail: gmail_html },
@@ -326,7 +326,7 @@ pub const SHAPES: &[Shape] = &[
 ];
 
 /// A message of two alternatives.
-pub fn alternative(plain: &str, html: &str) -> Mail {
+pub(crate) fn alternative(plain: &str, html: &str) -> Mail {
     let part = |kind: &str, text: &str| {
         let text = base64(text.replace('\n', "\r\n").as_bytes());
         let lines: Vec<&str> =

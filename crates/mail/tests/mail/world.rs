@@ -10,16 +10,17 @@ use mail_auth::dkim::DkimSigner;
 use switchward_expr::{Verdict, decision_line, own_text};
 use switchward_mail::incoming::{Dns, Envelope, Settings, Sorted, sort};
 
-pub const APPROVER: &str = "dana@corp.example";
-pub const REPLY_TO: &str = "r+tok1@reply.acme.example";
-pub const SUBJECT: &str = "Re: Approve? deploy-gate: api 1.42 to prod";
-pub const TRUSTED: &str = "mx.acme.example";
+pub(crate) const APPROVER: &str = "dana@corp.example";
+pub(crate) const REPLY_TO: &str = "r+tok1@reply.acme.example";
+pub(crate) const SUBJECT: &str = "Re: Approve? deploy-gate: api 1.42 to prod";
+pub(crate) const TRUSTED: &str = "mx.acme.example";
 /// The fields that the usual signers cover.
-pub const SIGNED: &[&str] = &["From", "To", "Subject", "Message-ID", "Date", "In-Reply-To", "References"];
+pub(crate) const SIGNED: &[&str] =
+    &["From", "To", "Subject", "Message-ID", "Date", "In-Reply-To", "References"];
 
 /// A domain's key.
-pub struct Key {
-    pub domain: &'static str,
+pub(crate) struct Key {
+    pub(crate) domain: &'static str,
     document: Vec<u8>,
 }
 
@@ -38,20 +39,20 @@ impl Key {
 }
 
 /// The domains there are. `forger` has a key that is in no DNS.
-pub struct World {
-    pub corp: Key,
-    pub plain: Key,
-    pub evil: Key,
-    pub lookalike: Key,
-    pub forger: Key,
-    pub dns: Dns,
-    pub settings: Settings,
-    pub trusting: Settings,
+pub(crate) struct World {
+    pub(crate) corp: Key,
+    pub(crate) plain: Key,
+    pub(crate) evil: Key,
+    pub(crate) lookalike: Key,
+    pub(crate) forger: Key,
+    pub(crate) dns: Dns,
+    pub(crate) settings: Settings,
+    pub(crate) trusting: Settings,
 }
 
-pub const LOOKALIKE: &str = "xn--crp-qmc.example";
+pub(crate) const LOOKALIKE: &str = "xn--crp-sed.example";
 
-pub static WORLD: LazyLock<World> = LazyLock::new(|| {
+pub(crate) static WORLD: LazyLock<World> = LazyLock::new(|| {
     let (corp, plain, evil) = (Key::new("corp.example"), Key::new("plain.example"), Key::new("evil.example"));
     let (lookalike, forger) = (Key::new(LOOKALIKE), Key::new("corp.example"));
     let mut records = vec![
@@ -74,14 +75,14 @@ pub static WORLD: LazyLock<World> = LazyLock::new(|| {
 
 /// A message that is being made.
 #[derive(Clone)]
-pub struct Mail {
-    pub headers: Vec<(String, String)>,
-    pub body: String,
+pub(crate) struct Mail {
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl Mail {
     /// A reply of the approver with this body.
-    pub fn new(content_type: &str, body: &str) -> Self {
+    pub(crate) fn new(content_type: &str, body: &str) -> Self {
         let headers = [
             ("From", format!("Dana Reed <{APPROVER}>")),
             ("To", REPLY_TO.to_owned()),
@@ -98,15 +99,15 @@ impl Mail {
         Self { headers, body: body.replace("\r\n", "\n").replace('\n', "\r\n") }
     }
 
-    pub fn plain(body: &str) -> Self {
+    pub(crate) fn plain(body: &str) -> Self {
         Self::new("text/plain; charset=utf-8", body)
     }
 
-    pub fn html(body: &str) -> Self {
+    pub(crate) fn html(body: &str) -> Self {
         Self::new("text/html; charset=utf-8", body)
     }
 
-    pub fn set(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
         match self.headers.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => value.clone_into(known),
             None => self.headers.push((name.to_owned(), value.to_owned())),
@@ -114,37 +115,37 @@ impl Mail {
         self
     }
 
-    pub fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self
     }
 
     /// One more field above all others.
-    pub fn above(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn above(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(0, (name.to_owned(), value.to_owned()));
         self
     }
 
     /// One more field below all others.
-    pub fn below(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn below(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub fn raw(&self) -> Vec<u8> {
+    pub(crate) fn raw(&self) -> Vec<u8> {
         let headers: String =
             self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         format!("{headers}\r\n{}", self.body).into_bytes()
     }
 
-    pub fn signed(self, key: &Key, fields: &[&str]) -> Self {
+    pub(crate) fn signed(self, key: &Key, fields: &[&str]) -> Self {
         let signer = DkimSigner::from_key(key.pair()).domain(key.domain).selector("s1");
         let header = signer.headers(fields.iter().copied()).sign(&self.raw()).unwrap().to_header();
         self.with_signature(&header)
     }
 
     /// Signed over the length that the body has now.
-    pub fn signed_in_part(self, key: &Key) -> Self {
+    pub(crate) fn signed_in_part(self, key: &Key) -> Self {
         let signer = DkimSigner::from_key(key.pair()).domain(key.domain).selector("s1");
         let signer = signer.headers(SIGNED.iter().copied()).body_length(true);
         let header = signer.sign(&self.raw()).unwrap().to_header();
@@ -152,7 +153,7 @@ impl Mail {
     }
 
     /// As the approver's own host would sign it.
-    pub fn genuine(self) -> Self {
+    pub(crate) fn genuine(self) -> Self {
         self.signed(&WORLD.corp, SIGNED)
     }
 
@@ -161,17 +162,17 @@ impl Mail {
         self.above("DKIM-Signature", &value)
     }
 
-    pub async fn sorted(&self) -> Sorted {
+    pub(crate) async fn sorted(&self) -> Sorted {
         self.sorted_with(&Envelope::default(), &WORLD.settings).await
     }
 
-    pub async fn sorted_with(&self, envelope: &Envelope, settings: &Settings) -> Sorted {
+    pub(crate) async fn sorted_with(&self, envelope: &Envelope, settings: &Settings) -> Sorted {
         sort(&self.raw(), envelope, settings, &WORLD.dns).await
     }
 }
 
 /// What a message would decide: a reply of the approver, proved, whose first own line is a phrase.
-pub fn decides(sorted: &Sorted) -> Verdict {
+pub(crate) fn decides(sorted: &Sorted) -> Verdict {
     match sorted {
         Sorted::Reply(reply) if reply.authentication.aligned && reply.from.text == APPROVER => {
             said(&reply.text)
@@ -183,11 +184,11 @@ pub fn decides(sorted: &Sorted) -> Verdict {
 }
 
 /// What the engine reads in a text.
-pub fn said(text: &str) -> Verdict {
+pub(crate) fn said(text: &str) -> Verdict {
     decision_line::<&str>(&own_text(text), &[], &[], &[])
 }
 
-pub fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for three in bytes.chunks(3) {
