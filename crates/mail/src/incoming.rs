@@ -241,6 +241,10 @@ async fn reply(
 ) -> Result<Reply, Unusable> {
     let from = address::the_sender(headers)?;
     headers.check()?;
+    if message.root_part().raw_body_offset() as usize != headers.body_at - headers.begins_at {
+        // The parser of parts has found another end of the header section.
+        return Err(Unusable::Malformed);
+    }
     let message_id = headers.ids("message-id").into_iter().next().ok_or(Unusable::NoMessageId)?;
     let text = body::own_words(message, &raw[headers.body_at..])?;
     let tokens = tokens::of(headers, envelope, settings)?;

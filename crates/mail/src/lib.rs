@@ -2,7 +2,7 @@
 //!
 //! [`incoming`] takes the bytes of a message and what its transport knows, and says what it is: mail of a machine, a
 //! bounce, something that cannot be used, or a person's reply with her own words and how far her address is proved. It
-//! opens no connection but to the DNS that it is handed.
+//! opens no connection but to the DNS that it is handed. [`lmtp`] listens for a mail server that hands messages over.
 //!
 //! It must never know what a session or a gate is, what a token means, or what a first line decides.
 //!
@@ -20,3 +20,4 @@
 
 pub mod incoming;
 pub mod limits;
+pub mod lmtp;

@@ -63,3 +63,17 @@ pub const ATTRIBUTION_LINES_MAX: usize = 4;
 pub const ATTRIBUTION_BYTES_MAX: usize = 400;
 /// Lines behind the sender's line of a quoted mail among which its other headers stand.
 pub const QUOTED_HEADER_LINES_MAX: usize = 6;
+/// Conversations over LMTP at once.
+pub const LMTP_CONNECTIONS_MAX: usize = 32;
+/// A command of LMTP, bytes.
+pub const LMTP_LINE_BYTES_MAX: usize = 2048;
+/// Recipients of one message over LMTP.
+pub const LMTP_RECIPIENTS_MAX: usize = 100;
+/// Commands of one conversation that may be wrong.
+pub const LMTP_ERRORS_MAX: usize = 20;
+/// Messages of one conversation.
+pub const LMTP_MESSAGES_MAX: usize = 1000;
+/// How long a command may be waited for, or a reply be written.
+pub const LMTP_COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
+/// How long a message may take to come.
+pub const LMTP_MESSAGE_TIME_MAX: Duration = Duration::from_secs(600);

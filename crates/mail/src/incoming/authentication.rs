@@ -76,6 +76,9 @@ pub(super) async fn of(
     let Some(message) = AuthenticatedMessage::parse_with_opts(asked.raw, None, true) else {
         return failed(Proof::Computed, "unreadable");
     };
+    if !read_alike(&message, asked) {
+        return failed(Proof::Computed, "read_otherwise");
+    }
     if message.dkim_headers.len() + message.errors.len() > SIGNATURES_MAX {
         return failed(Proof::Computed, "too_many_signatures");
     }
@@ -86,6 +89,15 @@ pub(super) async fn of(
         Ok(found) => found,
         Err(_) => Authentication { dkim: Check::Temporary, ..failed(Proof::Computed, "dns_too_slow") },
     }
+}
+
+/// Whether what is checked is what was read here: the same sender, and the same body.
+fn read_alike(message: &AuthenticatedMessage<'_>, asked: &Asked<'_>) -> bool {
+    let sender = match &message.from[..] {
+        [from] => Address::parse(from).is_some_and(|from| from.text.eq_ignore_ascii_case(&asked.from.text)),
+        _ => false,
+    };
+    sender && message.body_offset as usize == asked.headers.body_at - asked.headers.begins_at
 }
 
 fn failed(how: Proof, why: &'static str) -> Authentication {

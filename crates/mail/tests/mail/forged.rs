@@ -216,6 +216,7 @@ fn forged_results(phrase: &str) -> Vec<Case> {
     let mail = || unsigned(phrase);
     let told = |value: &str| mail().above(RESULTS, value);
     let nothing = format!("{TRUSTED}; none");
+    let failed = format!("{TRUSTED}; dkim=fail header.d=corp.example; spf=fail smtp.mailfrom={APPROVER}");
     vec![
         trusting("by another host", told(&elsewhere)),
         trusting("below the host's own", told(&good).above(RESULTS, &bad)),
@@ -223,6 +224,10 @@ fn forged_results(phrase: &str) -> Vec<Case> {
         trusting("above, by another host", told(&bad).above(RESULTS, &elsewhere)),
         trusting("between", told(&bad).above(RESULTS, &elsewhere).above(RESULTS, &bad)),
         trusting("between, that pass", told(&bad).above(RESULTS, &good).above(RESULTS, &bad)),
+        trusting(
+            "below what says nothing of a policy",
+            mail().signed(&WORLD.forger, SIGNED).above(RESULTS, &good).above(RESULTS, &failed),
+        ),
         trusting("below a host that found nothing", told(&good).above(RESULTS, &nothing)),
         trusting(
             "by a host whose name goes on",

@@ -6,6 +6,7 @@ mod forged;
 mod genuine;
 mod hostile_text;
 mod limits;
+mod lmtp;
 mod machines;
 mod mutants;
 mod others;
