@@ -195,7 +195,8 @@ async fn an_errand_without_a_result_says_why() {
         (ask(&url), "answer_broken"),
         (ask("http://10.0.0.1:1/"), "port_refused"),
         (Errand { deadline_ms: 1, ..ask(&url) }, "timeout"),
-        (Errand { kind: "mail".to_owned(), ..ask(&url) }, "errand_invalid"),
+        (Errand { kind: "parcel".to_owned(), ..ask(&url) }, "errand_invalid"),
+        (Errand { kind: "mail".to_owned(), ..ask(&url) }, "not_configured"),
         (Errand { kind: "judge".to_owned(), ..ask(&url) }, "not_configured"),
         (Errand { input: json!({ "url": url }), ..ask(&url) }, "errand_invalid"),
         (

@@ -55,12 +55,13 @@ const PLACES: &[Place] = &[
     Place { folder: "bus", uses: &[], outside: None },
     Place { folder: "shard", uses: &["machine", "engine", "store"], outside: None },
     Place { folder: "delivery", uses: &["bus"], outside: None },
+    Place { folder: "mail", uses: &[], outside: None },
     Place { folder: "gateway", uses: &["api", "machine", "formats", "engine", "shard"], outside: None },
     Place {
         folder: "switchward",
         uses: &[
             "machine", "formats", "graph", "engine", "scenario", "api", "store", "bus", "shard", "delivery",
-            "gateway",
+            "mail", "gateway",
         ],
         outside: None,
     },

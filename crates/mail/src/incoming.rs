@@ -1,0 +1,270 @@
+//! A message that came in is sorted. The crate's page says in which order and why.
+
+use std::net::IpAddr;
+
+use mail_parser::MessageParser;
+use sha2::{Digest, Sha256};
+
+mod address;
+mod authentication;
+mod body;
+mod bounce;
+mod clients;
+mod dns;
+mod headers;
+mod html;
+mod machine;
+mod own;
+mod results;
+mod style;
+mod tokens;
+
+pub use address::Address;
+pub use authentication::{Authentication, Check, Proof};
+pub use bounce::Bounce;
+pub use dns::{Dns, DnsError};
+pub use machine::MachineKind;
+pub use tokens::{Form, NoForm, Place, Token};
+
+use crate::limits::{ENVELOPE_RECIPIENTS_MAX, MESSAGE_BYTES_MAX};
+use headers::Headers;
+
+/// What the transport knows of a message, beside its bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Envelope {
+    /// The address that bounces go to: empty for the null sender, nothing where the transport does not know.
+    pub sender: Option<String>,
+    /// The addresses that the message was delivered to; none where the transport does not know.
+    pub recipients: Vec<String>,
+    /// Who handed the message over. Over IMAP, or behind a relay, nobody knows.
+    pub peer: Option<Peer>,
+}
+
+/// The host that handed a message over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address.
+    pub address: IpAddr,
+    /// The name that it gave itself.
+    pub helo: String,
+}
+
+/// What is ours, and whom we trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The domains of our reply addresses and of our message ids, lower case, in ASCII.
+    pub reply_domains: Vec<String>,
+    /// The local part of a reply address, such as `r+{token}`.
+    pub reply_address: Form,
+    /// The left side of our message ids, such as `a.{token}`.
+    pub message_id: Form,
+    /// The names of hosts whose `Authentication-Results` are believed. They must be hosts that take out what others wrote
+    /// under their name (RFC 8601 §5).
+    pub trusted_hosts: Vec<String>,
+    /// The fields that a DKIM signature must cover to count, lower case.
+    pub signed_fields: Vec<String>,
+    /// Our own name, for macros of SPF records.
+    pub host: String,
+}
+
+impl Settings {
+    /// Settings with replies at `r+{token}@<domain>`, no trusted host, and signatures over `From`, `Subject`, `To` and
+    /// `Message-ID`.
+    #[must_use]
+    pub fn of(domain: &str) -> Self {
+        let form = |text: &str| text.parse().expect("the form has its token");
+        let domain = address::domain_in_ascii(domain).unwrap_or_default();
+        Self {
+            reply_domains: vec![domain.clone()],
+            reply_address: form("r+{token}"),
+            message_id: form("a.{token}"),
+            trusted_hosts: Vec::new(),
+            signed_fields: ["from", "subject", "to", "message-id"].map(str::to_owned).to_vec(),
+            host: domain,
+        }
+    }
+}
+
+/// What a message is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sorted {
+    /// No person wrote it.
+    Machine {
+        /// Which kind of machine did.
+        kind: MachineKind,
+    },
+    /// A mail of ours did not arrive, or not yet.
+    Bounce(Bounce),
+    /// Nobody can say what it means.
+    Unusable {
+        /// Why it goes into quarantine.
+        reason: Unusable,
+    },
+    /// A person wrote it.
+    Reply(Box<Reply>),
+}
+
+/// Why a message is of no use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unusable {
+    /// Longer than [`MESSAGE_BYTES_MAX`] bytes.
+    TooLarge,
+    /// More header fields than [`crate::limits::HEADERS_MAX`], or longer ones than may be.
+    TooManyHeaders,
+    /// More parts than may be, or more deeply nested ones.
+    TooManyParts,
+    /// More recipients, addresses or ids than may be.
+    TooManyAddresses,
+    /// Not a message at all, or a header line that is none.
+    Malformed,
+    /// A field that may stand once stands twice.
+    DuplicateHeader,
+    /// No sender.
+    NoFrom,
+    /// Several senders.
+    SeveralFrom,
+    /// A sender whose address cannot be read.
+    BadFrom,
+    /// No `Message-ID`, or one that cannot be read.
+    NoMessageId,
+    /// No body.
+    NoBody,
+    /// Only parts that are no text.
+    NoText,
+    /// Only an encrypted part.
+    Encrypted,
+    /// Text of a character set that is not known.
+    UnknownCharset,
+    /// Text before the first part that is not shown: which bytes are the text depends on who reads it.
+    HiddenPreamble,
+    /// More text than may be.
+    TextTooLarge,
+}
+
+impl Unusable {
+    /// The reason in one stable word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::TooManyHeaders => "too_many_headers",
+            Self::TooManyParts => "too_many_parts",
+            Self::TooManyAddresses => "too_many_addresses",
+            Self::Malformed => "malformed",
+            Self::DuplicateHeader => "duplicate_header",
+            Self::NoFrom => "no_from",
+            Self::SeveralFrom => "several_from",
+            Self::BadFrom => "bad_from",
+            Self::NoMessageId => "no_message_id",
+            Self::NoBody => "no_body",
+            Self::NoText => "no_text",
+            Self::Encrypted => "encrypted",
+            Self::UnknownCharset => "unknown_charset",
+            Self::HiddenPreamble => "hidden_preamble",
+            Self::TextTooLarge => "text_too_large",
+        }
+    }
+}
+
+/// What a person wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// What it may be a reply to, the likeliest first. Not checked: whoever made tokens knows which are true.
+    pub tokens: Vec<Token>,
+    /// Its one sender.
+    pub from: Address,
+    /// How far the sender's address is proved.
+    pub authentication: Authentication,
+    /// The sender's own words, at most [`crate::limits::TEXT_BYTES_MAX`] bytes. Empty where it cannot be told which they
+    /// are.
+    pub text: String,
+    /// Whether the text held something that a reader does not see. Such places are marked with U+FFFD in it.
+    pub suspicious: bool,
+    /// The subject, decoded; never a decision.
+    pub subject: String,
+    /// The id of the message, without its brackets.
+    pub message_id: String,
+    /// The ids that it answers, without brackets.
+    pub in_reply_to: Vec<String>,
+    /// The ids of its thread, without brackets.
+    pub references: Vec<String>,
+    /// SHA-256 over sender, id and body: the same whichever way the message came.
+    pub digest: [u8; 32],
+}
+
+/// Says what a message is. Asks `dns`, and nothing else outside; takes [`crate::limits::DNS_TIME_MAX`] at most for that.
+pub async fn sort(raw: &[u8], envelope: &Envelope, settings: &Settings, dns: &Dns) -> Sorted {
+    let unusable = |reason| Sorted::Unusable { reason };
+    if raw.len() > MESSAGE_BYTES_MAX {
+        return unusable(Unusable::TooLarge);
+    }
+    let lines = headers::with_line_ends(raw);
+    let raw: &[u8] = &lines;
+    let headers = match Headers::of(raw) {
+        Ok(headers) => headers,
+        Err(reason) => return unusable(reason),
+    };
+    if envelope.recipients.len() > ENVELOPE_RECIPIENTS_MAX {
+        return unusable(Unusable::TooManyAddresses);
+    }
+    if let Some(kind) = machine::own(&headers, settings) {
+        return Sorted::Machine { kind };
+    }
+    if body::too_many_boundaries(&raw[headers.body_at..]) {
+        return unusable(Unusable::TooManyParts);
+    }
+    let Some(message) = MessageParser::new().parse(&raw[headers.begins_at..]) else {
+        return unusable(Unusable::Malformed);
+    };
+    if let Some(bounce) = bounce::of(&headers, &message, raw, envelope, settings) {
+        return bounce;
+    }
+    if let Some(kind) = machine::of(&headers) {
+        return Sorted::Machine { kind };
+    }
+    if let Some(bounce) = bounce::null_sender(&headers, raw, envelope, settings) {
+        return Sorted::Bounce(bounce);
+    }
+    match reply(raw, &headers, &message, envelope, settings, dns).await {
+        Ok(reply) => Sorted::Reply(Box::new(reply)),
+        Err(reason) => unusable(reason),
+    }
+}
+
+async fn reply(
+    raw: &[u8],
+    headers: &Headers<'_>,
+    message: &mail_parser::Message<'_>,
+    envelope: &Envelope,
+    settings: &Settings,
+    dns: &Dns,
+) -> Result<Reply, Unusable> {
+    let from = address::the_sender(headers)?;
+    headers.check()?;
+    if message.root_part().raw_body_offset() as usize != headers.body_at - headers.begins_at {
+        // The parser of parts has found another end of the header section.
+        return Err(Unusable::Malformed);
+    }
+    let message_id = headers.ids("message-id").into_iter().next().ok_or(Unusable::NoMessageId)?;
+    let text = body::own_words(message, &raw[headers.body_at..])?;
+    let tokens = tokens::of(headers, envelope, settings)?;
+    let asked =
+        authentication::Asked { raw: &raw[headers.begins_at..], headers, from: &from, tokens: &tokens };
+    let authentication = authentication::of(&asked, envelope, settings, dns).await;
+    let mut hash = Sha256::new();
+    for part in [from.text.as_bytes(), b"\0", message_id.as_bytes(), b"\0", &raw[headers.body_at..]] {
+        hash.update(part);
+    }
+    Ok(Reply {
+        tokens,
+        from,
+        authentication,
+        text: text.text,
+        suspicious: text.suspicious,
+        subject: headers.subject(),
+        message_id,
+        in_reply_to: headers.ids("in-reply-to"),
+        references: headers.ids("references"),
+        digest: hash.finalize().into(),
+    })
+}

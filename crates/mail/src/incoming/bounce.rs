@@ -1,0 +1,242 @@
+//! Mail about mail of ours that did not arrive (RFC 3464, and what was there before it).
+
+use mail_parser::{Message, MessagePart, MimeHeaders};
+
+use super::headers::{Headers, cut};
+use super::{Envelope, MachineKind, Settings, Sorted, address, tokens};
+use crate::limits::{
+    BOUNCE_RECIPIENTS_MAX, BOUNCE_SEARCH_BYTES_MAX, BOUNCE_TEXT_BYTES_MAX, PARTS_MAX, TOKENS_MAX,
+};
+
+/// A mail of ours that did not arrive, or not yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounce {
+    /// Whether it never will: a status of class 5, or failed without a status. What is only late, or says nothing of
+    /// it, is not permanent.
+    pub permanent: bool,
+    /// The addresses that it did not reach, as they are written, at most [`BOUNCE_RECIPIENTS_MAX`].
+    pub recipients: Vec<String>,
+    /// What it may be about: tokens of ours in it, likeliest first.
+    pub tokens: Vec<String>,
+    /// The first status code that says why (RFC 3463), such as `5.1.1`.
+    pub status: Option<String>,
+    /// The beginning of what it says, at most [`BOUNCE_TEXT_BYTES_MAX`] bytes.
+    pub text: String,
+}
+
+/// What a report says of one or more recipients.
+#[derive(Default)]
+struct Told {
+    recipients: Vec<String>,
+    status: Option<String>,
+    failed: bool,
+    delayed: bool,
+    /// Whether all it tells is that the mail arrived.
+    arrived: bool,
+}
+
+/// A bounce, as far as its form says so; a receipt where a report says that the mail arrived.
+pub(super) fn of(
+    headers: &Headers<'_>,
+    message: &Message<'_>,
+    raw: &[u8],
+    envelope: &Envelope,
+    settings: &Settings,
+) -> Option<Sorted> {
+    let content = headers.word("content-type");
+    let report = content.starts_with("multipart/report") && !other_report(&content);
+    let told = told_by(message);
+    if let Some(told) = &told
+        && (report || content.starts_with("message/delivery-status") || from_a_daemon(headers))
+    {
+        if told.arrived && !told.failed && !told.delayed {
+            return Some(Sorted::Machine { kind: MachineKind::Receipt });
+        }
+        return Some(Sorted::Bounce(bounce(told, raw, headers, envelope, settings)));
+    }
+    let failed_recipients = headers.first("x-failed-recipients").map(|field| field.text());
+    if failed_recipients.is_none() && !(report || from_a_daemon(headers) || says_undelivered(headers)) {
+        return None;
+    }
+    let listed = failed_recipients.and_then(|text| address::listed(&text).ok()).unwrap_or_default();
+    let recipients: Vec<String> = listed.into_iter().map(|address| address.text).collect();
+    let told = Told { failed: !recipients.is_empty(), recipients, ..Told::default() };
+    Some(Sorted::Bounce(bounce(&told, raw, headers, envelope, settings)))
+}
+
+/// A mail with the null sender, of which nothing else is known: whoever sent it wants no answer (RFC 5321 §4.5.5).
+pub(super) fn null_sender(
+    headers: &Headers<'_>,
+    raw: &[u8],
+    envelope: &Envelope,
+    settings: &Settings,
+) -> Option<Bounce> {
+    let empty = |text: &str| text.trim().trim_matches(['<', '>']).trim().is_empty();
+    let by_transport = envelope.sender.as_deref().is_some_and(empty);
+    let by_header = headers.all("return-path").any(|field| empty(&field.bare()));
+    (by_transport || by_header).then(|| bounce(&Told::default(), raw, headers, envelope, settings))
+}
+
+fn bounce(
+    told: &Told,
+    raw: &[u8],
+    headers: &Headers<'_>,
+    envelope: &Envelope,
+    settings: &Settings,
+) -> Bounce {
+    let body = &raw[headers.body_at..];
+    let body = String::from_utf8_lossy(&body[..body.len().min(BOUNCE_SEARCH_BYTES_MAX)]);
+    let status = told.status.clone().or_else(|| status_in(&body));
+    let permanent = match &status {
+        Some(status) => status.starts_with('5') && !told.delayed,
+        None => told.failed && !told.delayed,
+    };
+    let mut found: Vec<String> = tokens::of(headers, envelope, settings)
+        .map(|tokens| tokens.into_iter().map(|token| token.text).collect())
+        .unwrap_or_default();
+    for token in tokens::in_text(&body, settings) {
+        if found.len() < TOKENS_MAX && !found.contains(&token) {
+            found.push(token);
+        }
+    }
+    let text = cut(body.trim(), BOUNCE_TEXT_BYTES_MAX);
+    Bounce { permanent, recipients: told.recipients.clone(), tokens: found, status, text }
+}
+
+/// Whether a report is of another kind than deliveries.
+fn other_report(content: &str) -> bool {
+    ["disposition-notification", "feedback-report", "tlsrpt"].iter().any(|kind| content.contains(kind))
+}
+
+fn from_a_daemon(headers: &Headers<'_>) -> bool {
+    let from = headers.word("from");
+    let daemons = ["mailer-daemon", "mail-daemon", "mailerdaemon", "mail delivery s"];
+    let postmaster = from.contains("postmaster@") || from.trim_matches(['<', '>']) == "postmaster";
+    daemons.iter().any(|name| from.contains(name)) || (postmaster && says_undelivered(headers))
+}
+
+/// Beginnings of the subjects of bounces that are no report. A person's answer begins with our subject.
+const SUBJECTS: &[&str] = &[
+    "undelivered mail",
+    "undeliverable",
+    "undeliver",
+    "undeliverable mail",
+    "mail delivery fail",
+    "mail delivery problem",
+    "mail delivery error",
+    "mail delivery warning",
+    "mail delivery status",
+    "mail delivery system",
+    "mail could not be delivered",
+    "mail system error",
+    "returned mail",
+    "returned to sender",
+    "delivery status notification",
+    "delivery failure",
+    "delivery failed",
+    "delivery has failed",
+    "delivery notification",
+    "delivery delay",
+    "delivery error",
+    "delivery problem",
+    "delivery report",
+    "delivery unsuccessful",
+    "non delivery",
+    "nondeliverable",
+    "non-delivery",
+    "failure notice",
+    "failed mail",
+    "failure delivery",
+    "failed delivery",
+    "message delivery failure",
+    "message status - undeliverable",
+    "message undeliverable",
+    "message could not be delivered",
+    "warning: could not send message",
+    "warning: message",
+    "unable to deliver",
+    "could not send message",
+    "user unknown",
+    "unzustellbar",
+    "non remis",
+    "échec de la remise",
+    "no se puede entregar",
+    "mancato recapito",
+    "não entregue",
+    "onbestelbaar",
+    "não é possível entregar",
+    "配信不能",
+    "未送达",
+];
+
+fn says_undelivered(headers: &Headers<'_>) -> bool {
+    let subject = headers.subject().to_lowercase();
+    let subject = subject.trim_start_matches(['*', '-', ' ', '[', '<']);
+    SUBJECTS.iter().any(|words| subject.starts_with(words)) || subject.ends_with("(delivery failed)")
+}
+
+/// What the parts of a report tell, if one of them is one.
+fn told_by(message: &Message<'_>) -> Option<Told> {
+    let mut told = None;
+    for part in message.parts.iter().take(PARTS_MAX) {
+        let is_status = |part: &MessagePart<'_>| {
+            part.content_type().is_some_and(|it| {
+                it.ctype().eq_ignore_ascii_case("message")
+                    && it.subtype().is_some_and(|sub| {
+                        sub.eq_ignore_ascii_case("delivery-status")
+                            || sub.eq_ignore_ascii_case("global-delivery-status")
+                    })
+            })
+        };
+        if is_status(part) {
+            read_status(&String::from_utf8_lossy(part.contents()), told.get_or_insert_with(Told::default));
+        }
+    }
+    told
+}
+
+/// Reads the fields of a report (RFC 3464 §2).
+fn read_status(text: &str, told: &mut Told) {
+    for line in text.lines().take(BOUNCE_SEARCH_BYTES_MAX / 16) {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        let value = value.trim();
+        match name.trim().to_ascii_lowercase().as_str() {
+            "final-recipient" | "original-recipient" => {
+                let recipient = value.split_once(';').map_or(value, |(_, address)| address).trim();
+                let recipient = recipient.trim_matches(['<', '>']).to_owned();
+                if told.recipients.len() < BOUNCE_RECIPIENTS_MAX && !told.recipients.contains(&recipient) {
+                    told.recipients.push(recipient);
+                }
+            }
+            "action" => match value.to_ascii_lowercase().split_whitespace().next().unwrap_or_default() {
+                "failed" => told.failed = true,
+                "delayed" => told.delayed = true,
+                "delivered" | "relayed" | "expanded" => told.arrived = true,
+                _ => {}
+            },
+            "status" => {
+                let status = value.split_whitespace().next().filter(|word| is_status_code(word));
+                told.status = told.status.take().or_else(|| status.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    // One recipient that is lost is told before others that only wait.
+    told.delayed &= !told.failed;
+}
+
+/// Whether a word is a status code: a class, a subject, a detail (RFC 3463 §2).
+fn is_status_code(word: &str) -> bool {
+    let parts: Vec<&str> = word.split('.').collect();
+    let number = |part: &&str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    parts.len() == 3 && parts.iter().all(number) && ["2", "4", "5"].contains(&parts[0])
+}
+
+/// The first status code in a text of no form that begins with one of the classes of failures.
+fn status_in(text: &str) -> Option<String> {
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    words
+        .map(|word| word.trim_matches('.'))
+        .find(|word| is_status_code(word) && !word.starts_with('2'))
+        .map(str::to_owned)
+}

@@ -1,0 +1,207 @@
+//! The DNS that a caller hands in, with a memory of what it said.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Instant;
+
+use mail_auth::common::parse::TxtRecordParser;
+use mail_auth::common::verify::DomainKey;
+use mail_auth::dmarc::Dmarc;
+use mail_auth::hickory_resolver::config::{ResolverConfig, ResolverOpts};
+use mail_auth::hickory_resolver::proto::op::ResponseCode;
+use mail_auth::spf::Spf;
+use mail_auth::{
+    DnsError as Missing, Error, MX, MessageAuthenticator, Parameters, RecordSet, ResolverCache, Txt,
+};
+use parking_lot::Mutex;
+
+use crate::limits::DNS_CACHE_RECORDS_MAX;
+
+/// Where records of domains come from: keys of signatures, policies, lists of hosts.
+pub struct Dns {
+    pub(super) authenticator: MessageAuthenticator,
+    memory: Memory,
+}
+
+impl fmt::Debug for Dns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dns")
+    }
+}
+
+/// The DNS cannot be used: its configuration cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to set up DNS: {0}")]
+pub struct DnsError(String);
+
+impl Dns {
+    /// The DNS that this host is configured to use.
+    ///
+    /// # Errors
+    /// Where that configuration cannot be read.
+    pub fn of_the_system() -> Result<Self, DnsError> {
+        let authenticator = MessageAuthenticator::new_system_conf().map_err(|e| DnsError(e.to_string()))?;
+        Ok(Self { authenticator, memory: Memory::open() })
+    }
+
+    /// The DNS behind a resolver that the caller has set up.
+    #[must_use]
+    pub fn behind(authenticator: MessageAuthenticator) -> Self {
+        Self { authenticator, memory: Memory::open() }
+    }
+
+    /// Text records and addresses of hosts that are told here; every other name does not exist, and nobody is asked. Of
+    /// several text records of one name the last one counts. For tests, and where the network may not be used.
+    ///
+    /// # Errors
+    /// Where a record cannot be read.
+    pub fn of_records(texts: &[(&str, &str)], hosts: &[(&str, IpAddr)]) -> Result<Self, DnsError> {
+        let authenticator = MessageAuthenticator::new(
+            ResolverConfig::from_parts(None, Vec::new(), Vec::new()),
+            ResolverOpts::default(),
+        );
+        let memory = Memory::closed();
+        for (name, text) in texts {
+            memory.texts.rows.lock().insert(fqdn(name), (read(name, text.as_bytes())?, None));
+        }
+        for (name, address) in hosts {
+            match address {
+                IpAddr::V4(address) => memory.v4.add_host(name, *address),
+                IpAddr::V6(address) => memory.v6.add_host(name, *address),
+            }
+        }
+        Ok(Self { authenticator: authenticator.map_err(|e| DnsError(e.to_string()))?, memory })
+    }
+
+    /// What to ask, with the memory beside it.
+    pub(super) fn asking<P>(&self, what: P) -> Asking<'_, P> {
+        Parameters::new(what)
+            .with_txt_cache(&self.memory.texts)
+            .with_mx_cache(&self.memory.mx)
+            .with_ipv4_cache(&self.memory.v4)
+            .with_ipv6_cache(&self.memory.v6)
+            .with_ptr_cache(&self.memory.names)
+    }
+}
+
+/// A question with the memory beside it.
+pub(super) type Asking<'d, P> = Parameters<
+    'd,
+    P,
+    Rows<Box<str>, Txt>,
+    Rows<Box<str>, RecordSet<MX>>,
+    Rows<Box<str>, RecordSet<Ipv4Addr>>,
+    Rows<Box<str>, RecordSet<Ipv6Addr>>,
+    Rows<IpAddr, RecordSet<Box<str>>>,
+>;
+
+fn fqdn(name: &str) -> Box<str> {
+    format!("{}.", name.trim_end_matches('.').to_ascii_lowercase()).into()
+}
+
+/// The record that a name of this kind holds.
+fn read(name: &str, text: &[u8]) -> Result<Txt, DnsError> {
+    let record = if name.contains("._domainkey.") {
+        DomainKey::parse(text).map(Txt::from)
+    } else if name.starts_with("_dmarc.") {
+        Dmarc::parse(text).map(Txt::from)
+    } else {
+        Spf::parse(text).map(Txt::from)
+    };
+    record.map_err(|error| DnsError(format!("{name}: {error}")))
+}
+
+struct Memory {
+    texts: Rows<Box<str>, Txt>,
+    mx: Rows<Box<str>, RecordSet<MX>>,
+    v4: Rows<Box<str>, RecordSet<Ipv4Addr>>,
+    v6: Rows<Box<str>, RecordSet<Ipv6Addr>>,
+    names: Rows<IpAddr, RecordSet<Box<str>>>,
+}
+
+impl Memory {
+    fn open() -> Self {
+        Self {
+            texts: Rows::of(None),
+            mx: Rows::of(None),
+            v4: Rows::of(None),
+            v6: Rows::of(None),
+            names: Rows::of(None),
+        }
+    }
+
+    fn closed() -> Self {
+        let missing = Error::Dns(Missing::RecordNotFound(ResponseCode::NXDomain));
+        Self {
+            texts: Rows::of(Some(Txt::Error(missing))),
+            mx: Rows::of(Some(none())),
+            v4: Rows::of(Some(none())),
+            v6: Rows::of(Some(none())),
+            names: Rows::of(Some(none())),
+        }
+    }
+}
+
+fn none<T>() -> RecordSet<T> {
+    RecordSet { rrset: Vec::new().into(), dnssec_status: Default::default() }
+}
+
+/// What was said of names, and until when it holds; nothing where it holds for good.
+pub(super) struct Rows<K, V> {
+    rows: Mutex<HashMap<K, (V, Option<Instant>)>>,
+    /// What is said of every name that is not here, so that nobody is asked.
+    missing: Option<V>,
+}
+
+impl<K, V> Rows<K, V> {
+    fn of(missing: Option<V>) -> Self {
+        Self { rows: Mutex::new(HashMap::new()), missing }
+    }
+}
+
+impl<T: Clone> Rows<Box<str>, RecordSet<T>> {
+    fn add_host(&self, name: &str, address: T) {
+        let mut rows = self.rows.lock();
+        let known = rows.get(&fqdn(name)).map(|(set, _)| set.rrset.to_vec()).unwrap_or_default();
+        let rrset = known.into_iter().chain([address]).collect::<Vec<_>>().into();
+        rows.insert(fqdn(name), (RecordSet { rrset, dnssec_status: Default::default() }, None));
+    }
+}
+
+impl<K: Hash + Eq, V: Clone> ResolverCache<K, V> for Rows<K, V> {
+    fn get<Q>(&self, name: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let rows = self.rows.lock();
+        let known = rows.get(name).filter(|(_, until)| until.is_none_or(|until| until > Instant::now()));
+        known.map(|(value, _)| value.clone()).or_else(|| self.missing.clone())
+    }
+
+    fn remove<Q>(&self, name: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.rows.lock().remove(name).map(|(value, _)| value)
+    }
+
+    fn insert(&self, key: K, value: V, valid_until: Instant) {
+        if self.missing.is_some() {
+            return;
+        }
+        let mut rows = self.rows.lock();
+        if rows.len() >= DNS_CACHE_RECORDS_MAX {
+            let now = Instant::now();
+            rows.retain(|_, (_, until)| until.is_none_or(|until| until > now));
+            if rows.len() >= DNS_CACHE_RECORDS_MAX {
+                rows.clear();
+            }
+        }
+        rows.insert(key, (value, Some(valid_until)));
+    }
+}

@@ -1,0 +1,159 @@
+//! Tokens: what a message may be a reply to, by where it was sent and by what it answers.
+
+use std::str::FromStr;
+
+use super::address::{Address, listed};
+use super::headers::Headers;
+use super::{Envelope, Settings, Unusable};
+use crate::limits::{ADDRESSES_MAX, TOKEN_BYTES_MAX, TOKENS_MAX};
+
+/// The form of a local part that holds a token, such as `r+{token}`: something fixed, the token, something fixed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    before: String,
+    after: String,
+}
+
+/// A form without exactly one `{token}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the form needs {{token}} once")]
+pub struct NoForm;
+
+impl FromStr for Form {
+    type Err = NoForm;
+
+    fn from_str(text: &str) -> Result<Self, NoForm> {
+        let (before, after) = text.split_once("{token}").ok_or(NoForm)?;
+        if after.contains("{token}") {
+            return Err(NoForm);
+        }
+        Ok(Self { before: before.to_ascii_lowercase(), after: after.to_ascii_lowercase() })
+    }
+}
+
+impl Form {
+    /// The token in a local part, in lower case: relays fold the case of addresses.
+    fn token(&self, local: &str) -> Option<String> {
+        let local = local.to_ascii_lowercase();
+        let token = local.strip_prefix(&self.before)?.strip_suffix(&self.after)?;
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-=".contains(&byte);
+        (!token.is_empty() && token.len() <= TOKEN_BYTES_MAX && token.bytes().all(good))
+            .then(|| token.to_owned())
+    }
+}
+
+/// Where a token stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Among the recipients that the transport names.
+    Envelope,
+    /// In `To`.
+    To,
+    /// In `Cc`.
+    Cc,
+    /// In a field that a host on the way has added: `Delivered-To`, `X-Original-To`.
+    Delivery,
+    /// In `In-Reply-To`.
+    InReplyTo,
+    /// In `References`.
+    References,
+}
+
+/// Something that may be a token of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Its text, in lower case.
+    pub text: String,
+    /// The first place where it stood.
+    pub place: Place,
+}
+
+impl Settings {
+    fn in_address(&self, address: &str) -> Option<String> {
+        let address = Address::parse(address)?;
+        let ours = self.reply_domains.contains(&address.domain);
+        ours.then(|| self.reply_address.token(address.local())).flatten()
+    }
+
+    /// The token in a message id of ours.
+    pub(super) fn in_message_id(&self, id: &str) -> Option<String> {
+        let (left, domain) = id.rsplit_once('@')?;
+        let ours = self.reply_domains.iter().any(|known| known.eq_ignore_ascii_case(domain));
+        ours.then(|| self.message_id.token(left)).flatten()
+    }
+}
+
+/// The fields with addresses that are looked at, and the place that each stands for.
+const ADDRESS_FIELDS: &[(&str, Place)] = &[
+    ("to", Place::To),
+    ("cc", Place::Cc),
+    ("delivered-to", Place::Delivery),
+    ("x-original-to", Place::Delivery),
+];
+
+/// The tokens of a message, in the order in which they are to be tried.
+pub(super) fn of(
+    headers: &Headers<'_>,
+    envelope: &Envelope,
+    settings: &Settings,
+) -> Result<Vec<Token>, Unusable> {
+    let mut found = Found(Vec::new());
+    for recipient in &envelope.recipients {
+        found.add(settings.in_address(recipient), Place::Envelope);
+    }
+    let mut seen = 0;
+    for (name, place) in ADDRESS_FIELDS {
+        for field in headers.all(name) {
+            let addresses = listed(&field.text())?;
+            seen += addresses.len();
+            if seen > ADDRESSES_MAX {
+                return Err(Unusable::TooManyAddresses);
+            }
+            for address in addresses {
+                found.add(settings.in_address(&address.text), *place);
+            }
+        }
+    }
+    for (name, place) in [("in-reply-to", Place::InReplyTo), ("references", Place::References)] {
+        for id in headers.ids(name).iter().rev() {
+            found.add(settings.in_message_id(id), place);
+        }
+    }
+    Ok(found.0)
+}
+
+/// Whether a token stands in an address of a field.
+pub(super) fn stands_in(token: &str, headers: &Headers<'_>, name: &str, settings: &Settings) -> bool {
+    headers.all(name).any(|field| {
+        let addresses = listed(&field.text()).unwrap_or_default();
+        addresses.iter().any(|address| settings.in_address(&address.text).as_deref() == Some(token))
+    })
+}
+
+/// Whatever in a text looks like a reply address or a message id of ours.
+pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
+    let mut found = Found(Vec::new());
+    let word = |c: char| c.is_ascii_alphanumeric() || "+._-=@".contains(c);
+    for word in
+        text.split(|c| !word(c)).filter(|word| word.contains('@') && word.len() <= 2 * TOKEN_BYTES_MAX)
+    {
+        let word = word.trim_end_matches('.');
+        found.add(settings.in_address(word), Place::To);
+        found.add(settings.in_message_id(word), Place::References);
+        if found.0.len() >= TOKENS_MAX {
+            break;
+        }
+    }
+    found.0.into_iter().map(|token| token.text).collect()
+}
+
+struct Found(Vec<Token>);
+
+impl Found {
+    fn add(&mut self, text: Option<String>, place: Place) {
+        let Some(text) = text else { return };
+        if self.0.len() < TOKENS_MAX && !self.0.iter().any(|known| known.text == text) {
+            self.0.push(Token { text, place });
+        }
+    }
+}

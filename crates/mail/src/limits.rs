@@ -1,0 +1,79 @@
+//! Named maxima of what this crate reads and makes. Units are in the names; bytes are of what stands in the message
+//! unless it says otherwise.
+
+use std::time::Duration;
+
+/// A message as it came, bytes.
+pub const MESSAGE_BYTES_MAX: usize = 25 * 1024 * 1024;
+/// All header fields of a message together, bytes.
+pub const HEADER_SECTION_BYTES_MAX: usize = 1024 * 1024;
+/// Header fields of a message.
+pub const HEADERS_MAX: usize = 1000;
+/// One header field with its folded lines, bytes.
+pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// MIME parts of a message, those of messages inside it not counted.
+pub const PARTS_MAX: usize = 200;
+/// Lines that could begin or end a part, before the message is parsed at all.
+pub const BOUNDARY_LINES_MAX: usize = 20_000;
+/// Parts inside parts.
+pub const NESTING_MAX: usize = 20;
+/// The text of a message, decoded, bytes: what the engine takes.
+pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// A part with HTML, decoded, bytes.
+pub const HTML_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Elements of HTML open at once.
+pub const HTML_DEPTH_MAX: usize = 256;
+/// Attributes read of one element of HTML.
+pub const HTML_ATTRIBUTES_MAX: usize = 64;
+/// Names that style sheets of one message hide.
+pub const STYLE_NAMES_MAX: usize = 1000;
+/// An address, bytes.
+pub const ADDRESS_BYTES_MAX: usize = 320;
+/// Addresses looked at in all address fields of a message together.
+pub const ADDRESSES_MAX: usize = 200;
+/// Recipients that the transport may name.
+pub const ENVELOPE_RECIPIENTS_MAX: usize = 1000;
+/// A token, bytes.
+pub const TOKEN_BYTES_MAX: usize = 256;
+/// Tokens taken from one message.
+pub const TOKENS_MAX: usize = 16;
+/// Message ids kept of one field.
+pub const MESSAGE_IDS_MAX: usize = 50;
+/// A message id, bytes.
+pub const MESSAGE_ID_BYTES_MAX: usize = 998;
+/// A subject, decoded, bytes; what is beyond is cut.
+pub const SUBJECT_BYTES_MAX: usize = 2000;
+/// DKIM signatures of one message that are checked; a message with more is not authenticated.
+pub const SIGNATURES_MAX: usize = 10;
+/// `Authentication-Results` fields of the trusted host that are read.
+pub const RESULTS_FIELDS_MAX: usize = 10;
+/// All DNS lookups for one message together.
+pub const DNS_TIME_MAX: Duration = Duration::from_secs(20);
+/// Records of the DNS kept for the next message.
+pub const DNS_CACHE_RECORDS_MAX: usize = 10_000;
+/// Recipients read of one bounce.
+pub const BOUNCE_RECIPIENTS_MAX: usize = 100;
+/// The text kept of a bounce, bytes.
+pub const BOUNCE_TEXT_BYTES_MAX: usize = 4 * 1024;
+/// The part of a bounce that is searched for what it is about, bytes.
+pub const BOUNCE_SEARCH_BYTES_MAX: usize = 256 * 1024;
+/// Lines that an attribution such as `On … wrote:` may be wrapped over.
+pub const ATTRIBUTION_LINES_MAX: usize = 4;
+/// A line of an attribution, bytes.
+pub const ATTRIBUTION_BYTES_MAX: usize = 400;
+/// Lines behind the sender's line of a quoted mail among which its other headers stand.
+pub const QUOTED_HEADER_LINES_MAX: usize = 6;
+/// Conversations over LMTP at once.
+pub const LMTP_CONNECTIONS_MAX: usize = 32;
+/// A command of LMTP, bytes.
+pub const LMTP_LINE_BYTES_MAX: usize = 2048;
+/// Recipients of one message over LMTP.
+pub const LMTP_RECIPIENTS_MAX: usize = 100;
+/// Commands of one conversation that may be wrong.
+pub const LMTP_ERRORS_MAX: usize = 20;
+/// Messages of one conversation.
+pub const LMTP_MESSAGES_MAX: usize = 1000;
+/// How long a command may be waited for, or a reply be written.
+pub const LMTP_COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
+/// How long a message may take to come.
+pub const LMTP_MESSAGE_TIME_MAX: Duration = Duration::from_secs(600);

@@ -1,0 +1,370 @@
+//! Messages whose sender is not who she seems to be, each beside the genuine one that differs from it in one thing.
+
+use std::net::IpAddr;
+
+use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
+use switchward_mail::incoming::{Envelope, Peer, Settings};
+
+use crate::world::{APPROVER, Key, LOOKALIKE, Mail, REPLY_TO, SIGNED, SUBJECT, TRUSTED, WORLD, decides};
+
+/// A message that must not decide, with what its transport knows.
+struct Case {
+    name: String,
+    mail: Mail,
+    envelope: Envelope,
+    trusting: bool,
+}
+
+fn case(name: &str, mail: Mail) -> Case {
+    Case { name: name.to_owned(), mail, envelope: Envelope::default(), trusting: false }
+}
+
+fn settings(trusting: bool) -> &'static Settings {
+    if trusting { &WORLD.trusting } else { &WORLD.settings }
+}
+
+pub(crate) fn all_phrases() -> impl Iterator<Item = &'static str> {
+    APPROVALS.iter().chain(REJECTIONS).copied()
+}
+
+/// A reply that is genuine but for its signature.
+fn unsigned(phrase: &str) -> Mail {
+    Mail::plain(&format!("{phrase}\n\nDana\n"))
+}
+
+/// How somebody signs who is not the approver's host.
+fn wrong_signatures(phrase: &str) -> Vec<Case> {
+    let mail = || unsigned(phrase);
+    let without = |field: &str| {
+        let fields: Vec<&str> = SIGNED.iter().filter(|known| **known != field).copied().collect();
+        mail().signed(&WORLD.corp, &fields)
+    };
+    let of = |name: &str, key: &Key| case(name, mail().signed(key, SIGNED));
+    let mut cases = vec![
+        case("unsigned", mail()),
+        of("signed by another domain", &WORLD.evil),
+        of("signed by a lookalike", &WORLD.lookalike),
+        of("signed with a key that is not published", &WORLD.forger),
+        case("signed twice by others", mail().signed(&WORLD.evil, SIGNED).signed(&WORLD.forger, SIGNED)),
+        case(
+            "signature without value",
+            mail().above(
+                "DKIM-Signature",
+                "v=1; a=ed25519-sha256; d=corp.example; s=s1; h=from:to:subject:message-id; bh=; b=",
+            ),
+        ),
+        case("signature of garbage", mail().above("DKIM-Signature", "d=corp.example;;;=;b")),
+        case(
+            "sender field",
+            mail()
+                .set("From", "Mallory <m@evil.example>")
+                .below("Sender", APPROVER)
+                .signed(&WORLD.evil, SIGNED),
+        ),
+    ];
+    for field in ["From", "To", "Subject", "Message-ID"] {
+        cases.push(case(&format!("{field} not signed"), without(field)));
+    }
+    let mut old = mail().genuine();
+    old.headers[0].1 = old.headers[0].1.replace("d=corp", "x=1000000000; d=corp");
+    cases.push(case("expired", old));
+    let mut weaker = mail().genuine();
+    weaker.headers[0].1 = weaker.headers[0].1.replace("ed25519-sha256", "rsa-sha1");
+    cases.push(case("another algorithm", weaker));
+    let mut many = mail().genuine();
+    for _ in 0..12 {
+        many = many.above("DKIM-Signature", &WORLD_SIGNATURE.replace("d=x", "d=evil.example"));
+    }
+    cases.push(case("too many signatures", many));
+    cases
+}
+
+const WORLD_SIGNATURE: &str = "v=1; a=ed25519-sha256; d=x; s=s1; h=from:to; bh=AAAA; b=AAAA";
+
+/// What somebody on the way changes.
+fn changed(phrase: &str) -> Vec<Case> {
+    let other = Mail::plain("What is this?\n").genuine();
+    let of = |body: &str| Mail { body: body.to_owned(), ..other.clone() };
+    let mut cases = vec![
+        case("body replaced", of(&format!("{phrase}\r\n"))),
+        case("word put before the body", of(&format!("{phrase}\r\n{}", other.body))),
+        case("subject changed", other.clone().set("Subject", phrase)),
+        case(
+            "recipient changed",
+            Mail { body: format!("{phrase}\r\n"), ..other.clone().set("To", REPLY_TO) },
+        ),
+    ];
+    let mut part = Mail::plain("").signed_in_part(&WORLD.corp);
+    part.body = format!("{phrase}\r\n");
+    cases.push(case("word added below a signature's length", part));
+    let mut part = Mail::plain(&format!("{phrase}\n")).signed_in_part(&WORLD.corp);
+    cases.push(case("signature with a length", part.clone()));
+    part.body.push_str("more\r\n");
+    cases.push(case("signature with a length, and more", part));
+    let sam = unsigned(phrase).set("From", "Sam <sam@corp.example>").genuine();
+    cases.push(case("sender changed after signing", sam.clone().set("From", APPROVER)));
+    cases.push(case("another of the same domain", sam));
+    for (name, value) in [
+        ("From", APPROVER),
+        ("From", "sam@corp.example"),
+        ("Subject", SUBJECT),
+        ("To", REPLY_TO),
+        ("Message-ID", "<m2@corp.example>"),
+        ("Content-Type", "text/html"),
+        ("Date", "Wed, 01 May 2024 11:00:00 +0000"),
+        ("Content-Transfer-Encoding", "base64"),
+    ] {
+        cases.push(case(&format!("a second {name} above"), unsigned(phrase).genuine().above(name, value)));
+        cases.push(case(&format!("a second {name} below"), unsigned(phrase).genuine().below(name, value)));
+        cases.push(case(&format!("a second {name}, signed"), unsigned(phrase).below(name, value).genuine()));
+    }
+    // Signed and sent to somebody else, then sent to us by whoever got it.
+    let mut replayed = case("sent on to us", unsigned(phrase).set("To", "mallory@evil.example").genuine());
+    replayed.envelope.recipients = vec![REPLY_TO.to_owned()];
+    cases.push(replayed);
+    let added = unsigned(phrase).set("To", "mallory@evil.example").genuine().below("Cc", REPLY_TO);
+    cases.push(case("sent on to us by a field that is not signed", added));
+    let boundary = Mail::plain(&format!("No.\n--x\n\n{phrase}\n--x--\n")).genuine();
+    cases.push(case("another boundary", boundary.set("Content-Type", "multipart/mixed; boundary=x")));
+    cases
+}
+
+/// Addresses that look like the approver's.
+fn lookalikes(phrase: &str) -> Vec<Case> {
+    let froms = [
+        "\"dana@corp.example\" <m@evil.example>",
+        "dana@corp.example <m@evil.example>",
+        "\"Dana Reed <dana@corp.example>\" <m@evil.example>",
+        "dana@corp.example, m@evil.example",
+        "m@evil.example, dana@corp.example",
+        "<dana@corp.example> <m@evil.example>",
+        "<m@evil.example> <dana@corp.example>",
+        "dana@corp.example:m@evil.example",
+        "Team: dana@corp.example;",
+        "<@corp.example:m@evil.example>",
+        "dana@corp.example(@evil.example)m@evil.example",
+        "m@evil.example (dana@corp.example)",
+        "dana@corp.example\u{200b} <m@evil.example>",
+        "\"dana@corp.example\"@evil.example",
+        "dana@corp.example.evil.example",
+        "dana@[192.0.2.1]",
+        "dana@sub.corp.example",
+        "dana%corp.example@evil.example",
+        "=?utf-8?q?dana=40corp.example?= <m@evil.example>",
+        "=?utf-8?q?dana=40corp.example_=3Cdana=40corp.example=3E?= <m@evil.example>",
+        "dana@c\u{43e}rp.example",
+        "dana@xn--crp-sed.example",
+        "dan\u{430}@corp.example",
+        "DANA@corp.example\u{0}",
+        "dana",
+        "",
+        "<>",
+    ];
+    let mut cases = Vec::new();
+    for from in froms {
+        for key in [&WORLD.evil, &WORLD.lookalike] {
+            let mail = unsigned(phrase).set("From", from);
+            cases.push(case(&format!("from {from:?}, signed by {}", key.domain), mail.signed(key, SIGNED)));
+        }
+    }
+    cases
+}
+
+/// What hosts and envelopes prove of others.
+fn envelopes(phrase: &str) -> Vec<Case> {
+    let peer = |address: &str, helo: &str| Peer {
+        address: address.parse::<IpAddr>().unwrap(),
+        helo: helo.to_owned(),
+    };
+    let of = |name: &str, sender: &str, peer: Option<Peer>| Case {
+        envelope: Envelope { sender: Some(sender.to_owned()), recipients: vec![REPLY_TO.to_owned()], peer },
+        ..case(name, unsigned(phrase))
+    };
+    vec![
+        of("another host", APPROVER, Some(peer("198.51.100.1", "corp.example"))),
+        of("a host of another domain", "m@evil.example", Some(peer("198.51.100.1", "evil.example"))),
+        of("the domain's host for another", "m@evil.example", Some(peer("192.0.2.10", "mx.corp.example"))),
+        of("no peer", APPROVER, None),
+        of("the null sender", "", Some(peer("192.0.2.10", "corp.example"))),
+        of("a domain below", "dana@x.corp.example", Some(peer("192.0.2.10", "corp.example"))),
+    ]
+}
+
+const RESULTS: &str = "Authentication-Results";
+
+/// What a trusted host says of a sender that it has proved.
+fn good_results() -> String {
+    let spf = format!("spf=pass smtp.mailfrom={APPROVER}");
+    format!(
+        "{TRUSTED}; dkim=pass header.d=corp.example header.s=s1; {spf}; dmarc=pass header.from=corp.example"
+    )
+}
+
+/// What a trusted host says of one that it has not.
+fn bad_results() -> String {
+    format!("{TRUSTED}; dkim=none; spf=none; dmarc=fail header.from=corp.example")
+}
+
+fn trusting(name: &str, mail: Mail) -> Case {
+    Case { trusting: true, ..case(&format!("results {name}"), mail) }
+}
+
+/// Results that no trusted host has written, or not there.
+fn forged_results(phrase: &str) -> Vec<Case> {
+    let (good, bad) = (good_results(), bad_results());
+    let elsewhere = good.replacen(TRUSTED, "mx.evil.example", 1);
+    let mail = || unsigned(phrase);
+    let told = |value: &str| mail().above(RESULTS, value);
+    let nothing = format!("{TRUSTED}; none");
+    let failed = format!("{TRUSTED}; dkim=fail header.d=corp.example; spf=fail smtp.mailfrom={APPROVER}");
+    vec![
+        trusting("by another host", told(&elsewhere)),
+        trusting("below the host's own", told(&good).above(RESULTS, &bad)),
+        trusting("below, with a field between", told(&good).above("Received", "from x").above(RESULTS, &bad)),
+        trusting("above, by another host", told(&bad).above(RESULTS, &elsewhere)),
+        trusting("between", told(&bad).above(RESULTS, &elsewhere).above(RESULTS, &bad)),
+        trusting("between, that pass", told(&bad).above(RESULTS, &good).above(RESULTS, &bad)),
+        trusting(
+            "below what says nothing of a policy",
+            mail().signed(&WORLD.forger, SIGNED).above(RESULTS, &good).above(RESULTS, &failed),
+        ),
+        trusting("below a host that found nothing", told(&good).above(RESULTS, &nothing)),
+        trusting(
+            "by a host whose name goes on",
+            told(&good.replacen(TRUSTED, "mx.acme.example.evil.example", 1)),
+        ),
+        trusting("by a host whose name begins before", told(&good.replacen(TRUSTED, "x-mx.acme.example", 1))),
+        trusting("by nobody", told(good.split_once(';').unwrap().1)),
+        trusting("in the ARC field", mail().above("ARC-Authentication-Results", &format!("i=1; {good}"))),
+        trusting("in an old field", mail().above("X-Authentication-Results", &good)),
+    ]
+}
+
+/// Results of a trusted host that prove something else.
+fn other_results(phrase: &str) -> Vec<Case> {
+    let good = good_results();
+    let mail = || unsigned(phrase);
+    let told = |value: &str| mail().above(RESULTS, &format!("{TRUSTED}{value}"));
+    let passed = format!("{TRUSTED}; dkim=pass header.d=corp.example; dmarc=pass header.from=corp.example");
+    let part = Mail::plain(&format!("{phrase}\n")).signed_in_part(&WORLD.corp);
+    let few = mail().signed(&WORLD.corp, &["From", "To", "Message-ID"]);
+    vec![
+        trusting(
+            "in a comment",
+            told(
+                " (dkim=pass header.d=corp.example; dmarc=pass header.from=corp.example); dkim=fail; dmarc=fail",
+            ),
+        ),
+        trusting(
+            "in a quoted value",
+            told(
+                "; dkim=fail reason=\"; dkim=pass header.d=corp.example; dmarc=pass header.from=corp.example\"; dmarc=fail",
+            ),
+        ),
+        trusting("of another signer", told("; dkim=pass header.d=evil.example")),
+        trusting("of another sender", told("; spf=pass smtp.mailfrom=m@evil.example")),
+        trusting(
+            "of another policy",
+            told("; spf=pass smtp.mailfrom=m@evil.example; dmarc=pass header.from=evil.example"),
+        ),
+        trusting(
+            "of another policy, with the right sender",
+            told(&format!("; spf=pass smtp.mailfrom={APPROVER}; dmarc=pass header.from=evil.example")),
+        ),
+        trusting("of a policy alone", told("; dmarc=pass header.from=corp.example")),
+        trusting("of a signature that is not there", mail().above(RESULTS, &passed)),
+        trusting("of a signature over a part", part.above(RESULTS, &passed)),
+        trusting("of a signature without the subject", few.above(RESULTS, &passed)),
+        trusting("failed, and a good signature beside it", mail().genuine().above(RESULTS, &bad_results())),
+        trusting("neutral", mail().above(RESULTS, &good.replace("=pass", "=neutral"))),
+        trusting("as a word longer", mail().above(RESULTS, &good.replace("=pass", "=passed"))),
+        trusting("of a domain above", told("; dkim=pass header.d=example")),
+    ]
+}
+
+#[tokio::test]
+async fn nobody_decides_for_the_approver() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for phrase in all_phrases() {
+        let families = [wrong_signatures, changed, lookalikes, envelopes, forged_results, other_results];
+        for case in families.iter().flat_map(|family| family(phrase)) {
+            let sorted = case.mail.sorted_with(&case.envelope, settings(case.trusting)).await;
+            count += 1;
+            if decides(&sorted) != Verdict::Undecided {
+                wrong.push(format!("{} {phrase:?}: {sorted:?}", case.name));
+            }
+        }
+    }
+    println!("{count} forged messages, {} of them decide", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 3500, "{count}");
+}
+
+#[tokio::test]
+async fn each_way_of_proving_a_sender_works() {
+    let envelope = |sender: &str, address: &str| Envelope {
+        sender: Some(sender.to_owned()),
+        recipients: vec![REPLY_TO.to_owned()],
+        peer: Some(Peer { address: address.parse().unwrap(), helo: "mx.corp.example".to_owned() }),
+    };
+    let none = Envelope::default();
+    let field = "Authentication-Results";
+    let dkim = format!(
+        "{TRUSTED}; dkim=pass (good) header.d=corp.example header.s=s1; dmarc=pass (p=REJECT) header.from=corp.example"
+    );
+    let (policy, signature) = (
+        format!("{TRUSTED}; dmarc=pass header.from=corp.example"),
+        format!("{TRUSTED}; dkim=pass header.d=corp.example"),
+    );
+    let spf = format!(
+        "{TRUSTED} 1; spf=pass (sender IP is 192.0.2.10) smtp.mailfrom={APPROVER}; dkim=none; dmarc=pass header.from=corp.example"
+    );
+    let unsigned = || unsigned("approved");
+    let cases = [
+        ("signature", unsigned().genuine(), none.clone(), false),
+        ("signature and others", unsigned().genuine().signed(&WORLD.evil, SIGNED), none.clone(), false),
+        ("host", unsigned(), envelope(APPROVER, "192.0.2.10"), false),
+        ("results of a signature", unsigned().genuine().above(field, &dkim), none.clone(), true),
+        ("results of a host", unsigned().above(field, &spf), none.clone(), true),
+        (
+            "results in two fields",
+            unsigned().genuine().above(field, &signature).above(field, &policy),
+            none.clone(),
+            true,
+        ),
+        (
+            "results below those of others",
+            unsigned().genuine().above(field, &dkim).above(field, "relay.example; none"),
+            none.clone(),
+            true,
+        ),
+        ("a field that nobody knows", unsigned().genuine().above("X-Spam-Score", "0"), none.clone(), false),
+        (
+            "fields that came on the way",
+            unsigned().genuine().above("Received", "from a by b").above("Return-Path", "<dana@corp.example>"),
+            none,
+            false,
+        ),
+    ];
+    for (name, mail, envelope, trusting) in cases {
+        let sorted = mail.sorted_with(&envelope, settings(trusting)).await;
+        assert_eq!(decides(&sorted), Verdict::Approve, "{name}: {sorted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_domain_without_a_policy_still_has_to_sign() {
+    let from = |domain: &str| unsigned("approved").set("From", &format!("dana@{domain}"));
+    for (domain, key, aligned) in [
+        ("plain.example", &WORLD.plain, true),
+        ("mail.plain.example", &WORLD.plain, true),
+        ("plain.example", &WORLD.evil, false),
+        ("notplain.example", &WORLD.plain, false),
+        (LOOKALIKE, &WORLD.lookalike, true),
+    ] {
+        let sorted = from(domain).signed(key, SIGNED).sorted().await;
+        let switchward_mail::incoming::Sorted::Reply(reply) = sorted else { panic!("{sorted:?}") };
+        assert_eq!(reply.authentication.aligned, aligned, "{domain}: {:?}", reply.authentication);
+        assert_eq!(reply.from.text, format!("dana@{domain}"));
+    }
+}

@@ -1,0 +1,322 @@
+//! Messages of the approver, proved, that hold a phrase which she has not written, or which nobody sees.
+
+use switchward_expr::Verdict;
+
+use crate::forged::all_phrases;
+use crate::shapes::{LANGUAGES, SHAPES, Talk, alternative};
+use crate::world::{Mail, base64, decides};
+
+/// Declarations that hide words.
+const HIDING: &[&str] = &[
+    "display:none",
+    "DISPLAY : NONE !important",
+    "display:/**/none",
+    "visibility:hidden",
+    "visibility: collapse",
+    "font-size:0",
+    "font-size:0px",
+    "font-size:1px",
+    "font-size:.01em",
+    "font-size:1%",
+    "font:0/0 a",
+    "font: 0px Arial",
+    "opacity:0",
+    "opacity:.05",
+    "opacity:1%",
+    "color:#fff",
+    "color:#ffffff",
+    "color:white",
+    "color:rgb(255,255,255)",
+    "color:rgb(254 254 254)",
+    "color:rgba(0,0,0,0)",
+    "color:#fefefe",
+    "color:transparent",
+    "color:snow",
+    "color:hsl(0,0%,100%)",
+    "color:var(--x)",
+    "background:#000;color:#000",
+    "background-color:black;color:#111111",
+    "color:red;background:red",
+    "max-height:0;overflow:hidden",
+    "height:0;overflow:hidden",
+    "width:0px;overflow:hidden",
+    "line-height:0",
+    "position:absolute;left:-9999px",
+    "position:fixed;top:-200px",
+    "text-indent:-9999px",
+    "margin-left:-5000px",
+    "clip:rect(0,0,0,0)",
+    "clip-path:inset(50%)",
+    "transform:scale(0)",
+    "filter:opacity(0)",
+    "mso-hide:all",
+    "dis\\play:none",
+    "d\\69splay:none",
+    "-webkit-text-fill-color:transparent",
+    "content-visibility:hidden",
+    "letter-spacing:-10px",
+    "zoom:0",
+];
+
+/// Markup that hides words; `@` is the phrase.
+const HIDDEN: &[&str] = &[
+    "<div hidden>@</div>",
+    "<div hidden=until-found>@</div>",
+    "<div aria-hidden=true>@</div>",
+    "<!-- @ -->",
+    "<!--[if mso]>@<![endif]-->",
+    "<title>@</title>",
+    "<style>@</style>",
+    "<script>@</script>",
+    "<template>@</template>",
+    "<noscript>@</noscript>",
+    "<textarea>@</textarea>",
+    "<select><option>@</option></select>",
+    "<details><summary></summary>@</details>",
+    "<svg><text>@</text></svg>",
+    "<object>@</object>",
+    "<iframe>@</iframe>",
+    "<button>@</button>",
+    "<video>@</video>",
+    "<img alt=\"@\" src=x>",
+    "<input value=\"@\">",
+    "<div title=\"@\"></div>",
+    "<font color=white>@</font>",
+    "<font color=#ffffff>@</font>",
+    "<table bgcolor=black><tr><td><font color=black>@</font></td></tr></table>",
+    "<s>@</s>",
+    "<strike>@</strike>",
+    "<del>@</del>",
+    "<span style=\"text-decoration:line-through\">@</span>",
+    "<style>.x{display:none}</style><p class=x>@</p>",
+    "<style>#x{font-size:0}</style><p id=x>@</p>",
+    "<style>@media all{.x{visibility:hidden}}</style><p class=\"a x\">@</p>",
+    "<style>i{opacity:0}</style><i>@</i>",
+    "<style>*{display:none}</style>@",
+    "<style>[x]{display:none}</style><p x>@</p>",
+    "<style>.x{color:#fff}</style><p class=x>@</p>",
+    "<p style=\"display:none\"><div>@</div>",
+    "<div><b style=\"display:none\">x</div>@",
+    "<div style=\"display:none\"><table></div>@",
+    "<blockquote>@</blockquote>",
+    "<div class=gmail_quote>@</div>",
+    "<div class=\"moz-cite-prefix\">On 1 May 2024 X wrote:</div><blockquote>@</blockquote>",
+    "<div id=appendonsend></div>@",
+    "<div id=x_divRplyFwdMsg></div>@",
+    "<hr tabindex=-1>@",
+    "<div style=\"border:none;border-top:solid #E1E1E1 1.0pt\">From: x</div>@",
+    "<div class=gmail_signature>@</div>",
+    "<div class=moz-signature>@</div>",
+    "<bdo dir=rtl><span style=\"unicode-bidi:bidi-override\">@</span></bdo>",
+];
+
+/// Bodies of plain text; `@` is the phrase.
+const PLAIN: &[&str] = &[
+    "> @\n",
+    ">@\n",
+    ">> @\n",
+    " > @\n",
+    "> Shall we say no more than one word, and\n@\n> or another\n",
+    "What is this?\n\n> @\n",
+    "On Wed, 1 May 2024 Acme <a@acme.example> wrote:\n\n@\n",
+    "On Wed, 1 May 2024 Acme\n<a@acme.example> wrote:\n@\n",
+    "-----Original Message-----\n@\n",
+    "----- Weitergeleitete Nachricht -----\n\n@\n",
+    "________________________________\n@\n",
+    "From: a\nSent: b\nTo: c\nSubject: d\n\n@\n",
+    "*From:* a\n*Date:* b\n*Subject:* d\n\n@\n",
+    "Von: a\nGesendet: b\nAn: c\nBetreff: d\n\n@\n",
+    "Date: b\nTo: c\nSubject: d\n\n@\n",
+    "--- reply above this line ---\n@\n",
+    "-- \n@\n",
+    "--\n@\n",
+    "\n\n-- \n@\n",
+    "Sent from my iPhone\n@\n",
+    "Von meinem iPhone gesendet\n\n@\n",
+    "Get Outlook for iOS\n@\n",
+    "Begin forwarded message:\n\n@\n",
+    "Begin forwarded message:\n\n> From: x\n> Subject: y\n>\n> @\n",
+    "Hi, should I say it?\n@\n",
+    "I do not think so.\n\n@\n",
+    "\"@\"\n",
+    "not @\n",
+    "@?\n",
+    "@ - not\n",
+    "@ is what I will not say\n",
+    "@\u{2028}is what I will not say\n",
+    "@\u{b}not\n",
+    "@\rnot\n",
+    "[@]\n",
+    "Subject: @\n",
+    "2024-05-01 10:00 GMT+02:00 Acme <a@acme.example>:\n\n@\n",
+    "a@acme.example wrote:\n@\n",
+    "Am 01.05.2024 um 10:00 schrieb Acme:\n@\n",
+    "-----BEGIN PGP MESSAGE-----\n\n@\n",
+    "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n> @\n-----BEGIN PGP SIGNATURE-----\n",
+    "****************\n@\n",
+    "================\n@\n",
+    "Le mer. 1 mai 2024 \u{e0} 10:00, Acme <a@acme.example> a\n\u{e9}crit :\n@\n",
+];
+
+/// A letter of another script that looks the same.
+fn lookalike(c: char) -> Option<char> {
+    let pairs = [
+        ('a', 'а'),
+        ('e', 'е'),
+        ('o', 'о'),
+        ('p', 'р'),
+        ('c', 'с'),
+        ('y', 'у'),
+        ('k', 'к'),
+        ('n', 'ո'),
+        ('g', 'ɡ'),
+        ('l', 'ӏ'),
+        ('j', 'ј'),
+        ('d', 'ԁ'),
+        ('s', 'ѕ'),
+        ('i', 'і'),
+    ];
+    pairs.iter().find(|(known, _)| *known == c).map(|(_, other)| *other)
+}
+
+/// Phrases with a letter that is another, or with a sign in it that is not seen.
+fn disguised(phrase: &str) -> Vec<String> {
+    let letters: Vec<char> = phrase.chars().collect();
+    let mut all = Vec::new();
+    for at in 0..letters.len() {
+        let put = |c: char| letters[..at].iter().chain([&c]).chain(&letters[at + 1..]).collect::<String>();
+        all.extend(lookalike(letters[at]).map(put));
+        if at > 0 {
+            for sign in
+                ['\u{200b}', '\u{200d}', '\u{ad}', '\u{feff}', '\u{2060}', '\u{202e}', '\u{2066}', '\u{200f}']
+            {
+                all.push(letters[..at].iter().chain([&sign]).chain(&letters[at..]).collect());
+            }
+        }
+    }
+    all.push(format!("\u{202e}{phrase}"));
+    all.push(format!("\u{202e}{}", phrase.chars().rev().collect::<String>()));
+    all
+}
+
+/// A message of parts, of which the first is asked something.
+fn parts(kind: &str, parts: &[(&str, &str)]) -> Mail {
+    let parts: String = parts.iter().map(|(headers, text)| format!("--b\n{headers}\n\n{text}\n")).collect();
+    Mail::new(&format!("multipart/{kind}; boundary=b"), &format!("{parts}--b--\n"))
+}
+
+/// Parts that are not what was written.
+fn attached(phrase: &str) -> Vec<Mail> {
+    let plain = "Content-Type: text/plain; charset=utf-8";
+    let question = (plain, "What is this?");
+    let coded = base64(phrase.as_bytes());
+    let latin = |charset: &str| format!("Content-Type: text/plain; charset={charset}");
+    let utf16: Vec<u8> = phrase.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    vec![
+        parts(
+            "mixed",
+            &[
+                question,
+                ("Content-Type: text/plain\nContent-Disposition: attachment; filename=a.txt", phrase),
+            ],
+        ),
+        parts("mixed", &[("Content-Type: text/plain\nContent-Disposition: attachment", phrase)]),
+        parts("mixed", &[(plain, ""), (plain, phrase)]),
+        parts(
+            "mixed",
+            &[question, ("Content-Type: message/rfc822", &format!("From: dana@corp.example\n\n{phrase}"))],
+        ),
+        parts("mixed", &[("Content-Type: message/rfc822", &format!("From: dana@corp.example\n\n{phrase}"))]),
+        parts("mixed", &[("Content-Type: text/calendar", phrase)]),
+        parts("mixed", &[("Content-Type: text/x-other", phrase)]),
+        parts("mixed", &[("Content-Type: application/octet-stream", phrase)]),
+        parts("encrypted", &[("Content-Type: application/pgp-encrypted", "Version: 1"), (plain, phrase)]),
+        parts("alternative", &[question, ("Content-Type: text/html", phrase)]),
+        parts("related", &[("Content-Type: text/html", "<p>What is this?</p>"), (plain, phrase)]),
+        parts("mixed", &[(&latin("x-unknown-9"), phrase)]),
+        parts("mixed", &[("Content-Type: text/plain\nContent-Transfer-Encoding: base64", phrase)]),
+        parts(
+            "mixed",
+            &[("Content-Type: text/plain; charset=utf-16le\nContent-Transfer-Encoding: base64", &coded)],
+        ),
+        parts(
+            "mixed",
+            &[(
+                "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64",
+                &base64(&utf16),
+            )],
+        ),
+        parts("mixed", &[("Content-Type: application/ms-tnef; name=winmail.dat", phrase)]),
+        Mail::new("application/pkcs7-mime; smime-type=enveloped-data", phrase),
+        Mail::new("application/pdf", phrase),
+        Mail::new("multipart/mixed; boundary=b", phrase),
+        Mail::new(
+            "multipart/mixed; boundary=b",
+            &format!("{phrase}\n--b\n{plain}\n\nWhat?\n--b--\n{phrase}\n"),
+        ),
+        Mail::plain("").set("Subject", phrase),
+        Mail::plain("\n\n").set("Subject", phrase),
+        Mail::plain("What is this?\n").set("Subject", phrase).set("Keywords", phrase).set("Comments", phrase),
+        Mail::plain("What is this?\n").set("From", &format!("{phrase} <dana@corp.example>")),
+    ]
+}
+
+/// Every message of this page for one phrase, with a name.
+fn all(phrase: &'static str, at: usize) -> Vec<(String, Mail)> {
+    let mut mails = Vec::new();
+    for style in HIDING {
+        for (shown, element) in
+            [("", "div"), ("<p>What is this?</p>", "span"), ("<p>What is this?</p>", "td")]
+        {
+            let hidden = format!("<{element} style=\"{style}\">{phrase}</{element}>{shown}");
+            mails.push((format!("hidden {style}"), Mail::html(&hidden)));
+            mails.push((format!("alternative, hidden {style}"), alternative("\n", &hidden)));
+        }
+    }
+    for form in HIDDEN {
+        for behind in ["", "<p>What is this?</p>"] {
+            mails.push((
+                format!("hidden {form}"),
+                Mail::html(&format!(
+                    "{}{behind}",
+                    form.replace("@media", "\u{1}").replace('@', phrase).replace('\u{1}', "@media")
+                )),
+            ));
+        }
+    }
+    for form in PLAIN {
+        let address = form.replace("@acme", "\u{1}acme").replace('@', phrase).replace('\u{1}', "@");
+        mails.push((format!("plain {form:?}"), Mail::plain(&address)));
+    }
+    for word in disguised(phrase) {
+        mails.push((format!("disguised {word:?}"), Mail::plain(&format!("{word}\n"))));
+        mails.push((format!("disguised {word:?}, html"), Mail::html(&format!("<p>{word}</p>"))));
+    }
+    mails.extend(attached(phrase).into_iter().enumerate().map(|(n, mail)| (format!("part {n}"), mail)));
+    let quoted = vec![phrase.to_owned(), String::new(), phrase.to_owned()];
+    for (n, shape) in SHAPES.iter().enumerate() {
+        for (own, step) in [("", 0), ("What is this about?", 7)] {
+            let language = &LANGUAGES[(at + n + step) % LANGUAGES.len()];
+            let mail = (shape.mail)(&Talk { own, quoted: &quoted, language });
+            mails.push((format!("{} {} {own:?}", shape.name, language.name), mail));
+        }
+    }
+    mails
+}
+
+#[tokio::test]
+async fn nothing_that_the_approver_has_not_written_in_sight_decides() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (at, phrase) in all_phrases().enumerate() {
+        for (name, mail) in all(phrase, at) {
+            let sorted = mail.genuine().sorted().await;
+            count += 1;
+            if decides(&sorted) != Verdict::Undecided {
+                wrong.push(format!("{name} {phrase:?}: {sorted:?}"));
+            }
+        }
+    }
+    println!("{count} messages with words of nobody, {} of them decide", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 10_000, "{count}");
+}

@@ -1,0 +1,157 @@
+//! What is too large, too many, too deep or not there is refused with its word, and soon.
+
+use std::time::{Duration, Instant};
+
+use switchward_mail::incoming::{Envelope, Place, Sorted, Unusable, sort};
+use switchward_mail::limits::{HEADERS_MAX, MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
+
+use crate::world::{Mail, REPLY_TO, WORLD};
+
+/// Longer than any message here takes, unless the time grows with the square of its size.
+const SLOW: Duration = Duration::from_secs(60);
+
+async fn refused(raw: &[u8]) -> &'static str {
+    let began = Instant::now();
+    let sorted = sort(raw, &Default::default(), &WORLD.settings, &WORLD.dns).await;
+    assert!(began.elapsed() < SLOW, "{:?}", began.elapsed());
+    match sorted {
+        Sorted::Unusable { reason } => reason.word(),
+        Sorted::Machine { kind } => kind.word(),
+        Sorted::Bounce(_) => "bounce",
+        Sorted::Reply(_) => "reply",
+    }
+}
+
+/// Parts inside parts, so many.
+fn nested(levels: usize, ends: bool) -> Mail {
+    let open: String = (0..levels)
+        .map(|n| format!("--b{n}\nContent-Type: multipart/mixed; boundary=b{}\n\n", n + 1))
+        .collect();
+    let close: String =
+        if ends { (0..=levels).rev().map(|n| format!("--b{n}--\n")).collect() } else { String::new() };
+    Mail::new("multipart/mixed; boundary=b0", &format!("{open}--b{levels}\n\napproved\n{close}"))
+}
+
+#[tokio::test]
+async fn each_limit_has_its_word() {
+    let plain = || Mail::plain("approved\n");
+    let fields = |count: usize| (0..count).fold(plain(), |mail, n| mail.below(&format!("X-{n}"), "y"));
+    let parts = |count: usize| {
+        let part = "--b\nContent-Type: text/plain\n\nyes\n";
+        Mail::new("multipart/mixed; boundary=b", &format!("{}--b--\n", part.repeat(count)))
+    };
+    let addresses = |count: usize| vec!["a@b.example"; count].join(", ");
+    let cases = [
+        ("too_many_headers", fields(10_000)),
+        ("too_many_headers", fields(HEADERS_MAX)),
+        ("reply", fields(HEADERS_MAX - 20)),
+        ("too_many_headers", plain().below("X", &"y".repeat(100_000))),
+        ("too_many_parts", parts(1000)),
+        ("reply", parts(150)),
+        ("too_many_parts", parts(30_000)),
+        ("too_many_parts", nested(1000, true)),
+        ("too_many_parts", nested(1000, false)),
+        ("too_many_parts", nested(25, true)),
+        ("reply", nested(10, true)),
+        ("too_many_addresses", plain().set("Cc", &addresses(1000))),
+        ("reply", plain().set("Cc", &addresses(100))),
+        ("text_too_large", Mail::plain(&"yes no\n".repeat(TEXT_BYTES_MAX / 7))),
+        ("no_from", plain().without("From")),
+        ("several_from", plain().below("From", "x@y.example")),
+        ("several_from", plain().set("From", "a@b.example, c@d.example")),
+        ("bad_from", plain().set("From", "Dana")),
+        ("no_message_id", plain().without("Message-ID")),
+        ("no_message_id", plain().set("Message-ID", "x")),
+        ("no_message_id", plain().set("Message-ID", "<>")),
+        ("duplicate_header", plain().below("Subject", "x")),
+        ("malformed", Mail { headers: vec![("From x".into(), "a@b.example".into())], body: String::new() }),
+        ("malformed", plain().below("X", "a\rb")),
+        ("malformed", plain().below("X", "a\u{0}b")),
+        ("no_body", Mail::plain("")),
+        ("no_body", Mail::plain("\n \n\t\n")),
+        ("no_text", Mail::new("application/pdf", "yes")),
+        ("encrypted", Mail::new("application/pkcs7-mime", "yes")),
+        ("unknown_charset", Mail::new("text/plain; charset=x-nobody", "yes")),
+        ("hidden_preamble", Mail::new("multipart/mixed; boundary=b", "yes\n--b\n\nno\n--b--\n")),
+    ];
+    for (word, mail) in cases {
+        let headers: Vec<_> = mail.headers.iter().take(12).collect();
+        assert_eq!(refused(&mail.raw()).await, word, "{headers:?} {:.100}", mail.body);
+    }
+    assert_eq!(refused(&vec![b'a'; MESSAGE_BYTES_MAX + 1]).await, "too_large");
+    assert_eq!(Unusable::TooLarge.word(), "too_large");
+}
+
+#[tokio::test]
+async fn what_is_made_to_take_long_does_not() {
+    let many = 200_000;
+    let bodies = [
+        "<div>".repeat(many),
+        "</div>".repeat(many),
+        "<p style=\"".repeat(many),
+        "<!--".repeat(many),
+        "<script>".repeat(many),
+        "&".repeat(many),
+        "<a b=c ".repeat(many),
+        "<style>a{".repeat(many),
+        format!("<style>{}</style>", ".a{display:none}".repeat(many / 8)),
+        "<table><td>".repeat(many),
+    ];
+    for body in bodies {
+        assert!(["reply", "text_too_large"].contains(&refused(&Mail::html(&body).raw()).await));
+    }
+    let lines =
+        ["On 1\n", "a@b ", "From: x\n", ">", "> a\nb\n", "\u{200b}", "*", "\n", "2024 \n", "--\n", "--x\n"];
+    for line in lines {
+        let text = line.repeat(many.min(900_000 / line.len()));
+        assert_ne!(refused(&Mail::plain(&text).raw()).await, "malformed");
+        assert_ne!(refused(&Mail::plain("yes").set("To", &text.replace('\n', " ")).raw()).await, "malformed");
+    }
+    for (open, count) in
+        [("(", 60_000), ("<", 60_000), ("\"", 60_000), (",", 60_000), ("a@b.example,", 5_000)]
+    {
+        let text = open.repeat(count);
+        for name in ["From", "To", "References", "Subject", "Content-Type", "Authentication-Results"] {
+            refused(&Mail::plain("yes").set(name, &text).raw()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_come_from_where_it_was_sent_first() {
+    let mail = Mail::plain("yes")
+        .set("To", "R+TOK2@Reply.Acme.Example, x@y.example")
+        .below("Cc", "\"r+tok0@reply.acme.example\" <r+tok3@reply.acme.example>")
+        .above("Delivered-To", "r+tok4@reply.acme.example")
+        .above("X-Original-To", "r+tok2@reply.acme.example")
+        .set("In-Reply-To", "<a.tok5@reply.acme.example>")
+        .set("References", "<a.tok6@other.example> <a.tok7@reply.acme.example> <x@reply.acme.example>");
+    let recipients = ["r+tok1@reply.acme.example", "r+@reply.acme.example", REPLY_TO];
+    let envelope = Envelope { recipients: recipients.map(str::to_owned).to_vec(), ..Envelope::default() };
+    let Sorted::Reply(reply) = mail.sorted_with(&envelope, &WORLD.settings).await else { panic!("no reply") };
+    let tokens: Vec<(&str, Place)> =
+        reply.tokens.iter().map(|token| (token.text.as_str(), token.place)).collect();
+    let expected = [
+        ("tok1", Place::Envelope),
+        ("tok2", Place::To),
+        ("tok3", Place::Cc),
+        ("tok4", Place::Delivery),
+        ("tok5", Place::InReplyTo),
+        ("tok7", Place::References),
+    ];
+    assert_eq!(tokens, expected);
+}
+
+#[tokio::test]
+async fn the_same_message_has_the_same_digest_whichever_way_it_came() {
+    let digest = async |raw: &[u8]| match sort(raw, &Default::default(), &WORLD.settings, &WORLD.dns).await {
+        Sorted::Reply(reply) => reply.digest,
+        other @ (Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. }) => panic!("{other:?}"),
+    };
+    let mail = Mail::plain("yes\nplease\n");
+    let first = digest(&mail.raw()).await;
+    assert_eq!(first, digest(&mail.clone().above("Received", "from a by b").raw()).await);
+    let stored: Vec<u8> = mail.raw().into_iter().filter(|byte| *byte != b'\r').collect();
+    assert_eq!(first, digest(&stored).await);
+    assert_ne!(first, digest(&mail.set("Message-ID", "<m2@corp.example>").raw()).await);
+}

@@ -1,0 +1,14 @@
+//! Whole messages: what must never decide, what must, and what others have collected.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod forged;
+mod genuine;
+mod hostile_text;
+mod limits;
+mod lmtp;
+mod machines;
+mod mutants;
+mod others;
+mod shapes;
+mod world;

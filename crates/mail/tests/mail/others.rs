@@ -1,0 +1,117 @@
+//! Messages that others have collected, fetched by name and version; nothing of them is in this tree.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use switchward_expr::Verdict;
+use switchward_mail::incoming::{Sorted, sort};
+
+use crate::world::{Mail, WORLD, decides};
+
+/// A source package of a Python project, unpacked. Kept between runs.
+fn fetched(package: &str, version: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{package}-{version}"));
+    if !folder.join("done").exists() {
+        std::fs::create_dir_all(&folder).unwrap();
+        let wanted = format!("{package}=={version}");
+        let mut pip = Command::new("python3");
+        pip.args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+        ]);
+        let status = pip.arg("--dest").arg(&folder).arg(&wanted).status().unwrap();
+        assert!(status.success(), "{wanted} cannot be fetched");
+        let archive =
+            files(&folder).into_iter().find(|path| path.extension().is_some_and(|end| end == "gz")).unwrap();
+        let status = Command::new("tar").arg("xzf").arg(archive).arg("-C").arg(&folder).status().unwrap();
+        assert!(status.success(), "{wanted} cannot be unpacked");
+        std::fs::write(folder.join("done"), "").unwrap();
+    }
+    folder
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn every_bounce_that_others_collected_is_a_machines() {
+    let folder = fetched("flufl.bounce", "6.0.0");
+    let bounces: Vec<PathBuf> = files(&folder)
+        .into_iter()
+        .filter(|path| path.to_string_lossy().contains("/tests/data/"))
+        .filter(|path| path.extension().is_some_and(|end| end == "txt"))
+        .collect();
+    let (mut count, mut persons) = (0, Vec::new());
+    for path in &bounces {
+        let raw = std::fs::read(path).unwrap();
+        let sorted = sort(&raw, &Default::default(), &WORLD.settings, &WORLD.dns).await;
+        assert_eq!(decides(&sorted), Verdict::Undecided, "{}", path.display());
+        count += 1;
+        let machine = matches!(sorted, Sorted::Bounce(_) | Sorted::Machine { .. });
+        if let (false, Some(name)) = (machine, path.file_name()) {
+            let words = match sorted {
+                Sorted::Reply(reply) => format!("reply: {:.60}", reply.text),
+                Sorted::Unusable { reason } => reason.word().to_owned(),
+                Sorted::Machine { .. } | Sorted::Bounce(_) => String::new(),
+            };
+            persons.push(format!("{} ({words:?})", name.to_string_lossy()));
+        }
+    }
+    println!("{count} bounces, {} of them are not known as such", persons.len());
+    assert!(count >= 100, "{count}");
+    // This one is there because it is none: somebody's mail about a reservation.
+    persons.retain(|name| !name.starts_with("groupwise_03.txt (\"reply"));
+    assert!(persons.is_empty(), "{}", persons.join("\n"));
+}
+
+/// The first line of what is read as the sender's own.
+fn first_line(sorted: &Sorted) -> String {
+    match sorted {
+        Sorted::Reply(reply) => reply.text.lines().next().unwrap_or_default().to_owned(),
+        Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => format!("{sorted:?}"),
+    }
+}
+
+#[tokio::test]
+async fn replies_that_others_collected_keep_their_first_line() {
+    let folder = fetched("talon", "1.4.4");
+    let (mut count, mut wrong) = (0, Vec::new());
+    for path in files(&folder) {
+        let (name, raw) = (path.to_string_lossy(), std::fs::read(&path).unwrap());
+        let (sorted, begins) = if name.contains("/standard_replies/") && name.ends_with(".eml") {
+            // Some have lost their id where they were collected.
+            let known = raw.to_ascii_lowercase().windows(12).any(|at| at == b"\nmessage-id:");
+            let raw = if known { raw } else { [b"Message-ID: <x@y.example>\n", &raw[..]].concat() };
+            (sort(&raw, &Default::default(), &WORLD.settings, &WORLD.dns).await, "Hello")
+        } else if name.contains("/html_replies/") && name.ends_with(".html") {
+            (Mail::html(&String::from_utf8_lossy(&raw)).sorted().await, "Hi. I am fine.")
+        } else {
+            continue;
+        };
+        count += 1;
+        let first = first_line(&sorted);
+        if !first.starts_with(begins) {
+            wrong.push(format!("{name}: {first:?}"));
+        }
+    }
+    println!("{count} replies of others, {} without their first line", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 20, "{count}");
+}

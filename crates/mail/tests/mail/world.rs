@@ -1,0 +1,203 @@
+//! Who writes to whom in these tests, with keys of their own: what is genuine and what is forged differ by their
+//! signatures alone.
+
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use mail_auth::common::crypto::Ed25519Key;
+use mail_auth::common::headers::HeaderWriter;
+use mail_auth::dkim::DkimSigner;
+use switchward_expr::{Verdict, decision_line, own_text};
+use switchward_mail::incoming::{Dns, Envelope, Settings, Sorted, sort};
+
+pub(crate) const APPROVER: &str = "dana@corp.example";
+pub(crate) const REPLY_TO: &str = "r+tok1@reply.acme.example";
+pub(crate) const SUBJECT: &str = "Re: Approve? deploy-gate: api 1.42 to prod";
+pub(crate) const TRUSTED: &str = "mx.acme.example";
+/// The fields that the usual signers cover.
+pub(crate) const SIGNED: &[&str] =
+    &["From", "To", "Subject", "Message-ID", "Date", "In-Reply-To", "References"];
+
+/// A domain's key.
+pub(crate) struct Key {
+    pub(crate) domain: &'static str,
+    document: Vec<u8>,
+}
+
+impl Key {
+    fn new(domain: &'static str) -> Self {
+        Self { domain, document: Ed25519Key::generate_pkcs8().unwrap() }
+    }
+
+    fn pair(&self) -> Ed25519Key {
+        Ed25519Key::from_pkcs8_der(&self.document).unwrap()
+    }
+
+    fn record(&self) -> String {
+        format!("v=DKIM1; k=ed25519; p={}", base64(&self.pair().public_key()))
+    }
+}
+
+/// The domains there are. `forger` has a key that is in no DNS.
+pub(crate) struct World {
+    pub(crate) corp: Key,
+    pub(crate) plain: Key,
+    pub(crate) evil: Key,
+    pub(crate) lookalike: Key,
+    pub(crate) forger: Key,
+    pub(crate) dns: Dns,
+    pub(crate) settings: Settings,
+    pub(crate) trusting: Settings,
+}
+
+pub(crate) const LOOKALIKE: &str = "xn--crp-sed.example";
+
+pub(crate) static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let (corp, plain, evil) = (Key::new("corp.example"), Key::new("plain.example"), Key::new("evil.example"));
+    let (lookalike, forger) = (Key::new(LOOKALIKE), Key::new("corp.example"));
+    let mut records = vec![
+        ("_dmarc.corp.example".to_owned(), "v=DMARC1; p=reject".to_owned()),
+        ("_dmarc.evil.example".to_owned(), "v=DMARC1; p=none; rua=mailto:a@evil.example".to_owned()),
+        ("corp.example".to_owned(), "v=spf1 ip4:192.0.2.10 -all".to_owned()),
+        ("evil.example".to_owned(), "v=spf1 +all".to_owned()),
+    ];
+    for key in [&corp, &plain, &evil, &lookalike] {
+        records.push((format!("s1._domainkey.{}", key.domain), key.record()));
+    }
+    let records: Vec<(&str, &str)> =
+        records.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let hosts: &[(&str, IpAddr)] = &[];
+    let settings = Settings::of("reply.acme.example");
+    let trusting = Settings { trusted_hosts: vec![TRUSTED.to_owned()], ..settings.clone() };
+    let dns = Dns::of_records(&records, hosts).unwrap();
+    World { corp, plain, evil, lookalike, forger, dns, settings, trusting }
+});
+
+/// A message that is being made.
+#[derive(Clone)]
+pub(crate) struct Mail {
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Mail {
+    /// A reply of the approver with this body.
+    pub(crate) fn new(content_type: &str, body: &str) -> Self {
+        let headers = [
+            ("From", format!("Dana Reed <{APPROVER}>")),
+            ("To", REPLY_TO.to_owned()),
+            ("Subject", SUBJECT.to_owned()),
+            ("Message-ID", "<m1@corp.example>".to_owned()),
+            ("Date", "Wed, 01 May 2024 10:00:00 +0000".to_owned()),
+            ("In-Reply-To", "<a.tok1@reply.acme.example>".to_owned()),
+            ("References", "<a.tok1@reply.acme.example>".to_owned()),
+            ("MIME-Version", "1.0".to_owned()),
+            ("Content-Type", content_type.to_owned()),
+            ("Content-Transfer-Encoding", "8bit".to_owned()),
+        ];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Self { headers, body: body.replace("\r\n", "\n").replace('\n', "\r\n") }
+    }
+
+    pub(crate) fn plain(body: &str) -> Self {
+        Self::new("text/plain; charset=utf-8", body)
+    }
+
+    pub(crate) fn html(body: &str) -> Self {
+        Self::new("text/html; charset=utf-8", body)
+    }
+
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
+        match self.headers.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => value.clone_into(known),
+            None => self.headers.push((name.to_owned(), value.to_owned())),
+        }
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// One more field above all others.
+    pub(crate) fn above(mut self, name: &str, value: &str) -> Self {
+        self.headers.insert(0, (name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// One more field below all others.
+    pub(crate) fn below(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn raw(&self) -> Vec<u8> {
+        let headers: String =
+            self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        format!("{headers}\r\n{}", self.body).into_bytes()
+    }
+
+    pub(crate) fn signed(self, key: &Key, fields: &[&str]) -> Self {
+        let signer = DkimSigner::from_key(key.pair()).domain(key.domain).selector("s1");
+        let header = signer.headers(fields.iter().copied()).sign(&self.raw()).unwrap().to_header();
+        self.with_signature(&header)
+    }
+
+    /// Signed over the length that the body has now.
+    pub(crate) fn signed_in_part(self, key: &Key) -> Self {
+        let signer = DkimSigner::from_key(key.pair()).domain(key.domain).selector("s1");
+        let signer = signer.headers(SIGNED.iter().copied()).body_length(true);
+        let header = signer.sign(&self.raw()).unwrap().to_header();
+        self.with_signature(&header)
+    }
+
+    /// As the approver's own host would sign it.
+    pub(crate) fn genuine(self) -> Self {
+        self.signed(&WORLD.corp, SIGNED)
+    }
+
+    fn with_signature(self, header: &str) -> Self {
+        let value = header.trim_end().strip_prefix("DKIM-Signature:").unwrap().trim_start().to_owned();
+        self.above("DKIM-Signature", &value)
+    }
+
+    pub(crate) async fn sorted(&self) -> Sorted {
+        self.sorted_with(&Envelope::default(), &WORLD.settings).await
+    }
+
+    pub(crate) async fn sorted_with(&self, envelope: &Envelope, settings: &Settings) -> Sorted {
+        sort(&self.raw(), envelope, settings, &WORLD.dns).await
+    }
+}
+
+/// What a message would decide: a reply of the approver, proved, whose first own line is a phrase.
+pub(crate) fn decides(sorted: &Sorted) -> Verdict {
+    match sorted {
+        Sorted::Reply(reply) if reply.authentication.aligned && reply.from.text == APPROVER => {
+            said(&reply.text)
+        }
+        Sorted::Reply(_) | Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
+            Verdict::Undecided
+        }
+    }
+}
+
+/// What the engine reads in a text.
+pub(crate) fn said(text: &str) -> Verdict {
+    decision_line::<&str>(&own_text(text), &[], &[], &[])
+}
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let bits =
+            three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for at in 0..4 {
+            let sign = SIGNS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= three.len() { char::from(sign) } else { '=' });
+        }
+    }
+    text
+}
