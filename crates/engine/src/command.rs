@@ -13,7 +13,7 @@ pub use catalogue::{
     InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
-pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RetryEffect};
+pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::key::ledger_home;
@@ -259,6 +259,8 @@ pub enum Body {
     FailEffect(FailEffect),
     /// An effect is tried again later.
     DeferEffect(DeferEffect),
+    /// A mail has come back.
+    RecordBounce(RecordBounce),
     /// A dead letter is sent anew.
     RetryEffect(RetryEffect),
     /// A dead letter is given up.

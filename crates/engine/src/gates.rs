@@ -65,6 +65,7 @@ pub(crate) fn open(
         last: Vec::new(),
         open: false,
         told: Vec::new(),
+        bounced: Vec::new(),
     };
     turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..plain } })?;
     for mail in letter.effects(Some(gate)) {

@@ -51,9 +51,10 @@ pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, Command, CompleteWork,
     Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeferEffect, DeleteAssistant, Deploy,
     DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease, FailEffect, FailWork, InstallMachine,
-    InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory, Queued, RaiseCap, RecordData,
-    RecordEvent, RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RetryEffect,
-    RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
+    InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory, Queued, RaiseCap,
+    RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId,
+    Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun,
+    UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};

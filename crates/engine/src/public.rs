@@ -218,6 +218,10 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         Flow::GateEscalated { gate, to, .. } => {
             PublicEvent::new("approval.escalated").with("gate", number(gate)).with("to", to.join(" "))
         }
+        Flow::MailBounced { gate, to, message } => PublicEvent::new("approval.undeliverable")
+            .with("gate", number(gate))
+            .with("to", to)
+            .with("message", message),
         Flow::GateLapsed { gate } => PublicEvent::new("approval.timed_out").with("gate", number(gate)),
         Flow::ReplyRecorded { from, text, authenticated, about, .. } => PublicEvent::new("reply.recorded")
             .with("from", from)

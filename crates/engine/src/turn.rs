@@ -152,6 +152,21 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(tenancy.is_some_and(|known| known.keys.iter().any(|key| key.made(token, way, address))))
     }
 
+    /// Whom of these a mail token was made for.
+    pub(crate) fn made_for(
+        &self,
+        token: &MailToken,
+        way: Way,
+        addresses: &[String],
+    ) -> Result<Option<String>, Stop> {
+        for address in addresses {
+            if self.made(token, way, address)? {
+                return Ok(Some(address.clone()));
+            }
+        }
+        Ok(None)
+    }
+
     /// The machine of a run; it is installed before the run is created.
     pub(crate) fn machine(&self, run: &Run) -> Result<Arc<Machine>, ViewError> {
         let found = self.rows.machine(self.tenant(), run.machine)?;

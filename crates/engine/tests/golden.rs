@@ -301,13 +301,15 @@ fn asked() -> Asked {
         last: Vec::new(),
         open: false,
         told: Vec::new(),
+        bounced: Vec::new(),
     }
 }
 
 /// Who is told at a gate that others may decide, and was told that it is closed.
 fn told() -> Asked {
     let told = vec!["ann@example.com".into()];
-    Asked { last: vec![1], open: true, told, ..asked() }
+    let bounced = vec!["lead@example.com".into()];
+    Asked { last: vec![1], open: true, told, bounced, ..asked() }
 }
 
 fn tenancy() -> Tenancy {
@@ -672,6 +674,7 @@ fn mailed() -> Vec<Event> {
     let flows = [
         Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence },
         Flow::AudienceSet { audience: vec!["kim".into()] },
+        Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
         Flow::EffectDeferred { number, until, code, message },
     ];
     flows.into_iter().map(Event::Flow).chain([Event::TenancyPut { tenancy: tenancy() }]).collect()

@@ -58,3 +58,5 @@ pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a form of a page may hold, bytes.
 pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Messages that came by mail and are remembered for people who look after them; of more, the newest.
+pub const MAIL_SEEN_MAX: usize = 500;

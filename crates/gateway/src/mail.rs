@@ -1,15 +1,39 @@
-//! Replies by mail at the door: whoever took a message off the wire brings what was found in it here.
+//! Mail at the door: a message as it came off the wire is sorted, and what is a person's reply is recorded in its session.
+//!
+//! One function stands behind every way in, [`Mailroom::ingest`]. Its order and its reasons are those of
+//! [`switchward_mail::incoming`]; here is what follows from what was found: who may decide is the engine's affair.
 
-use switchward_engine::{Actor, Body, MailToken, RecordReply, RequestId, Role, Scope};
-use switchward_machine::{Digest, WorkKind};
+mod ledger;
+
+use std::sync::Arc;
+
+use switchward_engine::{Actor, Body, MailToken, RecordBounce, RecordReply, RequestId, Role, Scope};
+use switchward_machine::{Digest, TenantId, WorkKind};
+use switchward_mail::incoming::{
+    Authentication, Bounce, Dns, Envelope, Proof, Reply, Settings, Sorted, sort,
+};
 
 use crate::auth::Caller;
 use crate::decision::tenant_of;
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
+use ledger::Ledger;
+pub use ledger::Seen;
 
 /// Who is said to have brought replies.
 const SUBJECT: &str = "mail";
+
+/// What a reply must prove to decide an approval. For a wait the token and the sender's address are enough everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Level {
+    /// The token, the addressed person's address, and a proof that it is hers (DMARC).
+    #[default]
+    Strict,
+    /// The token and the address; for a mail system that proves senders itself before anything gets here.
+    Sender,
+    /// Nothing is enough: decisions are made on the page alone.
+    PageOnly,
+}
 
 /// A reply, as it was found in a message.
 #[derive(Debug, Clone)]
@@ -28,40 +52,212 @@ pub struct Incoming {
     pub digest: Digest,
 }
 
-/// What became of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recorded {
-    /// It stands in the history of its session.
-    Taken,
-    /// Nothing waits for it: its session is unknown or at its end.
-    Nowhere,
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A reply stands in the history of its session; what it decided stands there, too.
+    Recorded,
+    /// A mail of ours that did not arrive; whom it went to counts as out of reach.
+    Bounced,
+    /// No person wrote it; the word says what did.
+    Ignored(&'static str),
+    /// Nobody can say what it means, or nothing here waits for it; the word says why.
+    Quarantined(&'static str),
     /// It cannot be taken now; it is to be brought again.
     Later,
 }
 
-impl Door {
-    /// Records a reply in its session.
-    pub async fn take_mail(&self, mail: Incoming) -> Recorded {
-        match record(self, mail).await {
-            Ok(taken) => taken,
-            Err(refusal) => {
-                let reason = refusal.reason();
-                tracing::info!(reason = %reason.code(), "a reply by mail was not recorded");
-                let later = [
-                    Reason::ShardElecting,
-                    Reason::Draining,
-                    Reason::StreamBackendDown,
-                    Reason::QuotaExceeded,
-                    Reason::DeadlineExceeded,
-                ];
-                if later.contains(&reason) { Recorded::Later } else { Recorded::Nowhere }
-            }
+impl Outcome {
+    /// In words for people and counters.
+    #[must_use]
+    pub fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Recorded => ("recorded", ""),
+            Self::Bounced => ("bounced", ""),
+            Self::Ignored(kind) => ("ignored", kind),
+            Self::Quarantined(why) => ("quarantined", why),
+            Self::Later => ("later", ""),
         }
     }
 }
 
-async fn record(door: &Door, mail: Incoming) -> Result<Recorded, Refusal> {
-    let Some(tenant) = tenant_of(door, mail.token.tenant)? else { return Ok(Recorded::Nowhere) };
+/// Where messages are brought. Cheap to clone.
+#[derive(Clone)]
+pub struct Mailroom {
+    door: Door,
+    settings: Arc<Settings>,
+    dns: Arc<Dns>,
+    level: Level,
+    ledger: Arc<Ledger>,
+}
+
+impl Mailroom {
+    /// A room behind a door.
+    #[must_use]
+    pub fn new(door: Door, settings: Settings, dns: Dns, level: Level) -> Self {
+        let ledger = Arc::default();
+        Self { door, settings: Arc::new(settings), dns: Arc::new(dns), level, ledger }
+    }
+
+    /// Whether a reply that is sent to this address is for us.
+    #[must_use]
+    pub fn knows(&self, recipient: &str) -> bool {
+        let domain = recipient.rsplit_once('@').map(|(_, domain)| domain.to_ascii_lowercase());
+        domain.is_some_and(|domain| self.settings.reply_domains.contains(&domain))
+    }
+
+    /// The last messages that came, the newest first.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Seen> {
+        self.ledger.seen()
+    }
+
+    /// How many messages came to each outcome.
+    #[must_use]
+    pub fn counts(&self) -> Vec<((&'static str, &'static str), u64)> {
+        self.ledger.counts()
+    }
+
+    /// Takes a message, with what its transport knows of it.
+    pub async fn ingest(&self, envelope: &Envelope, raw: &[u8]) -> Outcome {
+        let sorted = sort(raw, envelope, &self.settings, &self.dns).await;
+        let (from, subject) = match &sorted {
+            Sorted::Reply(reply) => (reply.from.text.clone(), reply.subject.clone()),
+            Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
+                (envelope.sender.clone().unwrap_or_default(), String::new())
+            }
+        };
+        let outcome = match sorted {
+            Sorted::Machine { kind } => Outcome::Ignored(kind.word()),
+            Sorted::Unusable { reason } => Outcome::Quarantined(reason.word()),
+            Sorted::Bounce(bounce) if !bounce.permanent => Outcome::Ignored("delayed"),
+            Sorted::Bounce(bounce) => self.bounced(bounce).await,
+            Sorted::Reply(reply) => self.reply(*reply).await,
+        };
+        let (what, why) = outcome.words();
+        tracing::info!(outcome = what, why, "a message came in by mail");
+        self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome: outcome.clone() });
+        outcome
+    }
+
+    async fn reply(&self, reply: Reply) -> Outcome {
+        let mut outcome = Outcome::Quarantined("no_token");
+        for token in reply.tokens.iter().filter_map(|token| read(&token.text)) {
+            let proof = &reply.authentication;
+            let incoming = Incoming {
+                token,
+                from: reply.from.text.clone(),
+                text: reply.text.clone(),
+                authenticated: match self.level {
+                    Level::Strict => proof.aligned,
+                    Level::Sender => true,
+                    Level::PageOnly => false,
+                },
+                evidence: evidence(proof, reply.suspicious),
+                digest: Digest(reply.digest),
+            };
+            match self.door.take_mail(incoming).await {
+                // The likeliest token that is one counts.
+                Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
+                taken => return taken,
+            }
+        }
+        outcome
+    }
+
+    async fn bounced(&self, bounce: Bounce) -> Outcome {
+        let mut outcome = Outcome::Quarantined("bounce_of_nothing");
+        let message = [bounce.status.as_deref().unwrap_or_default(), bounce.text.as_str()].join(" ");
+        for token in bounce.tokens.iter().filter_map(|token| read(token)) {
+            let (tenant, scope) = (token.tenant, Scope::Session(token.session));
+            let message = message.trim().to_owned();
+            let body = Body::RecordBounce(RecordBounce { token, message });
+            match submit(&self.door, tenant, scope, None, body).await {
+                Ok(true) => return Outcome::Bounced,
+                Ok(false) => {}
+                Err(refusal) => outcome = refused(&refusal),
+            }
+        }
+        outcome
+    }
+}
+
+/// A token, as it stands in an address or at the beginning of what mails are called.
+fn read(text: &str) -> Option<MailToken> {
+    text.split('.').next()?.parse().ok()
+}
+
+/// What is known of where a reply comes from, for the history.
+fn evidence(proof: &Authentication, suspicious: bool) -> String {
+    let how = match proof.how {
+        Proof::Computed => "computed",
+        Proof::TrustedHost => "told by a trusted host",
+    };
+    let aligned = if proof.aligned { "aligned" } else { "not aligned" };
+    let hidden = if suspicious { ", hidden text" } else { "" };
+    let (dkim, spf, dmarc) = (proof.dkim, proof.spf, proof.dmarc);
+    let detail = proof.detail.join(" ");
+    format!("{aligned} ({how}): dkim={dkim:?} spf={spf:?} dmarc={dmarc:?}{hidden} {detail}")
+        .trim()
+        .to_lowercase()
+}
+
+impl Door {
+    /// Records a reply in its session.
+    pub async fn take_mail(&self, mail: Incoming) -> Outcome {
+        let (tenant, scope) = (mail.token.tenant, Scope::Session(mail.token.session));
+        let request = RequestId { id: format!("mail:{}", mail.digest), body: mail.digest };
+        let body = Body::RecordReply(RecordReply {
+            from: mail.from,
+            text: mail.text,
+            authenticated: mail.authenticated,
+            model: self.own.contains(&WorkKind::Classify),
+            token: Some(mail.token),
+            evidence: mail.evidence,
+            limits: None,
+        });
+        match submit(self, tenant, scope, Some(request), body).await {
+            Ok(true) => Outcome::Recorded,
+            Ok(false) => Outcome::Quarantined("no_tenant"),
+            Err(refusal) => refused(&refusal),
+        }
+    }
+}
+
+/// What a refusal means for a message.
+fn refused(refusal: &Refusal) -> Outcome {
+    let reason = refusal.reason();
+    let later = [
+        Reason::ShardElecting,
+        Reason::Draining,
+        Reason::StreamBackendDown,
+        Reason::QuotaExceeded,
+        Reason::DeadlineExceeded,
+        Reason::InternalError,
+    ];
+    if later.contains(&reason) {
+        return Outcome::Later;
+    }
+    Outcome::Quarantined(if reason == Reason::CredentialInvalid {
+        "token_invalid"
+    } else if reason == Reason::SessionTerminal {
+        "session_ended"
+    } else if reason == Reason::NotFound {
+        "session_unknown"
+    } else {
+        "refused"
+    })
+}
+
+/// Carries out a command of the mailroom; false where there is no such tenant.
+async fn submit(
+    door: &Door,
+    tenant: TenantId,
+    scope: Scope,
+    request: Option<RequestId>,
+    body: Body,
+) -> Result<bool, Refusal> {
+    let Some(tenant) = tenant_of(door, tenant)? else { return Ok(false) };
     let caller = Caller {
         tenant: tenant.id,
         tenant_name: tenant.name,
@@ -69,17 +265,6 @@ async fn record(door: &Door, mail: Incoming) -> Result<Recorded, Refusal> {
         actor: Actor { subject: SUBJECT.into(), role: Role::Server },
         key_id: String::new(),
     };
-    let scope = Scope::Session(mail.token.session);
-    let request = RequestId { id: format!("mail:{}", mail.digest), body: mail.digest };
-    let body = Body::RecordReply(RecordReply {
-        from: mail.from,
-        text: mail.text,
-        authenticated: mail.authenticated,
-        model: door.own.contains(&WorkKind::Classify),
-        token: Some(mail.token),
-        evidence: mail.evidence,
-        limits: None,
-    });
     let call = Call { door, caller, trace: None };
-    call.execute(scope, Some(request), None, body).await.map(|_| Recorded::Taken)
+    call.execute(scope, request, None, body).await.map(|_| true)
 }

@@ -196,6 +196,7 @@ fn essential(body: &Body) -> bool {
         | Body::AckEffect(_)
         | Body::FailEffect(_)
         | Body::DeferEffect(_)
+        | Body::RecordBounce(_)
         | Body::Sweep(_)
         | Body::Confirm(_)
         | Body::Settle(_)
@@ -245,6 +246,7 @@ fn cost(body: &Body) -> usize {
         Body::FailWork(fail) => fail.message.len(),
         Body::FailEffect(fail) => fail.message.len(),
         Body::DeferEffect(defer) => defer.message.len(),
+        Body::RecordBounce(bounce) => bounce.message.len(),
         Body::PutDirectory(put) => put.directory.bytes(),
         Body::RecordReply(reply) => reply.text.len(),
         Body::Authorize(call) => call.args.json().len(),

@@ -17,6 +17,8 @@ pub(crate) use pages::pages;
 
 /// Mails that are kept; beyond it the oldest goes.
 const KEPT_MAX: usize = 500;
+/// The host of a development server's addresses; nothing outside is called so.
+pub(crate) const HOST: &str = "switchward.localhost";
 
 /// A mail that was sent.
 #[derive(Clone)]
@@ -25,7 +27,7 @@ struct Kept {
     at: Time,
     mail: Arc<Composed>,
     /// What was answered on its page, and what became of that.
-    replies: Vec<(String, &'static str)>,
+    replies: Vec<(String, String)>,
 }
 
 #[derive(Default)]
@@ -55,7 +57,7 @@ impl Mailbox {
         self.state.lock().kept.iter().find(|kept| kept.number == number).cloned()
     }
 
-    fn answered(&self, number: u64, text: String, outcome: &'static str) {
+    fn answered(&self, number: u64, text: String, outcome: String) {
         let mut state = self.state.lock();
         if let Some(kept) = state.kept.iter_mut().find(|kept| kept.number == number) {
             kept.replies.push((text, outcome));

@@ -91,7 +91,7 @@ impl Node {
             }
         };
         let app = match mailbox {
-            Some(mailbox) => mailbox::pages(mailbox, door.clone()).merge(app),
+            Some(mailbox) => mailbox::pages(mailbox, door.clone())?.merge(app),
             None => app,
         };
         let delivery = errands::Role::start(&cluster, delivery, office)?;

@@ -86,7 +86,8 @@ fn part(kind: ContentType, body: String) -> SinglePart {
 
 fn check(letter: &Letter) -> Result<(), Failed> {
     let lines = |text: &str| text.chars().any(|sign| sign.is_control());
-    let plain = |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_');
+    let plain =
+        |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_');
     let tokens = letter.reply_token.iter().chain(&letter.page_token).chain([&letter.id, &letter.thread]);
     if lines(&letter.to) || lines(&letter.subject) || !tokens.into_iter().all(|token| plain(token)) {
         return Err(invalid("a header would have several lines, or signs that it may not have"));

@@ -2,6 +2,7 @@
 
 use switchward_machine::Time;
 
+use crate::MailToken;
 use crate::state::Attempt;
 
 /// An effect has arrived. Said again, or of an effect that is no more, it changes nothing; of a dead letter it closes the
@@ -39,6 +40,16 @@ pub struct DeferEffect {
     pub until: Time,
     /// A lower-case code, 1 to 64 bytes.
     pub code: String,
+    /// What exactly, for a person; at most 16 KiB.
+    pub message: String,
+}
+
+/// A mail has come back: whom it went to cannot be reached. Where nobody is left who can, the gate's next round begins.
+/// Of a gate that is closed, or of a mail that is no more wanted, it changes nothing.
+#[derive(Debug, Clone)]
+pub struct RecordBounce {
+    /// The token of the mail; it names whom it went to.
+    pub token: MailToken,
     /// What exactly, for a person; at most 16 KiB.
     pub message: String,
 }

@@ -3,12 +3,12 @@
 
 use switchward_machine::OpenId;
 
-use crate::command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RetryEffect};
+use crate::command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 use crate::gates;
 use crate::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
 use crate::state::{Effect, EffectBody};
 use crate::turn::{Stop, Turn, check_text};
-use crate::{Event, Flow, Key, Reason, Rejection, Reply};
+use crate::{Event, Flow, Key, Reason, Rejection, Reply, Way};
 
 /// It has arrived. Said twice, it changes nothing.
 pub(super) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Stop> {
@@ -48,6 +48,26 @@ pub(super) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Repl
         let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
         let until = defer.until.max(turn.now());
         turn.emit(Flow::EffectDeferred { number, until, code, message })?;
+    }
+    turn.moved()
+}
+
+/// A mail has come back.
+pub(super) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<Reply, Stop> {
+    check_text("message", &bounce.message, NOTE_BYTES_MAX)?;
+    let gate = bounce.token.about;
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
+    let asked = open.as_ref().and_then(|open| open.gate.asked.clone());
+    drop(open);
+    let Some(asked) = asked else { return turn.moved() };
+    let Some(to) = turn.made_for(&bounce.token, Way::Reply, &asked.to)? else { return Err(missing().into()) };
+    let known = asked.bounced.iter().any(|known| known.eq_ignore_ascii_case(&to));
+    if known || asked.round_of(&to) != Some(bounce.token.round) {
+        return turn.moved();
+    }
+    turn.emit(Flow::MailBounced { gate, to, message: bounce.message.clone() })?;
+    if !reached(turn, gate)? {
+        gates::escalate_now(turn, gate)?;
     }
     turn.moved()
 }
@@ -109,7 +129,7 @@ fn missing() -> Rejection {
 fn reached(turn: &Turn<'_, '_>, gate: OpenId) -> Result<bool, Stop> {
     let Some(open) = turn.rows.open(turn.tenant(), turn.session_id()?, gate)? else { return Ok(true) };
     let Some(asked) = &open.gate.asked else { return Ok(true) };
-    let mut dead: Vec<String> = Vec::new();
+    let mut dead: Vec<String> = asked.bounced.iter().map(|one| one.to_ascii_lowercase()).collect();
     for number in &asked.mails {
         let Some(effect) = find(turn, *number)? else { continue };
         if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead(), &effect.body) {

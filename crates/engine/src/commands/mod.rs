@@ -82,6 +82,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::Resume(resume) => pause::resume(turn, resume),
         Body::Cancel(cancel) => cancel::run(turn, cancel),
         Body::AckEffect(ack) => effects::ack(turn, ack),
+        Body::RecordBounce(bounce) => effects::bounced(turn, bounce),
         Body::DeferEffect(defer) => effects::defer(turn, defer),
         Body::FailEffect(fail) => effects::fail(turn, fail),
         Body::RetryEffect(retry) => effects::retry(turn, retry),

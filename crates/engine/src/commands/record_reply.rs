@@ -106,7 +106,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
 fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
     let (id, from) = (turn.session_id()?, reply.from.as_str());
     if !turn.made(token, Way::Reply, from)? {
-        return Ok(About::Nothing);
+        // One that was made for somebody else was passed on; one that was made for nobody is no token.
+        return if known(turn, leaf, token)? { Ok(About::Nothing) } else { Err(no_token().into()) };
     }
     if token.about.0 == 0 {
         return Ok(waits_for(turn, leaf, from)?.map_or(About::Nothing, About::Wait));
@@ -130,6 +131,27 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
         Some(_) if !reply.authenticated => About::Unproved(gate, open),
         Some(_) => About::Gate(gate, open),
     })
+}
+
+fn no_token() -> Rejection {
+    Rejection::new(Reason::CredentialInvalid, "the mail's token is not valid")
+}
+
+/// Whether a token was made for anybody whom this session has written to.
+fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, Stop> {
+    let (tenant, id) = (turn.tenant(), turn.session_id()?);
+    let asked = match turn.rows.open(tenant, id, token.about)? {
+        Some(open) => open.gate.asked.as_ref().map(|asked| asked.to.clone()),
+        None => {
+            let closed = turn.rows.closed_at(&Key::closed(tenant, id, token.about))?;
+            closed.and_then(|closed| closed.open.gate.asked.as_ref().map(|asked| asked.to.clone()))
+        }
+    };
+    let to = match asked {
+        Some(to) => to,
+        None => turn.run(leaf)?.mailed.clone(),
+    };
+    Ok(turn.made_for(token, Way::Reply, &to)?.is_some())
 }
 
 fn is_own(open: &Open, from: &str) -> bool {

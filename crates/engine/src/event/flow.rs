@@ -401,6 +401,19 @@ pub enum Flow {
         #[n(0)]
         number: u64,
     },
+    /// A mail that asks somebody at a gate has come back: she cannot be reached.
+    #[n(44)]
+    MailBounced {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Whom it went to.
+        #[n(1)]
+        to: String,
+        /// What exactly.
+        #[n(2)]
+        message: String,
+    },
     /// These are told of gates that address nobody.
     #[n(43)]
     AudienceSet {

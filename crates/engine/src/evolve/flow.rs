@@ -57,6 +57,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
         Flow::GateEscalated { .. }
+        | Flow::MailBounced { .. }
         | Flow::GateLapsed { .. }
         | Flow::ReplyRecorded { .. }
         | Flow::ReplyAnswered { .. }

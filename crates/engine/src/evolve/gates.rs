@@ -120,6 +120,13 @@ pub(super) fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Res
 pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     match flow {
         Flow::GateEscalated { gate, to, due } => escalate(rows, site, *gate, to, *due),
+        Flow::MailBounced { gate, to, .. } => {
+            let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
+            if let Some(asked) = &mut open.gate.asked {
+                asked.bounced.push(to.clone());
+            }
+            Ok(())
+        }
         Flow::GateLapsed { gate } => close(rows, site, *gate, Resolution::Lapsed),
         Flow::ReplyAnswered { gate, to } => answered(rows, site, *gate, to),
         Flow::GateAnswered { gate, by, answer, comment, via } => {

@@ -139,6 +139,9 @@ pub struct Asked {
     /// Who was told that it is closed, and is not again.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
     pub told: Vec<String>,
+    /// Whose mails have come back as undeliverable.
+    #[cbor(n(10), default, skip_if = "Vec::is_empty")]
+    pub bounced: Vec<String>,
 }
 
 impl Asked {
@@ -156,6 +159,7 @@ impl Asked {
             last: Vec::new(),
             open: false,
             told: Vec::new(),
+            bounced: Vec::new(),
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use crate::args::{ClockKind, DevArgs, Output};
 use crate::config;
 use crate::exit::Exit;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{HOST, Mailbox};
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, shards_default, stopped};
 use crate::profile::Profile;
 use crate::ready::{self, Ready};
@@ -136,8 +136,8 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
 /// Who writes on a development server: nobody outside can be reached as this.
 fn sender(at: &str) -> Sender {
     Sender {
-        from: "Switchward dev <switchward@switchward.localhost>".into(),
-        reply: Some("r+{token}@switchward.localhost".into()),
+        from: format!("Switchward dev <switchward@{HOST}>"),
+        reply: Some(format!("r+{{token}}@{HOST}")),
         pages: Some(at.to_owned()),
         dkim: None,
     }

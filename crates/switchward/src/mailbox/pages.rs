@@ -8,34 +8,39 @@ use axum::{Form, Json, Router};
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::json;
-use switchward_engine::{MailToken, time_text};
+use switchward_engine::time_text;
 use switchward_gateway::Door;
-use switchward_gateway::mail::{Incoming, Recorded};
-use switchward_machine::Digest;
+use switchward_gateway::mail::{Level, Mailroom, Outcome, Seen};
+use switchward_mail::incoming::{Dns, Envelope, Settings};
 
 use super::{Kept, Mailbox};
 
 /// A reply that is typed, bytes.
 const REPLY_BYTES_MAX: usize = 256 * 1024;
+/// The host that is believed about senders: this page.
+const TRUSTED: &str = "mailbox.switchward.localhost";
 const STYLE: &str = include_str!("style.css");
 
 /// What the pages are made of.
 #[derive(Clone)]
 struct Pages {
     mailbox: Mailbox,
-    door: Door,
+    room: Mailroom,
 }
 
 /// The pages of a mailbox; what is typed there is brought in at this door.
-pub(crate) fn pages(mailbox: Mailbox, door: Door) -> Router {
-    Router::new()
+pub(crate) fn pages(mailbox: Mailbox, door: Door) -> anyhow::Result<Router> {
+    let settings = Settings { trusted_hosts: vec![TRUSTED.to_owned()], ..Settings::of(super::HOST) };
+    let room = Mailroom::new(door, settings, Dns::of_records(&[], &[])?, Level::Strict);
+    let pages = Router::new()
         .route("/mail", get(list))
         .route("/mail.json", get(listed))
         .route("/mail/style.css", get(style))
         .route("/mail/{number}", get(show))
         .route("/mail/{number}/reply", post(reply))
         .layer(DefaultBodyLimit::max(REPLY_BYTES_MAX))
-        .with_state(Pages { mailbox, door })
+        .with_state(Pages { mailbox, room });
+    Ok(pages)
 }
 
 /// What is typed as a reply.
@@ -71,8 +76,31 @@ async fn list(State(pages): State<Pages>) -> Response {
                 } }
             }
         }
+        @let seen = pages.room.seen();
+        @if !seen.is_empty() { (came(&seen)) }
     };
     guarded(whole("Mail", &body))
+}
+
+/// What came in, and what became of it.
+fn came(seen: &[Seen]) -> Markup {
+    html! {
+        h2 { "What came in" }
+        table {
+            thead { tr {
+                th scope="col" { "At" } th scope="col" { "From" } th scope="col" { "Subject" } th scope="col" { "Outcome" }
+            } }
+            tbody { @for message in seen {
+                @let (what, why) = message.outcome.words();
+                tr {
+                    td.time { (time_text(message.at)) }
+                    td { (message.from) }
+                    td { (message.subject) }
+                    td { (what) @if !why.is_empty() { ": " (why) } }
+                }
+            } }
+        }
+    }
 }
 
 /// The same for programs.
@@ -145,32 +173,43 @@ fn linked(text: &str) -> Markup {
 
 async fn reply(State(pages): State<Pages>, Path(number): Path<u64>, Form(typed): Form<Typed>) -> Response {
     let Some(kept) = pages.mailbox.get(number) else { return StatusCode::NOT_FOUND.into_response() };
-    let token = kept.mail.reply_to.as_deref().and_then(token_of);
-    let Some(token) = token else { return StatusCode::CONFLICT.into_response() };
-    let from = if typed.from.trim().is_empty() { kept.mail.to.clone() } else { typed.from.trim().to_owned() };
-    let part = kept.replies.len().to_be_bytes();
-    let digest = Digest::of_parts(&[kept.mail.message_id.as_bytes(), &part, typed.text.as_bytes()]);
-    let incoming = Incoming {
-        token,
-        from,
-        text: typed.text.clone(),
-        authenticated: typed.proved == "yes",
-        evidence: "typed in the development mailbox".into(),
-        digest,
-    };
-    let outcome = match pages.door.take_mail(incoming).await {
-        Recorded::Taken => "taken",
-        Recorded::Nowhere => "nothing waits for it",
-        Recorded::Later => "not taken now; send it again",
+    let Some(reply_to) = kept.mail.reply_to.clone() else { return StatusCode::CONFLICT.into_response() };
+    let from = typed.from.trim();
+    let from = if from.is_empty() { kept.mail.to.clone() } else { from.replace(char::is_control, "") };
+    let raw = message(&kept, &from, &reply_to, &typed);
+    let envelope = Envelope { sender: Some(from), recipients: vec![reply_to], peer: None };
+    let outcome = match pages.room.ingest(&envelope, raw.as_bytes()).await {
+        Outcome::Recorded => "taken".to_owned(),
+        Outcome::Bounced => "taken as a bounce".to_owned(),
+        Outcome::Ignored(kind) => format!("ignored: {kind}"),
+        Outcome::Quarantined(why) => format!("not taken: {why}"),
+        Outcome::Later => "not taken now; send it again".to_owned(),
     };
     pages.mailbox.answered(number, typed.text, outcome);
     Redirect::to(&format!("/mail/{number}")).into_response()
 }
 
-/// The token in an address that replies go to.
-fn token_of(address: &str) -> Option<MailToken> {
-    let (local, _) = address.rsplit_once('@')?;
-    local.rsplit_once('+').map_or(local, |(_, token)| token).parse().ok()
+/// What a mail program would send: the words above what they answer, and the word of a host that is believed.
+fn message(kept: &Kept, from: &str, reply_to: &str, typed: &Typed) -> String {
+    let mail = &kept.mail;
+    let proof = if typed.proved == "yes" { "pass" } else { "fail" };
+    let domain = from.rsplit_once('@').map_or("", |(_, domain)| domain);
+    let quoted: String = mail.text.lines().map(|line| format!("> {line}\r\n")).collect();
+    let text = typed.text.replace("\r\n", "\n").replace('\n', "\r\n");
+    format!(
+        "Authentication-Results: {TRUSTED}; dmarc={proof} header.from={domain}\r\n\
+         From: {from}\r\nTo: {reply_to}\r\nSubject: Re: {subject}\r\n\
+         Message-ID: <{number}.{reply}@{host}>\r\nIn-Reply-To: <{id}>\r\n\
+         MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\
+         {text}\r\n\r\nOn {at}, {writer} wrote:\r\n{quoted}",
+        subject = mail.subject.replace(char::is_control, " "),
+        number = kept.number,
+        reply = kept.replies.len() + 1,
+        host = "people.switchward.localhost",
+        id = mail.message_id,
+        at = time_text(kept.at),
+        writer = mail.from,
+    )
 }
 
 fn whole(title: &str, body: &Markup) -> Markup {

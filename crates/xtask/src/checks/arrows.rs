@@ -56,7 +56,11 @@ const PLACES: &[Place] = &[
     Place { folder: "shard", uses: &["machine", "engine", "store"], outside: None },
     Place { folder: "delivery", uses: &["bus"], outside: None },
     Place { folder: "mail", uses: &[], outside: None },
-    Place { folder: "gateway", uses: &["api", "machine", "formats", "engine", "shard"], outside: None },
+    Place {
+        folder: "gateway",
+        uses: &["api", "machine", "formats", "engine", "shard", "mail"],
+        outside: None,
+    },
     Place {
         folder: "switchward",
         uses: &[
