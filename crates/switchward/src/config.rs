@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::errands::DeliveryConfig;
+use crate::errands::{DeliveryConfig, RedisConfig};
 
 /// What a server is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub(crate) struct Config {
     /// What the server does by itself outside.
     #[serde(default)]
     pub(crate) delivery: DeliveryConfig,
+    /// The Redis that it goes out over; absent: this process alone.
+    #[serde(default)]
+    pub(crate) redis: Option<RedisConfig>,
 }
 
 /// TLS of the port.
@@ -84,7 +87,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 16] = [
+const FROM_ENVIRONMENT: [&str; 19] = [
     "data_dir",
     "listen",
     "insecure_listen",
@@ -101,6 +104,9 @@ const FROM_ENVIRONMENT: [&str; 16] = [
     "delivery.model.key_file",
     "delivery.model.name",
     "delivery.model.local",
+    "redis.url",
+    "redis.password_file",
+    "redis.prefix",
 ];
 
 /// The environment's names that are none of a server's, but the other commands'.

@@ -2,6 +2,7 @@
 //! at a desk, and comes back as a command.
 
 mod answers;
+mod bus;
 mod config;
 mod relay;
 mod rules;
@@ -10,7 +11,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use switchward_bus::{Bus, Memory, Settings};
+use switchward_bus::Bus;
 use switchward_delivery::desk::{Config as DeskConfig, Desk};
 use switchward_delivery::http::{Client, Config as HttpConfig};
 use switchward_delivery::model::Model;
@@ -19,6 +20,7 @@ use switchward_shard::Cluster;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub(crate) use bus::RedisConfig;
 pub(crate) use config::DeliveryConfig;
 
 /// The kinds of work that a model does.
@@ -41,11 +43,16 @@ pub(crate) fn kinds(delivery: &DeliveryConfig) -> Vec<WorkKind> {
 }
 
 impl Role {
-    /// Begins to carry errands out; nothing where the role is switched off.
+    /// Begins to carry errands out, over this Redis or within this process; nothing where the role is switched off.
     ///
     /// # Errors
-    /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up.
-    pub(crate) fn start(cluster: &Cluster, delivery: &DeliveryConfig) -> anyhow::Result<Option<Self>> {
+    /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up; the
+    /// address or the password of Redis cannot be used.
+    pub(crate) async fn start(
+        cluster: &Cluster,
+        delivery: &DeliveryConfig,
+        redis: Option<&RedisConfig>,
+    ) -> anyhow::Result<Option<Self>> {
         if !delivery.enabled {
             return Ok(None);
         }
@@ -54,9 +61,10 @@ impl Role {
             Some(model) => Some(Model::new(client.clone(), model.read()?)),
             None => None,
         };
-        let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+        let bus = bus::open(redis).await?;
         let answers = Arc::new(answers::ToShards(cluster.clone()));
-        let consumer = DeskConfig::new(format!("desk-{}", std::process::id()));
+        // One that no other server has, and none before: what that one held must not seem to be held by this one.
+        let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer);
         let (stop, stopped) = watch::channel(false);
         for shard in cluster.shards() {

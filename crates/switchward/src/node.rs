@@ -17,7 +17,7 @@ use switchward_store::DataDir;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::errands::{self, DeliveryConfig};
+use crate::errands::{self, DeliveryConfig, RedisConfig};
 use crate::metrics;
 
 /// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
@@ -48,6 +48,7 @@ impl Node {
         clock: Arc<dyn Clock>,
         manual: Option<ManualClock>,
         delivery: &DeliveryConfig,
+        redis: Option<&RedisConfig>,
     ) -> anyhow::Result<Self> {
         let data = DataDir::open(data)?;
         let on_fatal = Box::new(|why: &str| {
@@ -63,7 +64,7 @@ impl Node {
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
         let app = one_port(routes, health.pages().merge(metrics::page(cluster.clone())));
-        let delivery = errands::Role::start(&cluster, delivery)?;
+        let delivery = errands::Role::start(&cluster, delivery, redis).await?;
         Ok(Self { cluster, door, health, app, delivery })
     }
 

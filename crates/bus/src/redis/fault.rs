@@ -50,7 +50,10 @@ impl Fault {
                 of("it is a part of a Redis Cluster, which cannot be used", What::Server)
             }
             Some("NOGROUP" | "UNBLOCKED") => of("the consumer group is gone (NOGROUP)", What::Group),
-            Some(_) => of("it refuses a command", What::Server),
+            Some(_) if error.detail().is_some_and(|it| it.contains("max number of clients")) => {
+                of("it has as many clients as it may have", What::Lost)
+            }
+            Some(_) => of("it refuses a command, as versions before 7.0 do", What::Server),
             None => Self::of_connection(error),
         }
     }

@@ -88,8 +88,8 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         None => Arc::new(SystemClock),
     };
     let shards = args.shards.unwrap_or_else(shards_default);
-    let node =
-        Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual, &config::delivery_of_dev()?).await;
+    let delivery = config::delivery_of_dev()?;
+    let node = Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual, &delivery, None).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
     let keys = keys(&folder)?;
     for (secret, role, subject) in [

@@ -53,9 +53,8 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let shards = config.shards.unwrap_or_else(shards_default);
     let cache_bytes = config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024));
-    let node =
-        Node::open(&config.data_dir, shards, cache_bytes, Arc::new(SystemClock), None, &config.delivery)
-            .await;
+    let (clock, redis) = (Arc::new(SystemClock), config.redis.as_ref());
+    let node = Node::open(&config.data_dir, shards, cache_bytes, clock, None, &config.delivery, redis).await;
     let node = node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))?;
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;

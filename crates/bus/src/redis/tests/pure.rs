@@ -60,6 +60,7 @@ fn what_redis_says_is_told_apart() {
         ("-MOVED 3999 127.0.0.1:6381", "Cluster", What::Server),
         ("-NOGROUP No such key", "NOGROUP", What::Group),
         ("-UNBLOCKED the stream key no longer exists", "NOGROUP", What::Group),
+        ("-ERR max number of clients reached", "as many clients", What::Lost),
         ("-ERR unknown command", "refuses a command", What::Server),
     ] {
         let value = parse_redis_value(format!("{line}\r\n").as_bytes()).unwrap();
