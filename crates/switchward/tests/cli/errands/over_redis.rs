@@ -103,7 +103,6 @@ fn a_request_goes_over_redis_and_comes_back_whatever_happens_to_it_meanwhile() {
     answered(&server, &asked, "away");
     let (log, code) = server.stop();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("Redis is reached again"), "{log}");
 }
 
 #[test]
