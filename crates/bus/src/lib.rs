@@ -3,6 +3,7 @@
 //!
 //! - [`Bus`] is the trait: publish, take, acknowledge; at least once, in order of publishing as long as nobody fails.
 //! - [`Memory`] is the bus of a single process.
+//! - [`Redis`] is the bus of several, over Redis streams.
 //! - `conformance` (feature of the same name) is the suite that every implementation passes.
 //!
 //! It must never know what an envelope holds, who reads it, or what becomes of it.
@@ -17,7 +18,9 @@ pub mod conformance;
 mod error;
 pub mod limits;
 mod memory;
+mod redis;
 
+pub use crate::redis::{OpenError, Redis, RedisConfig};
 pub use bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
 pub use error::BusError;
 pub use memory::Memory;

@@ -53,8 +53,9 @@ pub const ERRANDS_MAX: usize = 256;
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// How long one look into the bus waits for something to come.
 pub const DESK_WAIT_MS: u64 = 5_000;
-/// How often a desk tells the bus that it still works on what it holds. Well below the bus's idle time.
-pub const DESK_KEEP_MS: u64 = 8_000;
+/// How often a desk tells the bus that it still works on what it holds. The bus derives its idle time from it, so an errand
+/// may take longer than that.
+pub const DESK_KEEP_MS: u64 = switchward_bus::limits::SILENCE_MS;
 /// How long a desk waits after the bus could not be reached, unless the bus says otherwise.
 pub const DESK_RETRY_MS: u64 = 1_000;
 /// How long a desk that is told to stop waits for what it has begun. The rest is given back to the bus.

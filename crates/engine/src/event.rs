@@ -498,7 +498,7 @@ pub enum Event {
     #[n(50)]
     Assistants(#[n(0)] AssistantFact),
     /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
-    #[n(60)]
+    #[n(70)]
     TenancyPut {
         /// All of it.
         #[n(0)]

@@ -66,7 +66,7 @@ pub enum Kind {
     /// An assistant.
     Assistant = 30,
     /// What every shard must know of a tenant.
-    Tenancy = 40,
+    Tenancy = 50,
 }
 
 /// Above every bucket: rows that belong to a shard as a whole.

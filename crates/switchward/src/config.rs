@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::errands::DeliveryConfig;
+use crate::errands::{DeliveryConfig, RedisConfig};
 use crate::mail_config::MailConfig;
 
 /// What a server is told.
@@ -44,6 +44,9 @@ pub(crate) struct Config {
     /// How mail goes out; absent: it waits in the outbox.
     #[serde(default)]
     pub(crate) mail: Option<MailConfig>,
+    /// The Redis that it goes out over; absent: this process alone.
+    #[serde(default)]
+    pub(crate) redis: Option<RedisConfig>,
 }
 
 /// TLS of the port.
@@ -88,7 +91,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 28] = [
+const FROM_ENVIRONMENT: [&str; 31] = [
     "data_dir",
     "listen",
     "insecure_listen",
@@ -117,6 +120,9 @@ const FROM_ENVIRONMENT: [&str; 28] = [
     "mail.dkim.domain",
     "mail.dkim.selector",
     "mail.dkim.key_file",
+    "redis.url",
+    "redis.password_file",
+    "redis.prefix",
 ];
 
 /// The environment's names that are none of a server's, but the other commands'.

@@ -2,6 +2,7 @@
 //! at a desk, and comes back as a command.
 
 mod answers;
+mod bus;
 mod config;
 mod effects;
 mod letters;
@@ -12,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use switchward_bus::{Bus, Memory, Settings};
+use switchward_bus::Bus;
 use switchward_delivery::desk::{Config as DeskConfig, Desk, Office};
 use switchward_delivery::http::{Client, Config as HttpConfig};
 use switchward_delivery::model::Model;
@@ -21,6 +22,7 @@ use switchward_shard::Cluster;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub(crate) use bus::RedisConfig;
 pub(crate) use config::DeliveryConfig;
 
 /// The kinds of work that a model does.
@@ -43,13 +45,15 @@ pub(crate) fn kinds(delivery: &DeliveryConfig) -> Vec<WorkKind> {
 }
 
 impl Role {
-    /// Begins to carry errands out; nothing where the role is switched off.
+    /// Begins to carry errands out, over this Redis or within this process; nothing where the role is switched off.
     ///
     /// # Errors
-    /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up.
-    pub(crate) fn start(
+    /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up; the
+    /// address or the password of Redis cannot be used.
+    pub(crate) async fn start(
         cluster: &Cluster,
         delivery: &DeliveryConfig,
+        redis: Option<&RedisConfig>,
         office: Option<Office>,
     ) -> anyhow::Result<Option<Self>> {
         if !delivery.enabled {
@@ -60,9 +64,10 @@ impl Role {
             Some(model) => Some(Model::new(client.clone(), model.read()?)),
             None => None,
         };
-        let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+        let bus = bus::open(redis).await?;
         let answers = Arc::new(answers::ToShards(cluster.clone()));
-        let consumer = DeskConfig::new(format!("desk-{}", std::process::id()));
+        // One that no other server has, and none before: what that one held must not seem to be held by this one.
+        let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());
         let (stop, stopped) = watch::channel(false);
         let mail = office.is_some();

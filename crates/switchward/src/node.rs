@@ -20,7 +20,7 @@ use switchward_store::DataDir;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::errands::{self, DeliveryConfig};
+use crate::errands::{self, DeliveryConfig, RedisConfig};
 use crate::mailbox::{self, Mailbox};
 use crate::metrics;
 
@@ -35,6 +35,24 @@ pub(crate) struct Node {
     health: Health,
     app: Router,
     delivery: Option<errands::Role>,
+}
+
+/// What a node is opened with.
+pub(crate) struct Opening<'a> {
+    /// Shards of a new data folder.
+    pub(crate) shards: u32,
+    /// Clean rows in memory, bytes.
+    pub(crate) cache_bytes: usize,
+    /// The time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The same, where calls may move it.
+    pub(crate) manual: Option<ManualClock>,
+    /// What the server does by itself outside.
+    pub(crate) delivery: &'a DeliveryConfig,
+    /// What that goes over; nothing: this process alone.
+    pub(crate) redis: Option<&'a RedisConfig>,
+    /// Where mail goes.
+    pub(crate) mail: Mail,
 }
 
 /// Where mail goes.
@@ -55,15 +73,8 @@ pub(crate) fn shards_default() -> u32 {
 
 impl Node {
     /// Opens the data folder and everything behind the port.
-    pub(crate) async fn open(
-        data: &Path,
-        shards: u32,
-        cache_bytes: usize,
-        clock: Arc<dyn Clock>,
-        manual: Option<ManualClock>,
-        delivery: &DeliveryConfig,
-        mail: Mail,
-    ) -> anyhow::Result<Self> {
+    pub(crate) async fn open(data: &Path, opening: Opening<'_>) -> anyhow::Result<Self> {
+        let Opening { shards, cache_bytes, clock, manual, delivery, redis, mail } = opening;
         let data = DataDir::open(data)?;
         let on_fatal = Box::new(|why: &str| {
             // Whatever is acknowledged is on disk; going on could acknowledge what is not.
@@ -94,7 +105,7 @@ impl Node {
             Some(mailbox) => mailbox::pages(mailbox, door.clone())?.merge(app),
             None => app,
         };
-        let delivery = errands::Role::start(&cluster, delivery, office)?;
+        let delivery = errands::Role::start(&cluster, delivery, redis, office).await?;
         Ok(Self { cluster, door, health, app, delivery })
     }
 

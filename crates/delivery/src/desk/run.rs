@@ -136,8 +136,9 @@ async fn take(desk: &Desk, stream: Stream, places: &Semaphore) -> Result<Vec<Del
             tracing::error!(%stream, %error, "a desk cannot work");
             Err(None)
         }
+        // The bus tells by itself that it cannot be reached, and once for all who take from it.
         BusError::Unreachable { retry_after, .. } | BusError::Full { retry_after, .. } => {
-            tracing::warn!(%stream, %error, "nothing could be taken");
+            tracing::debug!(%stream, %error, "nothing could be taken");
             Err(Some(retry_after.max(Duration::from_millis(DESK_RETRY_MS))))
         }
     }

@@ -91,7 +91,7 @@ pub enum Row {
     #[n(30)]
     Assistant(#[n(0)] Assistant),
     /// What every shard must know of a tenant.
-    #[n(40)]
+    #[n(50)]
     Tenancy(#[n(0)] Tenancy),
 }
 

@@ -19,7 +19,7 @@ use crate::args::{ClockKind, DevArgs, Output};
 use crate::config;
 use crate::exit::Exit;
 use crate::mailbox::{HOST, Mailbox};
-use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, shards_default, stopped};
+use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, shards_default, stopped};
 use crate::profile::Profile;
 use crate::ready::{self, Ready};
 use crate::{telemetry, tls};
@@ -94,9 +94,9 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
     let shards = args.shards.unwrap_or_else(shards_default);
     let at = format!("http://{}", listener.local_addr()?);
     let mail = Mail::Mailbox(sender(&at), Mailbox::new(Arc::clone(&clock)));
-    let node =
-        Node::open(&folder, shards, CACHE_BYTES_DEFAULT, clock, manual, &config::delivery_of_dev()?, mail)
-            .await;
+    let (delivery, cache_bytes) = (config::delivery_of_dev()?, CACHE_BYTES_DEFAULT);
+    let opening = Opening { shards, cache_bytes, clock, manual, delivery: &delivery, redis: None, mail };
+    let node = Node::open(&folder, opening).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
     let keys = keys(&folder)?;
     for (secret, role, subject) in [

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use crate::args::{Output, ServerArgs};
 use crate::config::{self, Config};
 use crate::exit::Exit;
-use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, shards_default, stopped};
+use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, shards_default, stopped};
 use crate::ready::Ready;
 use crate::{telemetry, tls};
 
@@ -57,16 +57,16 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
         Some(mail) => Mail::Office(mail.office()?),
         None => Mail::None,
     };
-    let node = Node::open(
-        &config.data_dir,
+    let opening = Opening {
         shards,
         cache_bytes,
-        Arc::new(SystemClock),
-        None,
-        &config.delivery,
+        clock: Arc::new(SystemClock),
+        manual: None,
+        delivery: &config.delivery,
+        redis: config.redis.as_ref(),
         mail,
-    )
-    .await;
+    };
+    let node = Node::open(&config.data_dir, opening).await;
     let node = node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))?;
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;

@@ -24,7 +24,7 @@ const REQUESTS_OUT_MAX: usize = 128;
 const QUESTIONS_OUT_MAX: usize = 12;
 /// What is left of a lease when its errand must be over, so that its outcome comes while the lease holds, milliseconds.
 const SPARE_MS: u64 = 20_000;
-/// How long is waited where nothing is told, and after a bus that was full.
+/// How long is waited where nothing is told, and at least after a bus that took something not.
 const TICK: Duration = Duration::from_secs(1);
 /// What the history calls whoever leases them.
 const WORKER: &str = "delivery";
@@ -42,22 +42,27 @@ pub(super) async fn work(
     let mut news = shard.watch_work();
     let mut out = Out::new();
     loop {
-        let full = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
-            Ok(full) => full,
-            Err(Failure::Electing | Failure::Overloaded | Failure::Rejected(_)) => true,
+        let pause = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
+            Ok(pause) => pause,
+            Err(Failure::Electing | Failure::Overloaded | Failure::Rejected(_)) => Some(TICK),
             Err(Failure::Draining | Failure::Stopped) => return,
         };
         // Whichever comes first: a change that comes while nobody waits is kept.
         tokio::select! {
-            told = news.changed(), if !full => if !told { return },
-            () = tokio::time::sleep(TICK) => {}
+            told = news.changed(), if pause.is_none() => if !told { return },
+            () = tokio::time::sleep(pause.unwrap_or(TICK)) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }
 }
 
-/// Puts on the bus what is ready, as far as there is room; true where the bus has none.
-async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) -> Result<bool, Failure> {
+/// Puts on the bus what is ready, as far as there is room; how long to wait where the bus took something not.
+async fn round(
+    shard: &Shard,
+    bus: &dyn Bus,
+    kinds: &[WorkKind],
+    out: &mut Out,
+) -> Result<Option<Duration>, Failure> {
     forget_done(shard, out).await?;
     for kind in kinds {
         let (stream, most) = stream_of(*kind);
@@ -82,13 +87,12 @@ async fn round(shard: &Shard, bus: &dyn Bus, kinds: &[WorkKind], out: &mut Out) 
                 Err(error) => {
                     let release = Body::ReleaseWork(ReleaseWork { thing: work, fence });
                     submit(shard, tenant, session, release).await.map(drop)?;
-                    told(&error);
-                    return Ok(true);
+                    return Ok(Some(refused(&error).max(TICK)));
                 }
             }
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// The stream that this kind of work goes out by, and how much of one shard is on it at one time.
@@ -104,8 +108,16 @@ fn stream_of(kind: WorkKind) -> (Stream, usize) {
     }
 }
 
-fn told(error: &BusError) {
-    tracing::warn!(%error, "an errand was not taken by the bus; it waits");
+/// How long to wait before the bus is asked again.
+fn refused(error: &BusError) -> Duration {
+    match error {
+        // The bus tells by itself that it cannot be reached.
+        BusError::Unreachable { retry_after, .. } => *retry_after,
+        BusError::Full { .. } | BusError::Closed | BusError::Size { .. } => {
+            tracing::warn!(%error, "an errand was not taken by the bus; it waits");
+            TICK
+        }
+    }
 }
 
 fn lease(thing: OpenId) -> Body {

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Dev, folder};
 
+mod over_redis;
+
 /// How long a test waits for a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -2,6 +2,7 @@
 
 mod bad_inputs;
 mod check;
+mod compose;
 mod conversation;
 mod deploy;
 mod dev;
@@ -12,6 +13,7 @@ mod gallery;
 mod graph;
 mod journey;
 mod metrics;
+mod redis;
 mod server;
 mod simulate;
 mod support;

@@ -83,6 +83,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("openraft", &["shard"]),
     ("openraft-multi", &["shard"]),
     ("openraft-rt-tokio", &["shard"]),
+    ("redis", &["bus"]),
     ("reqwest", &["delivery"]),
 ];
 

@@ -1,0 +1,304 @@
+//! The bus of several processes, over Redis streams. Wants Redis 7.0 or newer.
+//!
+//! | Key | What it is |
+//! |---|---|
+//! | `<prefix>:<stream>` | a stream; its entries have the fields `tenant`, `id` and `body`, and its one group is [`GROUP`] |
+//! | `{<prefix>:<stream>}:bytes` | the bytes of the bodies in it |
+//!
+//! What is acknowledged is deleted, so the length of a stream is what is not. Everything may vanish at any time: the group
+//! is made again, the counter begins anew with an empty stream, and whoever keeps the record publishes again.
+//!
+//! Every command but one goes over one connection that all callers share, where those of many callers at one time go out
+//! together. Waiting for something new blocks a connection, so it has one of its own.
+
+mod config;
+mod entry;
+mod fault;
+mod link;
+mod scripts;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use ::redis::{ScriptInvocation, Value, cmd};
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+pub use config::{OpenError, RedisConfig};
+
+use crate::bus::{Bus, Delivery, Envelope, Receipt, Stream, check_consumer};
+use crate::error::BusError;
+use crate::limits::{BLOCK_MS_MAX, FULL_RETRY_MS, RECEIPTS_MAX, REGROUP_MS, SWEEP_MS, TAKE_MAX, WAIT_MS_MAX};
+use entry::{Entry, of_receipt};
+use fault::{Fault, What};
+use link::{Link, Own};
+use scripts::Scripts;
+
+/// The consumer group of every stream.
+const GROUP: &str = "consumers";
+
+/// A [`Bus`] over Redis streams. All that are opened with one prefix on one server are ends of the same bus.
+pub struct Redis {
+    config: RedisConfig,
+    link: Link,
+    scripts: Scripts,
+    keys: [Keys; Stream::ALL.len()],
+    /// When it was last looked for consumers of each stream that are gone.
+    swept: Mutex<[Option<Instant>; Stream::ALL.len()]>,
+    closed: watch::Sender<bool>,
+}
+
+/// The keys of one stream. They differ behind the braces only, so that they lie on one server.
+struct Keys {
+    stream: String,
+    bytes: String,
+}
+
+impl Redis {
+    /// Opens a bus and tries once to reach its server. One that cannot be reached is told in the log, and reached when it
+    /// can be.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]: the address or the prefix cannot be used, or the server was reached and does not let us in.
+    pub async fn open(config: RedisConfig) -> Result<Self, OpenError> {
+        let (client, place) = config.client()?;
+        // TLS takes the provider of the process; it was installed before where this says no.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let keys = Stream::ALL.map(|stream| {
+            let stream = format!("{}:{stream}", config.prefix);
+            Keys { bytes: format!("{{{stream}}}:bytes"), stream }
+        });
+        let link = Link::new(client, place, config.response);
+        if let Err(fault) = link.dial(config.response).await
+            && fault.what == What::Password
+        {
+            return Err(OpenError::Password { place: link.place().to_owned(), told: fault.told });
+        }
+        let (swept, closed) = (Mutex::default(), watch::Sender::new(false));
+        Ok(Self { config, link, scripts: Scripts::new(), keys, swept, closed })
+    }
+
+    fn keys(&self, stream: Stream) -> &Keys {
+        // In the order of `Stream::ALL`, which is that of the enum.
+        &self.keys[stream as usize]
+    }
+
+    fn check_open(&self) -> Result<(), BusError> {
+        if *self.closed.borrow() { Err(BusError::Closed) } else { Ok(()) }
+    }
+
+    /// Runs a script on the connection that all share.
+    async fn run(&self, script: &ScriptInvocation<'_>) -> Result<Value, BusError> {
+        let mut shared = self.link.shared().await?;
+        let answer = script.invoke_async(&mut shared.connection).await;
+        answer.map_err(|error| self.link.failed(&shared, &error))
+    }
+
+    /// The idle time, in milliseconds.
+    fn idle_ms(&self) -> u64 {
+        ms(self.config.settings.idle).max(1)
+    }
+
+    async fn take_until(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        max: usize,
+        end: Instant,
+    ) -> Result<Vec<Delivery>, BusError> {
+        self.sweep(stream).await;
+        loop {
+            let found = self.look(stream, consumer, max).await?;
+            let nothing = found.is_empty();
+            let deliveries = self.sort_out(stream, found).await;
+            let left = end.saturating_duration_since(Instant::now());
+            if !deliveries.is_empty() || (nothing && left.is_zero()) {
+                return Ok(deliveries);
+            }
+            // Behind what was none of ours there may be more; there is less of it each time.
+            if nothing {
+                let found = self.wait(stream, consumer, max, left).await?;
+                let deliveries = self.sort_out(stream, found).await;
+                if !deliveries.is_empty() {
+                    return Ok(deliveries);
+                }
+            }
+        }
+    }
+
+    /// What there is at once.
+    async fn look(&self, stream: Stream, consumer: &str, max: usize) -> Result<Vec<Entry>, BusError> {
+        let mut script = self.scripts.take.key(self.keys(stream).stream.as_str());
+        script.arg(GROUP).arg(consumer).arg(self.idle_ms()).arg(max);
+        self.run(&script).await.map(Entry::of_script)
+    }
+
+    /// Waits for something new, on a connection of its own. Ends early now and then, as what others leave lying comes
+    /// without a sign.
+    async fn wait(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        max: usize,
+        left: Duration,
+    ) -> Result<Vec<Entry>, BusError> {
+        // Nothing would mean for ever.
+        let block = ms(left).min(BLOCK_MS_MAX).min(self.idle_ms() / 8).max(1);
+        let mut own = self.link.own().await?;
+        let mut read = cmd("XREADGROUP");
+        read.arg("GROUP").arg(GROUP).arg(consumer).arg("COUNT").arg(max).arg("BLOCK").arg(block);
+        read.arg("STREAMS").arg(&self.keys(stream).stream).arg(">");
+        match read.query_async(&mut own.connection).await {
+            Ok(answer) => {
+                self.link.spare(own);
+                Ok(Entry::of_read(answer))
+            }
+            // The next look makes it again. The pause is for a group that is taken away again and again.
+            Err(error) if Fault::read(&error).what == What::Group => {
+                self.link.spare(own);
+                sleep(Duration::from_millis(REGROUP_MS)).await;
+                Ok(Vec::new())
+            }
+            Err(error) => self.wait_failed(&own, &error).map(|()| Vec::new()),
+        }
+    }
+
+    /// A connection that lay there may have ended since, and the others with it: then it is tried with a new one.
+    fn wait_failed(&self, own: &Own, error: &::redis::RedisError) -> Result<(), BusError> {
+        self.link.drop_spare();
+        if own.fresh { Err(self.link.failed_waiting(error)) } else { Ok(()) }
+    }
+
+    /// The deliveries among these entries. What is none of ours is acknowledged away.
+    async fn sort_out(&self, stream: Stream, entries: Vec<Entry>) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        let mut foreign = Vec::new();
+        for entry in entries {
+            let id = entry.id.clone();
+            match entry.read() {
+                Some(delivery) => deliveries.push(delivery),
+                None => foreign.push(Receipt::new(format!("{id}/0"))),
+            }
+        }
+        if !foreign.is_empty() {
+            let (first, number) = (foreign[0].as_str(), foreign.len());
+            tracing::warn!(%stream, first, number, "entries of a stream are none of this bus, they are dropped");
+            if let Err(error) = self.ack(stream, &foreign).await {
+                tracing::warn!(%stream, %error, "failed to drop them, they come again");
+            }
+        }
+        deliveries
+    }
+
+    /// Forgets consumers that are gone, if that was not done a short time ago.
+    async fn sweep(&self, stream: Stream) {
+        let (now, gone) = (Instant::now(), self.config.consumer_gone);
+        let every = gone.min(Duration::from_millis(SWEEP_MS));
+        {
+            let mut swept = self.swept.lock();
+            let last = &mut swept[stream as usize];
+            if last.is_some_and(|at| now.duration_since(at) < every) {
+                return;
+            }
+            *last = Some(now);
+        }
+        let mut script = self.scripts.sweep.key(self.keys(stream).stream.as_str());
+        script.arg(GROUP).arg(ms(gone));
+        if let Err(error) = self.run(&script).await {
+            tracing::debug!(%stream, %error, "failed to look for consumers that are gone");
+        }
+    }
+
+    /// Says how long a consumer has given no sign of life of what it holds.
+    async fn age(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        receipts: &[Receipt],
+        idle_ms: u64,
+    ) -> Result<(), BusError> {
+        self.check_open()?;
+        let ids: Vec<&str> = receipts.iter().filter_map(|it| of_receipt(it).map(|(id, _)| id)).collect();
+        for ids in ids.chunks(RECEIPTS_MAX) {
+            let mut script = self.scripts.age.key(self.keys(stream).stream.as_str());
+            script.arg(GROUP).arg(consumer).arg(idle_ms).arg(ids);
+            self.run(&script).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Bus for Redis {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
+        envelope.check()?;
+        self.check_open()?;
+        let (keys, settings) = (self.keys(stream), &self.config.settings);
+        let mut script = self.scripts.publish.key(keys.stream.as_str());
+        script.key(keys.bytes.as_str()).arg(settings.envelopes_max).arg(settings.bytes_max);
+        script.arg(envelope.tenant).arg(envelope.id).arg(envelope.body);
+        if self.run(&script).await? == Value::Int(0) {
+            return Err(BusError::Full { stream, retry_after: Duration::from_millis(FULL_RETRY_MS) });
+        }
+        Ok(())
+    }
+
+    async fn take(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, BusError> {
+        check_consumer(consumer)?;
+        self.check_open()?;
+        if max == 0 {
+            return Ok(Vec::new());
+        }
+        let end = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
+        let mut closed = self.closed.subscribe();
+        // Either may be dropped: what was taken by then comes again after the idle time.
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => Err(BusError::Closed),
+            taken = self.take_until(stream, consumer, max.min(TAKE_MAX), end) => taken,
+        }
+    }
+
+    async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.check_open()?;
+        let keys = self.keys(stream);
+        let known: Vec<(&str, u64)> = receipts.iter().filter_map(of_receipt).collect();
+        for known in known.chunks(RECEIPTS_MAX) {
+            let mut script = self.scripts.ack.key(keys.stream.as_str());
+            script.key(keys.bytes.as_str()).arg(GROUP);
+            for (id, bytes) in known {
+                script.arg(*id).arg(*bytes);
+            }
+            self.run(&script).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.age(stream, consumer, receipts, 0).await
+    }
+
+    async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.age(stream, consumer, receipts, self.idle_ms()).await
+    }
+
+    async fn close(&self) {
+        self.closed.send_replace(true);
+        self.link.close();
+    }
+}
+
+/// Whole milliseconds; what is left over is not thrown away, so that a wait is never too short.
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}

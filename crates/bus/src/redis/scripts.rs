@@ -1,0 +1,118 @@
+//! What happens in Redis in one step. A script is atomic, and a server that lost it is given it again.
+//!
+//! `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it. The counter lies beside the stream, so that a
+//! flush loses both, and counts from nothing whenever the stream is empty, so that no error in it lasts.
+
+use ::redis::Script;
+
+/// `ARGV`: envelopes_max, bytes_max, tenant, id, body. 1 where it was taken on, 0 where the stream is full.
+const PUBLISH: &str = r"
+local held = redis.call('XLEN', KEYS[1])
+local bytes = 0
+if held > 0 then bytes = tonumber(redis.call('GET', KEYS[2]) or '0') or 0 end
+bytes = bytes + string.len(ARGV[5])
+if held >= tonumber(ARGV[1]) or bytes > tonumber(ARGV[2]) then return 0 end
+redis.call('XADD', KEYS[1], '*', 'tenant', ARGV[3], 'id', ARGV[4], 'body', ARGV[5])
+redis.call('SET', KEYS[2], bytes)
+return 1
+";
+
+/// `ARGV`: group, consumer, idle, max. Rows of id, count, fields: first what others left, then what is new. A group that
+/// is not there is made, from the beginning of the stream on, as everything in it is without acknowledgement.
+const TAKE: &str = r"
+local due = redis.pcall('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', ARGV[4])
+if due.err then
+    if not string.find(due.err, 'NOGROUP', 1, true) then return due end
+    redis.call('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+    due = {}
+end
+local ids, counts, taken = {}, {}, {}
+for i = 1, #due do
+    ids[i] = due[i][1]
+    counts[due[i][1]] = due[i][4]
+end
+if #ids > 0 then
+    local claimed = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], unpack(ids))
+    for i = 1, #claimed do
+        local entry = claimed[i]
+        if entry then taken[#taken + 1] = { entry[1], counts[entry[1]] + 1, entry[2] } end
+    end
+end
+local room = tonumber(ARGV[4]) - #taken
+if room > 0 then
+    local new = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', room, 'STREAMS', KEYS[1], '>')
+    local entries = new and new[1][2] or {}
+    for i = 1, #entries do taken[#taken + 1] = { entries[i][1], 1, entries[i][2] } end
+end
+return taken
+";
+
+/// `ARGV`: group, then pairs of id and bytes. What is acknowledged is deleted, so that the length of the stream is what
+/// is not. XACK comes first: a script that has begun to write may go on when the memory is full.
+const ACK: &str = r"
+local freed = 0
+for i = 2, #ARGV, 2 do
+    redis.call('XACK', KEYS[1], ARGV[1], ARGV[i])
+    if redis.call('XDEL', KEYS[1], ARGV[i]) == 1 then freed = freed + tonumber(ARGV[i + 1]) end
+end
+if redis.call('XLEN', KEYS[1]) == 0 then
+    redis.call('DEL', KEYS[2])
+elseif freed > 0 and redis.call('DECRBY', KEYS[2], freed) < 0 then
+    redis.call('DEL', KEYS[2])
+end
+return freed
+";
+
+/// `ARGV`: group, consumer, idle, then ids. Says how long each has been without a sign of life, where the consumer holds
+/// it: 0 keeps it, the idle time gives it back.
+const AGE: &str = r"
+for i = 4, #ARGV do
+    local held = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2])
+    if held.err then
+        if string.find(held.err, 'NOGROUP', 1, true) then return 0 end
+        return held
+    end
+    if #held == 1 then
+        redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'IDLE', ARGV[3], 'JUSTID')
+    end
+end
+return 1
+";
+
+/// `ARGV`: group, idle. Forgets the consumers that have been gone for longer and hold nothing; with one that held
+/// something, that would be lost.
+const SWEEP: &str = r"
+local consumers = redis.pcall('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])
+if consumers.err then return 0 end
+local gone = 0
+for i = 1, #consumers do
+    local of = {}
+    for j = 1, #consumers[i], 2 do of[consumers[i][j]] = consumers[i][j + 1] end
+    if of['pending'] == 0 and of['idle'] > tonumber(ARGV[2]) then
+        redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], of['name'])
+        gone = gone + 1
+    end
+end
+return gone
+";
+
+/// The scripts with their digests.
+pub(super) struct Scripts {
+    pub(super) publish: Script,
+    pub(super) take: Script,
+    pub(super) ack: Script,
+    pub(super) age: Script,
+    pub(super) sweep: Script,
+}
+
+impl Scripts {
+    pub(super) fn new() -> Self {
+        Self {
+            publish: Script::new(PUBLISH),
+            take: Script::new(TAKE),
+            ack: Script::new(ACK),
+            age: Script::new(AGE),
+            sweep: Script::new(SWEEP),
+        }
+    }
+}
