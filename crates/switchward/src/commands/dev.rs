@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
 use switchward_machine::Time;
-use switchward_shard::{Clock, ManualClock, SystemClock};
+use switchward_shard::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock};
 use switchward_store::write_secret;
 use tokio::net::TcpListener;
 
@@ -83,9 +84,10 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         ClockKind::Manual => Some(ManualClock::new(Time(0))),
         ClockKind::System => None,
     };
-    let clock: Arc<dyn Clock> = match &manual {
-        Some(clock) => Arc::new(clock.clone()),
-        None => Arc::new(SystemClock),
+    let clock: Arc<dyn Clock> = match (&manual, &args.clock_off) {
+        (Some(clock), _) => Arc::new(clock.clone()),
+        (None, Some(file)) => Arc::new(SteadyClock::over(Box::new(Off(file.clone())))),
+        (None, None) => Arc::new(SteadyClock::new()),
     };
     let shards = args.shards.unwrap_or_else(shards_default);
     let node =
@@ -123,6 +125,23 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         announce(&ready, &saved)?;
     }
     node.serve(listener, None, stopped()).await
+}
+
+/// The machine's clocks, of which one is off by what a file says; nothing where it says nothing.
+struct Off(PathBuf);
+
+impl RawClocks for Off {
+    fn wall(&self) -> Duration {
+        let off: i64 =
+            fs::read_to_string(&self.0).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let by = Duration::from_millis(off.unsigned_abs());
+        let wall = MachineClocks.wall();
+        if off < 0 { wall.saturating_sub(by) } else { wall.saturating_add(by) }
+    }
+
+    fn counted(&self) -> Duration {
+        MachineClocks.counted()
+    }
 }
 
 /// The keys of a data folder: those that it has, and new ones for those that it has not.

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
-use switchward_shard::SystemClock;
+use switchward_shard::SteadyClock;
 use tokio::net::TcpListener;
 
 use crate::args::{Output, ServerArgs};
@@ -53,9 +53,15 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let shards = config.shards.unwrap_or_else(shards_default);
     let cache_bytes = config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024));
-    let node =
-        Node::open(&config.data_dir, shards, cache_bytes, Arc::new(SystemClock), None, &config.delivery)
-            .await;
+    let node = Node::open(
+        &config.data_dir,
+        shards,
+        cache_bytes,
+        Arc::new(SteadyClock::new()),
+        None,
+        &config.delivery,
+    )
+    .await;
     let node = node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))?;
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
