@@ -3,7 +3,6 @@
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
-use std::pin::pin;
 use std::sync::Weak;
 use std::time::Duration;
 use switchward_engine::{
@@ -15,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Inner;
 use crate::failure::Failure;
-use crate::limits::{CLOCK_LOOK, DUTY_TICK, RELAY_IN_FLIGHT_MAX};
+use crate::limits::{CLOCK_LOOK, DUTY_TICK, LEADER_LOOK, RELAY_IN_FLIGHT_MAX};
 use crate::refused::Refused;
 use crate::shard::Shard;
 
@@ -24,6 +23,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
     let told = shard.group().shared.duties.clone();
     let mut leads = shard.group().raft().server_metrics();
     let mut refused = Refused::default();
+    let mut changing = false;
     loop {
         let sleep = {
             let Some(cluster) = cluster.upgrade() else { return };
@@ -39,14 +39,17 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
                 }
             }
         };
-        let mut asleep = pin!(tokio::time::sleep(sleep));
+        // What a node says of its leadership changes a moment after it tells that it does.
+        let sleep = if std::mem::take(&mut changing) { sleep.min(LEADER_LOOK) } else { sleep };
         // A notification is kept, a leadership that changed stays changed.
         tokio::select! {
             () = told.notified() => {}
-            () = &mut asleep => {}
-            changed = leads.changed() => if changed.is_err() {
+            () = tokio::time::sleep(sleep) => {}
+            changed = leads.changed() => if changed.is_ok() {
+                changing = true;
+            } else {
                 // The node has stopped: the next round says so.
-                asleep.await;
+                tokio::time::sleep(DUTY_TICK).await;
             },
         }
     }

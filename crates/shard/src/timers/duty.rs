@@ -4,7 +4,6 @@
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
-use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use switchward_engine::{Actor, Body, Command, IndexKey, Key, Row, Settings, Sweep, View};
@@ -16,7 +15,7 @@ use super::{TimerBatch, TimerRoad, due_of};
 use crate::cluster::Inner;
 use crate::failure::Failure;
 use crate::limits::{
-    CLOCK_LOOK, DUTY_TICK, FIRE_WAIT, ROAD_ACCEPT_WAIT, ROAD_REST, ROAD_REST_MAX, ROAD_WAIT,
+    CLOCK_LOOK, DUTY_TICK, FIRE_WAIT, LEADER_LOOK, ROAD_ACCEPT_WAIT, ROAD_REST, ROAD_REST_MAX, ROAD_WAIT,
     TIMER_BATCHES_MAX,
 };
 use crate::shard::Shard;
@@ -26,6 +25,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
     shard.clock().tell(Arc::clone(&shard.timers().told));
     let mut duty = Duty::of(shard);
     let mut leads = duty.shard.group().raft().server_metrics();
+    let mut changing = false;
     loop {
         let Some(road) = cluster.upgrade().map(|cluster| cluster.road()) else { return };
         let sleep = duty.round(road).await;
@@ -33,14 +33,17 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
             return;
         }
         let told = duty.shard.timers().told.clone();
-        let mut asleep = pin!(tokio::time::sleep(sleep));
+        // What a node says of its leadership changes a moment after it tells that it does.
+        let sleep = if std::mem::take(&mut changing) { sleep.min(LEADER_LOOK) } else { sleep };
         // What is told while nobody waits is kept, a leadership that changed stays changed, and the tasks stay in their set.
         tokio::select! {
             () = told.notified() => {}
-            () = &mut asleep => {}
-            changed = leads.changed() => if changed.is_err() {
+            () = tokio::time::sleep(sleep) => {}
+            changed = leads.changed() => if changed.is_ok() {
+                changing = true;
+            } else {
                 // The node has stopped: whoever looks after the disk finds out and says so.
-                asleep.await;
+                tokio::time::sleep(DUTY_TICK).await;
             },
             Some(done) = duty.tasks.join_next() => {
                 if let Err(Failure::Stopped) = duty.took_note(done) {
