@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench crash mutants parking random
+.PHONY: help demo test fix bench crash mutants parking random timers
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -40,3 +40,7 @@ bench: ## measure the release server beside a bare echo and a bare disk sync
 parking: ## park 200,000 sessions: what each costs in memory and on disk, and how soon all are there after a kill
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --parking 200000
+
+timers: ## 1,000,000 pending timers: what each costs, how late others are that fall due evenly, how fast those due at once: many minutes
+	cargo build --locked --release --bin switchward --bin switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --timers $(or $(TIMERS),1000000)

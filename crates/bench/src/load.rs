@@ -59,11 +59,11 @@ const LATENCY_MAX_US: u64 = 60_000_000;
 
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
-fn bearer(key: &str) -> anyhow::Result<MetadataValue<Ascii>> {
+pub(crate) fn bearer(key: &str) -> anyhow::Result<MetadataValue<Ascii>> {
     format!("Bearer {key}").parse().context("the key is no header")
 }
 
-async fn channel(server: &Server) -> anyhow::Result<Channel> {
+pub(crate) async fn channel(server: &Server) -> anyhow::Result<Channel> {
     Ok(Endpoint::from_shared(server.address.clone())?.tcp_nodelay(true).connect().await?)
 }
 

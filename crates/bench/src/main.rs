@@ -12,6 +12,7 @@ mod parking;
 mod probe;
 mod process;
 mod report;
+mod timers;
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -52,6 +53,9 @@ struct Args {
     /// Park this many sessions instead, and measure what each of them costs.
     #[arg(long, value_name = "SESSIONS")]
     parking: Option<u64>,
+    /// Let this many timers wait instead, and measure what each of them costs, and how late and how fast others are.
+    #[arg(long, value_name = "PENDING")]
+    timers: Option<u64>,
     /// Be the echo server instead, and print its address.
     #[arg(long, hide = true)]
     echo: bool,
@@ -71,6 +75,9 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(&args.dir)?;
     if let Some(sessions) = args.parking {
         return parking::run(&args.server, folder.path(), sessions).await;
+    }
+    if let Some(pending) = args.timers {
+        return timers::run(&args.server, folder.path(), pending).await;
     }
     let ours = Server::switchward(&args.server, folder.path(), args.shards)
         .with_context(|| format!("failed to start {}; build it with --release", args.server.display()))?;

@@ -30,14 +30,14 @@ const RESTS_MAX: u32 = 60;
 const ANSWERED: u64 = 64;
 
 /// What a number of parked sessions takes.
-struct Look {
-    memory: u64,
-    disk: u64,
+pub(crate) struct Look {
+    pub(crate) memory: u64,
+    pub(crate) disk: u64,
 }
 
 impl Look {
     /// Looks once the server has come to rest: what it still writes and frees is of the load, not of the sessions.
-    async fn take(server: &Server, data: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn take(server: &Server, data: &Path) -> anyhow::Result<Self> {
         let (mut before, mut rests) = (server.used()?, 0);
         for _ in 0..RESTS_MAX {
             tokio::time::sleep(REST).await;

@@ -56,6 +56,13 @@ impl Server {
         Ok(Self { child, address, agent_key, person_key })
     }
 
+    /// Sends the process a signal, like `-STOP`.
+    pub(crate) fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
+        anyhow::ensure!(sent.success(), "failed to send {signal}");
+        Ok(())
+    }
+
     /// Seconds of CPU that the process has used, and its resident memory in bytes.
     pub(crate) fn used(&self) -> anyhow::Result<(f64, u64)> {
         used(self.child.id())

@@ -1,19 +1,36 @@
 //! Time: the only place that it comes from.
 
+mod steady;
+
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use switchward_machine::Time;
 use tokio::sync::Notify;
+
+use crate::limits::CLOCK_LOOK;
+pub use steady::{MachineClocks, RawClocks, SteadyClock};
 
 /// Where time comes from.
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since 1970.
     fn now(&self) -> Time;
+
+    /// How long somebody who waits for this time may sleep before looking at the clock again.
+    fn patience(&self, until: Time) -> Duration {
+        Duration::from_millis(until.since_ms(self.now())).min(CLOCK_LOOK)
+    }
+
+    /// Is told from now on whenever the clock is moved by hand; a clock that runs by itself tells nobody.
+    fn tell(&self, _waiting: Arc<Notify>) {}
+
+    /// A log goes up to this time: from now on the clock says no less, and runs on from there. A clock that is moved by
+    /// hand stays where it is.
+    fn not_before(&self, _at: Time) {}
 }
 
-/// The system's clock.
+/// The machine's clock as it is at this moment, with all of its jumps. Shards want a [`SteadyClock`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -44,15 +61,21 @@ impl ManualClock {
         self.moved.lock().iter().for_each(|waiting| waiting.notify_one());
         Time(now)
     }
-
-    /// Is told whenever the clock moves.
-    pub fn tell(&self, waiting: Arc<Notify>) {
-        self.moved.lock().push(waiting);
-    }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Time {
         Time(self.now.load(Ordering::SeqCst))
+    }
+
+    fn patience(&self, _until: Time) -> Duration {
+        CLOCK_LOOK
+    }
+
+    fn tell(&self, waiting: Arc<Notify>) {
+        let mut moved = self.moved.lock();
+        // Whoever waits holds it too.
+        moved.retain(|waiting| Arc::strong_count(waiting) > 1);
+        moved.push(waiting);
     }
 }

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan, room};
@@ -12,14 +12,16 @@ use switchward_engine::{
 };
 use switchward_machine::{Bucket, Digest, TenantId, Time};
 use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore};
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::duties;
 use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, RaftSettings};
-use crate::limits::{LIMITS_ASKED_MAX, SHARDS_MAX};
+use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX, SHARDS_MAX};
 use crate::no_peers::NoPeers;
 use crate::shard::{Halt, Shard};
+use crate::timers::{self, Fired, TimerBatch, TimerRoad};
 use crate::upkeep;
 
 /// Called once with one line when the server must end: its log or its state can be trusted no more.
@@ -49,6 +51,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     halt: Halt,
     log: Arc<FjallLog>,
+    road: RwLock<Option<Arc<dyn TimerRoad>>>,
 }
 
 /// The node number of a server that is alone.
@@ -132,12 +135,13 @@ impl Cluster {
         let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt));
         let mut shards: Vec<Shard> = groups.into_iter().map(start).collect();
         let catalogue = shards.remove(0);
-        Self(Arc::new(Inner { catalogue, shards, clock, halt, log }))
+        Self(Arc::new(Inner { catalogue, shards, clock, halt, log, road: RwLock::default() }))
     }
 
     fn begin_duties(&self) {
         for shard in self.all() {
             tokio::spawn(duties::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(upkeep::work(shard.clone(), Arc::downgrade(&self.0)));
         }
     }
@@ -327,6 +331,32 @@ impl Cluster {
         }
     }
 
+    /// From now on batches of timers take this road; without one, leaders fire all timers themselves.
+    pub fn set_timer_road(&self, road: Option<Arc<dyn TimerRoad>>) {
+        *self.0.road.write() = road;
+    }
+
+    /// Fires what a road has brought back, where its leader still waits for it.
+    ///
+    /// Not cancel safe: what a dropped future leaves undone is fired by the leader after
+    /// [`FIRE_WAIT`](crate::limits::FIRE_WAIT).
+    ///
+    /// # Errors
+    /// Another server leads the shard, or it has stopped. Timers that could not be fired for any other reason are fired again by their leader.
+    pub async fn fire(&self, batch: &TimerBatch) -> Result<Fired, Failure> {
+        let Some(shard) = self.all().find(|shard| shard.number() == batch.shard) else {
+            return Ok(Fired::Stale);
+        };
+        if !shard.leads() {
+            return Err(Failure::Electing);
+        }
+        let Some(left) = shard.timers().came(batch, Instant::now() + FIRE_WAIT) else {
+            return Ok(Fired::Stale);
+        };
+        let count = left.len();
+        timers::fire(shard, batch.number, left).await.map(|()| Fired::Timers(count))
+    }
+
     fn unreadable(&self, error: &ViewError) -> Failure {
         self.0.halt(&error.to_string());
         Failure::Stopped
@@ -356,6 +386,15 @@ async fn stop(groups: &[Group]) {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Duties that sleep find that there is nothing left to do it for.
+        for shard in std::iter::once(&self.catalogue).chain(&self.shards) {
+            shard.group().shared.wake();
+        }
+    }
+}
+
 impl Inner {
     fn shard_of(&self, bucket: Bucket) -> &Shard {
         &self.shards[usize::from(bucket.number()) % self.shards.len()]
@@ -368,6 +407,11 @@ impl Inner {
 
     pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
         self.home(&command).submit(command).await
+    }
+
+    /// The road that batches of timers take, where there is one.
+    pub(crate) fn road(&self) -> Option<Arc<dyn TimerRoad>> {
+        self.road.read().clone()
     }
 
     pub(crate) fn halt(&self, why: &str) {

@@ -1,53 +1,82 @@
-//! A leader's duties: carry inner effects to their shards, sweep what has lapsed.
+//! A leader's duty: carry inner effects to their shards.
 
 use futures::future::join_all;
+use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
+use std::time::Duration;
 use switchward_engine::{
     AckEffect, Actor, Body, Command, Confirm, Due, Effect, EffectBody, IndexKey, Key, RequestId, Row, Scope,
-    Settings, Settle, Sweep, View,
+    Settings, Settle, View,
 };
 use switchward_machine::{Digest, SessionId, Time};
 use tokio::time::Instant;
 
 use crate::cluster::Inner;
 use crate::failure::Failure;
-use crate::limits::{DUTY_TICK, RELAY_IN_FLIGHT_MAX, SWEEP_ROWS_MAX};
+use crate::limits::{CLOCK_LOOK, DUTY_TICK, LEADER_LOOK, RELAY_IN_FLIGHT_MAX};
 use crate::refused::Refused;
 use crate::shard::Shard;
 
 /// Works for one shard until the cluster or the shard is gone.
 pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
     let told = shard.group().shared.duties.clone();
+    let mut leads = shard.group().raft().server_metrics();
     let mut refused = Refused::default();
+    let mut changing = false;
     loop {
-        // Either side may be dropped while it waits: a notification is kept, a tick comes again.
-        let _tick = tokio::time::timeout(DUTY_TICK, told.notified()).await;
-        let Some(cluster) = cluster.upgrade() else { return };
-        let done = round(&shard, &cluster, &mut refused).await;
-        if shard.draining() {
-            return;
-        }
-        if let Err(error) = done {
-            cluster.halt(&error);
-            return;
+        let sleep = {
+            let Some(cluster) = cluster.upgrade() else { return };
+            let done = round(&shard, &cluster, &mut refused).await;
+            if shard.draining() {
+                return;
+            }
+            match done {
+                Ok(sleep) => sleep,
+                Err(error) => {
+                    cluster.halt(&error);
+                    return;
+                }
+            }
+        };
+        // What a node says of its leadership changes a moment after it tells that it does.
+        let sleep = if std::mem::take(&mut changing) { sleep.min(LEADER_LOOK) } else { sleep };
+        // A notification is kept, a leadership that changed stays changed.
+        tokio::select! {
+            () = told.notified() => {}
+            () = tokio::time::sleep(sleep) => {}
+            changed = leads.changed() => if changed.is_ok() {
+                changing = true;
+            } else {
+                // The node has stopped: the next round says so.
+                tokio::time::sleep(DUTY_TICK).await;
+            },
         }
     }
 }
 
-/// Does what is to be done now; the error is the one line that a server ends with.
-async fn round(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<(), String> {
+/// Does what is to be done now, and gives how long there will be nothing to do, if nothing happens; the error is the one
+/// line that a server ends with.
+async fn round(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<Duration, String> {
     shard.group().running()?;
     if !shard.leads() {
-        return Ok(());
+        return Ok(CLOCK_LOOK);
     }
-    for done in [carry(shard, cluster, refused).await, sweep(shard, refused).await] {
-        // Where another server leads, or there is too much to do just now, the next round comes.
-        if done == Err(Failure::Stopped) {
-            return Err("a shard has stopped".into());
-        }
+    match carry(shard, cluster, refused).await {
+        Ok(()) if nothing_to_carry(shard) => Ok(CLOCK_LOOK),
+        Err(Failure::Stopped) => Err("a shard has stopped".into()),
+        // Where another server leads, there is too much to do just now, or something rests, the next round comes.
+        Ok(()) | Err(_) => Ok(DUTY_TICK),
     }
-    Ok(())
+}
+
+fn nothing_to_carry(shard: &Shard) -> bool {
+    let mut nothing = true;
+    let read = shard.read_stale().scan(&IndexKey::relay(), None, &mut |_, _| {
+        nothing = false;
+        ControlFlow::Break(())
+    });
+    nothing && read.is_ok()
 }
 
 /// The first entries of an index that are due, but for those that are left alone because they were refused.
@@ -97,7 +126,7 @@ fn noted<T>(
                 refused.done(&due.key);
                 done.push(reply);
             }
-            Err(Failure::Rejected(rejection)) => refused.warn(&due.key, &rejection, now),
+            Err(Failure::Rejected(rejection)) => drop(refused.warn(&due.key, &rejection, now)),
             Err(failure) => failed = failed.or(Some(failure)),
         }
     }
@@ -174,26 +203,6 @@ async fn deliver(
     shard.submit(ack).await.map(|_| true)
 }
 
-/// Looks at rows that may hold something that has lapsed.
-async fn sweep(shard: &Shard, refused: &mut Refused) -> Result<(), Failure> {
-    let found = due(shard, &IndexKey::due(), SWEEP_ROWS_MAX, refused);
-    let all = found.iter().map(|due| {
-        let command = Command {
-            tenant: due.key.tenant_of(),
-            scope: due.scope(),
-            request: None,
-            expected_sequence: None,
-            actor: Actor::server(),
-            settings: Settings::default(),
-            trace: None,
-            body: Body::Sweep(Sweep { key: due.key.clone() }),
-        };
-        shard.submit(command)
-    });
-    let results = join_all(all).await;
-    noted(refused, found.into_iter().zip(results)).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use switchward_engine::{Reason, Rejection};
@@ -201,16 +210,16 @@ mod tests {
 
     use super::*;
 
-    /// More sessions than a round looks at, whose timers lead to what cannot be written down, and then one that can.
-    const REFUSED: u64 = 2 * 256 + 44;
+    /// More effects than a round looks at, which are refused, and then one that is not.
+    const REFUSED: u64 = 2 * 64 + 44;
 
     fn key(number: u64) -> Key {
         Key::thing(TenantId(1), SessionId::from_key(TenantId(1), "s"), OpenId(number))
     }
 
-    /// One round of sweeping on an index of these rows: all but the last are refused. Gives the rows that were swept.
-    fn swept(refused: &mut Refused, at: Instant) -> Vec<Key> {
-        let mut picked = Picked { found: Vec::new(), max: SWEEP_ROWS_MAX, now: Time(9), at, refused };
+    /// One round on an index of these rows: all but the last are refused. Gives the rows that were carried.
+    fn carried(refused: &mut Refused, at: Instant) -> Vec<Key> {
+        let mut picked = Picked { found: Vec::new(), max: RELAY_IN_FLIGHT_MAX, now: Time(9), at, refused };
         let mut rows = (0..=REFUSED).map(|number| Due { at: Time(5), key: key(number) });
         let _full = rows.try_for_each(|due| picked.look(due));
         let found = picked.found;
@@ -225,7 +234,7 @@ mod tests {
     #[test]
     fn rows_that_are_refused_stop_no_others() {
         let (mut refused, at) = (Refused::default(), Instant::now());
-        let rounds: Vec<usize> = (0..4).map(|_| swept(&mut refused, at).len()).collect();
+        let rounds: Vec<usize> = (0..4).map(|_| carried(&mut refused, at).len()).collect();
         assert_eq!(rounds, [0, 0, 1, 1], "the third round has room for what can be done");
         let resting = (0..=REFUSED).filter(|number| refused.rests(&key(*number), at)).count();
         assert_eq!(resting as u64, REFUSED, "and what was refused is left alone");

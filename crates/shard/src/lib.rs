@@ -7,7 +7,8 @@
 //! - [`Cluster`] is what the gateway holds: it routes a command to the shard that owns its bucket, and carries out
 //!   what needs several shards (a call that a limit counts, a machine that a shard has not got yet).
 //! - [`Shard`] is one group's handle: submit, read, watch.
-//! - [`Clock`] is the only source of time.
+//! - [`Clock`] is the only source of time; [`SteadyClock`] says what holds when a machine's clock jumps.
+//! - [`TimerRoad`] takes what is due out of a shard, and [`Cluster::fire`] brings it back.
 //!
 //! This crate must never know: formats, gRPC, mail, files (those are `store`'s). No other crate sees openraft.
 //!
@@ -35,12 +36,13 @@ mod shard;
 mod shared;
 mod snapshot;
 mod state_machine;
+mod timers;
 mod types;
 mod upkeep;
 mod view;
 mod watch;
 
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock, SystemClock};
 pub use cluster::{Cluster, ClusterOptions, OnFatal};
 pub use failure::Failure;
 pub use group::{Group, GroupOptions, GroupParts, RaftSettings};
@@ -50,6 +52,7 @@ pub use no_peers::NoPeers;
 pub use shard::Shard;
 pub use snapshot::{SnapshotExport, SnapshotSource, received};
 pub use state_machine::StateMachine;
+pub use timers::{Fired, NotAccepted, TimerBatch, TimerCounts, TimerRoad};
 pub use types::{Payload, Raft, TypeConfig};
 pub use view::StateView;
 pub use watch::Watched;

@@ -40,8 +40,44 @@ pub const PARKED_TICKS: u32 = 8;
 pub const FLUSH_WAIT: Duration = Duration::from_secs(5);
 /// Effects that a shard carries to others at once.
 pub const RELAY_IN_FLIGHT_MAX: usize = 64;
-/// Rows that one round of sweeping looks at.
-pub const SWEEP_ROWS_MAX: usize = 256;
+/// Timers, the first that fall due, that a leader keeps in memory: some 100 bytes each.
+pub const TIMERS_HEAD_MAX: usize = 16_384;
+/// Fewer than these, and the next are read from the index.
+pub const TIMERS_HEAD_LOW: usize = 8_192;
+/// Entries of the index that one read takes.
+pub const TIMERS_READ_MAX: usize = 4_096;
+/// Timers of one shard that were handed out and are not done.
+pub const TIMERS_IN_FLIGHT_MAX: usize = 2_048;
+/// Timers of one batch.
+pub const TIMER_BATCH_MAX: usize = 512;
+/// The keys of one batch, bytes; a batch has one timer at least, whatever its length.
+pub const TIMER_BATCH_BYTES_MAX: usize = 64 * 1024;
+/// Batches of one shard that are being handed to the road or fired at one time; what falls due meanwhile goes together.
+pub const TIMER_BATCHES_MAX: usize = 8;
+/// How long a road may take to accept a batch.
+pub const ROAD_ACCEPT_WAIT: Duration = Duration::from_millis(100);
+/// How long an accepted batch may take to come back, before its leader fires it itself.
+pub const ROAD_WAIT: Duration = Duration::from_secs(1);
+/// How long a road is left alone that refused or lost a batch; twice as long each time, until one has come.
+pub const ROAD_REST: Duration = Duration::from_secs(1);
+/// The longest that a road is left alone.
+pub const ROAD_REST_MAX: Duration = Duration::from_secs(60);
+/// How long a timer may take from its command to its end, before it is fired again.
+pub const FIRE_WAIT: Duration = Duration::from_secs(10);
+/// How long a timer waits that found no room in its shard, or nobody who leads it.
+pub const FIRE_AGAIN: Duration = Duration::from_millis(100);
+/// How long until an index is read anew that could not be read, or of which something was forgotten.
+pub const TIMERS_READ_AGAIN: Duration = Duration::from_secs(30);
+/// The longest sleep of somebody who waits for a time, before the clock is looked at again.
+pub const CLOCK_LOOK: Duration = Duration::from_secs(30);
+/// How long the machine's clock must stand apart until it is believed.
+pub const CLOCK_BELIEVED: Duration = Duration::from_secs(15 * 60);
+/// The longest time between two looks for a clock that is taken to have stood apart in between.
+pub const CLOCK_UNSEEN_MAX: Duration = Duration::from_secs(2 * 60);
+/// Clocks that are no further apart agree.
+pub const CLOCK_AGREES: Duration = Duration::from_millis(10);
+/// A difference of clocks that has changed by no more is still the same.
+pub const CLOCK_SAME: Duration = Duration::from_millis(100);
 /// How long a leader leaves a row alone whose sweep was refused; twice as long after each further refusal.
 pub const REFUSED_WAIT: Duration = Duration::from_secs(1);
 /// The longest that it leaves one alone.
@@ -50,7 +86,7 @@ pub const REFUSED_WAIT_MAX: Duration = Duration::from_secs(5 * 60);
 pub const REFUSED_MAX: usize = 10_000;
 /// How often a leader says at most that rows are refused.
 pub const REFUSED_TOLD: Duration = Duration::from_secs(60);
-/// How often a leader looks at what is due, when nothing tells it to.
+/// How often a leader tries again to carry what it could not carry, and a server to lead in a term that is not settled.
 pub const DUTY_TICK: Duration = Duration::from_millis(250);
 /// How often a stale answer of a ledger is asked for again before the caller is sent away.
 pub const LIMITS_ASKED_MAX: usize = 4;

@@ -36,8 +36,10 @@ impl Refused {
 
     /// A row was refused. Gives for how long it is left alone.
     pub(crate) fn refused(&mut self, key: &Key, now: Instant) -> Duration {
-        // What was not tried again when its time had come is no more.
-        self.rows.retain(|_, again| now < again.at + REFUSED_WAIT_MAX);
+        if self.rows.len() >= REFUSED_MAX {
+            // What was not tried again when its time had come is no more.
+            self.rows.retain(|_, again| now < again.at + REFUSED_WAIT_MAX);
+        }
         if self.rows.len() >= REFUSED_MAX && !self.rows.contains_key(key) {
             let first = self.rows.iter().min_by_key(|(_, again)| again.at).map(|(key, _)| key.clone());
             first.map(|key| self.rows.remove(&key));
@@ -50,10 +52,10 @@ impl Refused {
     }
 
     /// The same, with a warning once in a while, which names the session.
-    pub(crate) fn warn(&mut self, key: &Key, rejection: &Rejection, now: Instant) {
+    pub(crate) fn warn(&mut self, key: &Key, rejection: &Rejection, now: Instant) -> Duration {
         let wait = self.refused(key, now);
         if self.told.is_some_and(|told| now < told + REFUSED_TOLD) {
-            return;
+            return wait;
         }
         self.told = Some(now);
         let session = key.session_of().map(|session| session.to_string());
@@ -66,6 +68,7 @@ impl Refused {
             rows = self.rows.len(),
             "what is due cannot be done and is left alone for a while"
         );
+        wait
     }
 }
 

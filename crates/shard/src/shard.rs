@@ -13,6 +13,7 @@ use crate::group::Group;
 use crate::leadership::Leadership;
 use crate::metrics::ShardMetrics;
 use crate::queue::{Entrance, Job, Refused, queue};
+use crate::timers::{TimerCounts, Timers};
 use crate::view::StateView;
 use crate::watch::Watched;
 
@@ -61,6 +62,34 @@ impl Shard {
         self.clock.now()
     }
 
+    /// Where its time comes from.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The number of its group.
+    pub(crate) fn number(&self) -> u64 {
+        self.group.shared.state.group().0
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.group.shared.timers
+    }
+
+    /// The timers that this server knows of as the shard's leader.
+    #[must_use]
+    pub fn timer_counts(&self) -> TimerCounts {
+        self.timers().counts()
+    }
+
+    /// The term that this server leads in, with everything of earlier terms applied.
+    ///
+    /// # Errors
+    /// It does not lead, or the shard has stopped.
+    pub(crate) async fn term(&self) -> Result<u64, Failure> {
+        self.leadership.term().await
+    }
+
     /// Whether this server leads the shard, as far as it knows.
     pub(crate) fn leads(&self) -> bool {
         self.leadership.current().is_some()
@@ -74,6 +103,7 @@ impl Shard {
     /// Takes no more commands, and waits until those that were taken are answered.
     pub(crate) async fn drain(&self) {
         self.drain.send_replace(true);
+        self.group.shared.wake();
         self.drain.closed().await;
     }
 

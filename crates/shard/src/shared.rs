@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use crate::codec::{Applied, decode_json};
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
+use crate::timers::Timers;
 use crate::types::LogId;
 use crate::view::{StateView, Whole};
 use crate::watch::Watchers;
@@ -21,8 +22,9 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Snapshots,
     pub(crate) watchers: Watchers,
     pub(crate) metrics: ShardMetrics,
-    /// Told when something is there for the leader to carry or to sweep.
+    /// Told when something is there for the leader to carry.
     pub(crate) duties: Arc<Notify>,
+    pub(crate) timers: Timers,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
     /// What this server's own loop has decided and not yet seen applied.
@@ -52,10 +54,17 @@ impl Shared {
             watchers: Watchers::default(),
             metrics: ShardMetrics::default(),
             duties: Arc::default(),
+            timers: Timers::default(),
             flushed: Mutex::default(),
             foreseen: Mutex::default(),
             position: Mutex::default(),
         }
+    }
+
+    /// Makes the leader's duties look up from their sleep.
+    pub(crate) fn wake(&self) {
+        self.duties.notify_one();
+        self.timers.told.notify_one();
     }
 
     /// The last entry that was applied.

@@ -20,6 +20,9 @@ use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
 pub struct StateMachine {
     shared: Arc<Shared>,
     applied: Applied,
+    /// How the entries of the indices begin that a leader is told of.
+    relay: Vec<u8>,
+    due: Vec<u8>,
 }
 
 impl StateMachine {
@@ -31,7 +34,7 @@ impl StateMachine {
         // What an earlier process wrote may not be on disk yet, and the log is purged up to what is.
         let applied = shared.persist()?.unwrap_or_default();
         shared.at(applied.last);
-        Ok(Self { shared, applied })
+        Ok(Self { shared, applied, relay: IndexKey::relay(), due: IndexKey::due() })
     }
 
     /// The last entry that the rows hold.
@@ -55,8 +58,16 @@ impl StateMachine {
             }
         };
         let puts = self.puts(changes)?;
-        let told = puts.iter().any(|(key, row)| row.is_some() && key.is(Kind::Index) && relayed(key));
+        let (mut told, mut due) = (false, Vec::new());
+        for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
+            if key.as_bytes().starts_with(&self.relay) {
+                told |= row.is_some();
+            } else if key.as_bytes().starts_with(&self.due) {
+                due.push((key.clone(), row.is_some()));
+            }
+        }
         self.put(puts, log_id, None)?;
+        self.shared.timers.changed(due);
         self.shared.watchers.moved(&decision);
         let metrics = &self.shared.metrics;
         ShardMetrics::add(&metrics.events, decision.turns.iter().map(|turn| turn.events.len()).sum());
@@ -116,11 +127,6 @@ fn unmoved(old: Option<&Stored>, new: Option<&Row>) -> bool {
     let of =
         |session: &Session| (session.status, session.created, session.ended, session.requests.is_empty());
     of(old) == of(new)
-}
-
-/// Whether an index entry is of an effect that a leader carries.
-fn relayed(entry: &Key) -> bool {
-    entry.as_bytes().starts_with(&IndexKey::relay())
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {

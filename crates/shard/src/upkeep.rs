@@ -32,6 +32,10 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
         if shard.draining() {
             return;
         }
+        if let Err(error) = shard.group().running() {
+            cluster.halt(&error);
+            return;
+        }
         if let Err(error) = done {
             cluster.halt(&format!("failed to write the state: {}", line(&error)));
             return;

@@ -175,6 +175,10 @@ pub(crate) struct DevArgs {
     /// The clock; a manual one stands still until `switchward clock advance` moves it.
     #[arg(long, value_enum, default_value_t = ClockKind::System)]
     pub(crate) clock: ClockKind,
+    /// A file with milliseconds by which the machine's clock is taken to be off, read whenever it is looked at; for tests
+    /// of clocks that jump.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) clock_off: Option<PathBuf>,
     /// Shards of a new data folder; without it, chosen by the number of cores.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,

@@ -10,6 +10,7 @@ mod relay;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub(crate) struct Role {
     bus: Arc<dyn Bus>,
     stop: watch::Sender<bool>,
     desk: JoinHandle<()>,
+    cluster: Cluster,
+    timers: JoinHandle<()>,
 }
 
 /// The kinds of work that this server does by itself.
@@ -75,13 +78,20 @@ impl Role {
             tokio::spawn(effects::work(shard.clone(), Arc::clone(&bus), mail, stop.subscribe()));
             tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds(delivery), stop.subscribe()));
         }
+        let taker = format!("timers-{}", std::process::id());
+        let timers = tokio::spawn(timers::take(cluster.clone(), Arc::clone(&bus), taker, stopped.clone()));
+        cluster.set_timer_road(Some(Arc::new(timers::ToBus(Arc::clone(&bus)))));
         let desk = tokio::spawn(desk.run(stopped));
-        Ok(Some(Self { bus, stop, desk }))
+        Ok(Some(Self { bus, stop, desk, cluster: cluster.clone(), timers }))
     }
 
     /// Takes nothing new, and waits until what was begun is done or given back.
     pub(crate) async fn end(self) {
+        self.cluster.set_timer_road(None);
         self.stop.send_replace(true);
+        if let Err(error) = self.timers.await {
+            tracing::warn!(%error, "whoever takes timers did not end in order");
+        }
         if let Err(error) = self.desk.await {
             tracing::warn!(%error, "a desk did not end in order");
         }

@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use std::sync::atomic::{AtomicU64, Ordering};
-use switchward_shard::{Cluster, Group, ShardMetrics};
+use switchward_shard::{Cluster, Group, ShardMetrics, TimerCounts};
 use tikv_jemalloc_ctl::stats;
 
 /// The page of a cluster's counters. They are read when the page is.
@@ -36,6 +36,20 @@ const SHARD_GAUGES: [ShardGauge; 3] = [
     }),
     ("switchward_shard_log_bytes", "bytes of the shard's log that are not yet purged", |of| {
         signed(of.log_bytes())
+    }),
+];
+
+type TimerGauge = (&'static str, &'static str, fn(&TimerCounts) -> i64);
+
+const TIMER_GAUGES: [TimerGauge; 3] = [
+    ("switchward_timers_waiting", "timers that are kept in memory until they are due", |of| {
+        signed(of.waiting)
+    }),
+    ("switchward_timers_in_flight", "timers that were handed out and are not done", |of| {
+        signed(of.in_flight)
+    }),
+    ("switchward_timers_resting", "timers that could not be fired and are left alone for a while", |of| {
+        signed(of.resting)
     }),
 ];
 
@@ -71,6 +85,19 @@ fn text(cluster: &Cluster) -> prometheus::Result<Vec<u8>> {
         }
         registry.register(Box::new(family))?;
     }
+    for (name, help, of) in TIMER_GAUGES {
+        let family = IntGaugeVec::new(Opts::new(name, help), &["shard"])?;
+        for (number, shard) in cluster.all().enumerate() {
+            family.with_label_values(&[number.to_string()]).set(of(&shard.timer_counts()));
+        }
+        registry.register(Box::new(family))?;
+    }
+    let fired = Opts::new("switchward_timers_fired_total", "timers that were fired");
+    let family = IntCounterVec::new(fired, &["shard"])?;
+    for (number, shard) in cluster.all().enumerate() {
+        family.with_label_values(&[number.to_string()]).inc_by(shard.timer_counts().fired);
+    }
+    registry.register(Box::new(family))?;
     let log = cluster.log_stats();
     for (name, help, counted) in [
         ("switchward_log_syncs_total", "fdatasync calls of the shared log", &log.syncs),

@@ -7,6 +7,7 @@ mod chance;
 mod commands;
 #[path = "../../../engine/tests/replay/definitions.rs"]
 mod definitions;
+mod jumping;
 mod limits;
 mod live;
 mod log_bound;
@@ -21,6 +22,7 @@ mod scenarios;
 mod server;
 mod storage_suite;
 mod three_voters;
+mod timers;
 mod torn_state;
 mod trio;
 #[path = "../../../engine/tests/replay/wishes.rs"]

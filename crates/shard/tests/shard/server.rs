@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchward_machine::Time;
-use switchward_shard::{Cluster, ClusterOptions, ManualClock};
+use switchward_shard::{Clock, Cluster, ClusterOptions, ManualClock};
 use switchward_store::{DataDir, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
@@ -42,6 +42,15 @@ impl Server {
     }
 
     pub(crate) fn try_open(setup: &Setup) -> io::Result<Self> {
+        Self::try_open_with(setup, Arc::new(setup.clock.clone()))
+    }
+
+    /// The same with another clock.
+    pub(crate) fn open_with(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
+        Self::try_open_with(setup, clock).unwrap()
+    }
+
+    fn try_open_with(setup: &Setup, clock: Arc<dyn Clock>) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let fatal: Arc<Mutex<Vec<String>>> = Arc::default();
         let told = Arc::clone(&fatal);
@@ -50,7 +59,7 @@ impl Server {
             data,
             shards: setup.shards,
             cache_bytes: setup.cache_bytes,
-            clock: Arc::new(setup.clock.clone()),
+            clock,
             on_fatal: Box::new(move |line| told.lock().push(line.to_owned())),
         };
         let cluster = runtime.block_on(Cluster::open(options))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_engine::{Command, Reply};
 use switchward_machine::Digest;
-use switchward_shard::{Cluster, Failure, Group, GroupOptions, ManualClock, RaftSettings, Shard};
+use switchward_shard::{Clock, Cluster, Failure, Group, GroupOptions, ManualClock, RaftSettings, Shard};
 use switchward_store::{FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -34,17 +34,30 @@ struct Voter {
 pub(crate) struct Trio {
     folders: TempDir,
     pub(crate) network: Network,
+    /// That of all servers that were not given clocks of their own.
     pub(crate) clock: ManualClock,
+    clocks: [Arc<dyn Clock>; 3],
     voters: [Option<Voter>; 3],
     current: watch::Sender<[Option<Cluster>; 3]>,
 }
 
 impl Trio {
     pub(crate) fn open() -> Self {
+        let clock = ManualClock::new(BEGIN);
+        Self::with(clock.clone(), [(); 3].map(|()| Arc::new(clock.clone()) as Arc<dyn Clock>))
+    }
+
+    /// Servers with clocks of their own.
+    pub(crate) fn of(clocks: [Arc<dyn Clock>; 3]) -> Self {
+        Self::with(ManualClock::new(BEGIN), clocks)
+    }
+
+    fn with(clock: ManualClock, clocks: [Arc<dyn Clock>; 3]) -> Self {
         let mut trio = Self {
             folders: tempfile::tempdir().unwrap(),
             network: Network::default(),
-            clock: ManualClock::new(BEGIN),
+            clock,
+            clocks,
             voters: [None, None, None],
             current: watch::channel([None, None, None]).0,
         };
@@ -86,7 +99,7 @@ impl Trio {
                 groups.push(opened);
             }
             let on_fatal = Box::new(move |line: &str| told.lock().push(line.to_owned()));
-            Cluster::of_groups(groups, Arc::new(self.clock.clone()), log, on_fatal).unwrap()
+            Cluster::of_groups(groups, Arc::clone(&self.clocks[at(node)]), log, on_fatal).unwrap()
         });
         self.current.send_modify(|current| current[at(node)] = Some(cluster.clone()));
         self.voters[at(node)] = Some(Voter { runtime, cluster, fatal });

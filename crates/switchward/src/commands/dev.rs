@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use switchward_delivery::mail::Sender;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
 use switchward_machine::Time;
-use switchward_shard::{Clock, ManualClock, SystemClock};
+use switchward_shard::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock};
 use switchward_store::write_secret;
 use tokio::net::TcpListener;
 
@@ -87,9 +88,10 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         ClockKind::Manual => Some(ManualClock::new(Time(0))),
         ClockKind::System => None,
     };
-    let clock: Arc<dyn Clock> = match &manual {
-        Some(clock) => Arc::new(clock.clone()),
-        None => Arc::new(SystemClock),
+    let clock: Arc<dyn Clock> = match (&manual, &args.clock_off) {
+        (Some(clock), _) => Arc::new(clock.clone()),
+        (None, Some(file)) => Arc::new(SteadyClock::over(Box::new(Off(file.clone())))),
+        (None, None) => Arc::new(SteadyClock::new()),
     };
     let shards = args.shards.unwrap_or_else(shards_default);
     let at = format!("http://{}", listener.local_addr()?);
@@ -140,6 +142,23 @@ fn sender(at: &str) -> Sender {
         reply: Some(format!("r+{{token}}@{HOST}")),
         pages: Some(at.to_owned()),
         dkim: None,
+    }
+}
+
+/// The machine's clocks, of which one is off by what a file says; nothing where it says nothing.
+struct Off(PathBuf);
+
+impl RawClocks for Off {
+    fn wall(&self) -> Duration {
+        let off: i64 =
+            fs::read_to_string(&self.0).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let by = Duration::from_millis(off.unsigned_abs());
+        let wall = MachineClocks.wall();
+        if off < 0 { wall.saturating_sub(by) } else { wall.saturating_add(by) }
+    }
+
+    fn counted(&self) -> Duration {
+        MachineClocks.counted()
     }
 }
 

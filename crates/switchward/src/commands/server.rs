@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
-use switchward_shard::SystemClock;
+use switchward_shard::SteadyClock;
 use tokio::net::TcpListener;
 
 use crate::args::{Output, ServerArgs};
@@ -60,7 +60,7 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     let opening = Opening {
         shards,
         cache_bytes,
-        clock: Arc::new(SystemClock),
+        clock: Arc::new(SteadyClock::new()),
         manual: None,
         delivery: &config.delivery,
         redis: config.redis.as_ref(),

@@ -18,6 +18,7 @@ mod server;
 mod simulate;
 mod support;
 mod tenants;
+mod timers;
 mod tokens;
 mod traces;
 mod usage;

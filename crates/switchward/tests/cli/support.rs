@@ -146,6 +146,9 @@ impl Drop for Process {
     }
 }
 
+/// A clock that only moves when it is told to.
+const MANUAL: [&str; 2] = ["--clock", "manual"];
+
 /// A running development server with a manual clock. Dropping it kills it.
 pub(crate) struct Dev {
     folder: TempDir,
@@ -163,8 +166,13 @@ impl Dev {
 
     /// The same, with these variables in its environment.
     pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
+        Self::start_on(&MANUAL, environment)
+    }
+
+    /// The same with a clock as these words say.
+    pub(crate) fn start_on(clock: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let (process, stdout, ready) = server(folder.path(), "0", environment);
+        let (process, stdout, ready) = server(folder.path(), "0", clock, environment);
         Self { folder, process, _stdout: stdout, ready }
     }
 
@@ -205,12 +213,17 @@ impl Dev {
     pub(crate) fn restart(&mut self) {
         let port = self.address().rsplit(':').next().expect("an address has a port").to_owned();
         self.process.kill();
-        (self.process, self._stdout, self.ready) = server(self.folder.path(), &port, &[]);
+        (self.process, self._stdout, self.ready) = server(self.folder.path(), &port, &MANUAL, &[]);
     }
 
     /// Asks the server to stop, and waits until it has: its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         self.process.stop()
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.0.id()
     }
 
     /// `http://127.0.0.1:7400`.
@@ -241,11 +254,13 @@ impl Dev {
 fn server(
     folder: &Path,
     port: &str,
+    clock: &[&str],
     environment: &[(&str, &str)],
 ) -> (Process, BufReader<ChildStdout>, Value) {
     let child = program()
-        .args(["dev", "--port", port, "--clock", "manual", "-o", "json", "--data-dir"])
+        .args(["dev", "--port", port, "-o", "json", "--data-dir"])
         .arg(folder.join("data"))
+        .args(clock)
         .env("SWITCHWARD_PROFILE", folder.join("profile.json"))
         .envs(environment.iter().copied())
         .stdout(Stdio::piped())

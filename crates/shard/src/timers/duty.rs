@@ -1,0 +1,310 @@
+//! A leader's duty: to sleep until the first timer is due, to hand out what is, and to fire what the road does not bring
+//! back.
+
+use futures::future::join_all;
+use openraft::async_runtime::WatchReceiver;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use switchward_engine::{Actor, Body, Command, IndexKey, Key, Row, Settings, Sweep, View};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::head::ReadFrom;
+use super::{TimerBatch, TimerRoad, due_of};
+use crate::cluster::Inner;
+use crate::failure::Failure;
+use crate::limits::{
+    CLOCK_LOOK, DUTY_TICK, FIRE_WAIT, LEADER_LOOK, ROAD_ACCEPT_WAIT, ROAD_REST, ROAD_REST_MAX, ROAD_WAIT,
+    TIMER_BATCHES_MAX,
+};
+use crate::shard::Shard;
+
+/// Works for one shard until the cluster or the shard is gone.
+pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
+    shard.clock().tell(Arc::clone(&shard.timers().told));
+    let mut duty = Duty::of(shard);
+    let mut leads = duty.shard.group().raft().server_metrics();
+    let mut changing = false;
+    loop {
+        let Some(road) = cluster.upgrade().map(|cluster| cluster.road()) else { return };
+        let sleep = duty.round(road).await;
+        if duty.shard.draining() {
+            return;
+        }
+        let told = duty.shard.timers().told.clone();
+        // What a node says of its leadership changes a moment after it tells that it does.
+        let sleep = if std::mem::take(&mut changing) { sleep.min(LEADER_LOOK) } else { sleep };
+        // What is told while nobody waits is kept, a leadership that changed stays changed, and the tasks stay in their set.
+        tokio::select! {
+            () = told.notified() => {}
+            () = tokio::time::sleep(sleep) => {}
+            changed = leads.changed() => if changed.is_ok() {
+                changing = true;
+            } else {
+                // The node has stopped: whoever looks after the disk finds out and says so.
+                tokio::time::sleep(DUTY_TICK).await;
+            },
+            Some(done) = duty.tasks.join_next() => {
+                if let Err(Failure::Stopped) = duty.took_note(done) {
+                    let Some(cluster) = cluster.upgrade() else { return };
+                    if !duty.shard.draining() {
+                        cluster.halt("a shard has stopped");
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// What came of a task of a duty.
+enum Done {
+    Read,
+    /// A batch was accepted.
+    Accepted,
+    /// A batch was refused, and fired here.
+    Refused(Result<(), Failure>),
+    Fired(Result<(), Failure>),
+}
+
+struct Duty {
+    shard: Shard,
+    tasks: JoinSet<Done>,
+    /// Batches that are being handed out or fired here.
+    sending: usize,
+    road_rests: Option<Instant>,
+    /// How long the road rests when it fails next.
+    rest: Duration,
+    /// Batches that had come by the road at the last look.
+    came: u64,
+}
+
+impl Duty {
+    fn of(shard: Shard) -> Self {
+        Self { shard, tasks: JoinSet::new(), sending: 0, road_rests: None, rest: ROAD_REST, came: 0 }
+    }
+
+    /// Does what is to be done now; gives how long there will be nothing to do, if nothing happens.
+    async fn round(&mut self, road: Option<Arc<dyn TimerRoad>>) -> Duration {
+        match self.lead().await {
+            Ok(true) => {}
+            Ok(false) => return CLOCK_LOOK,
+            Err(_) => return DUTY_TICK,
+        }
+        let now = Instant::now();
+        self.read(now);
+        self.look_at_the_road();
+        self.give_up(now);
+        while self.sending < TIMER_BATCHES_MAX && self.send(now, road.as_ref()) {}
+        self.sleep(now)
+    }
+
+    /// Whether this server leads, with a head for its term.
+    async fn lead(&mut self) -> Result<bool, Failure> {
+        let begin = |term| self.shard.timers().head.lock().begin(term);
+        let known = self.shard.timers().head.lock().term();
+        if !self.shard.leads() {
+            if known.is_some() {
+                begin(None);
+            }
+            return Ok(false);
+        }
+        // Nothing is fired before the term's own blank entry is applied: the rows may be old until then.
+        let term = self.shard.term().await?;
+        if known != Some(term) {
+            begin(Some(term));
+            self.came = 0;
+            match self.shard.read_stale().row(&Key::clock()).map(|row| row.map(|row| Row::clone(&row))) {
+                Ok(Some(Row::Clock(at))) => self.shard.clock().not_before(at),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "failed to read the time of the last decision"),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the next part of the index, where it is wanted.
+    fn read(&mut self, now: Instant) {
+        let Some(from) = self.shard.timers().head.lock().begin_read(now) else { return };
+        let shard = self.shard.clone();
+        self.tasks.spawn(async move {
+            let view = shard.read_stale();
+            let asked = from.clone();
+            let found = tokio::task::spawn_blocking(move || entries(&view, &asked)).await.ok().flatten();
+            shard.timers().head.lock().end_read(&from, found, Instant::now());
+            Done::Read
+        });
+    }
+
+    /// A road that has brought something back is trusted again.
+    fn look_at_the_road(&mut self) {
+        let came = self.shard.timers().counts().came;
+        if came != self.came {
+            (self.came, self.rest) = (came, ROAD_REST);
+        }
+    }
+
+    fn let_the_road_rest(&mut self, now: Instant) {
+        if self.road_rests.is_none_or(|rests| rests <= now) {
+            self.road_rests = Some(now + self.rest);
+            self.rest = (self.rest * 2).min(ROAD_REST_MAX);
+        }
+    }
+
+    /// Fires what was lost.
+    fn give_up(&mut self, now: Instant) {
+        let overdue = self.shard.timers().head.lock().overdue(now);
+        for (number, by_road) in overdue {
+            if by_road {
+                tracing::warn!(
+                    number,
+                    "a batch of timers has not come back by the bus, and is fired by its leader"
+                );
+                self.let_the_road_rest(now);
+            }
+            let left = self.shard.timers().head.lock().recall(number);
+            self.fire(left);
+        }
+    }
+
+    /// Hands out what is due, as one batch for the road and one of the server's own; false where nothing is.
+    fn send(&mut self, now: Instant, road: Option<&Arc<dyn TimerRoad>>) -> bool {
+        let road = road.filter(|_| self.road_rests.is_none_or(|rests| rests <= now));
+        let time = self.shard.now();
+        let (taken, batch) = {
+            let mut head = self.shard.timers().head.lock();
+            let taken = head.take_due(time, now);
+            let (true, Some(term)) = (road.is_some() && !taken.travel.is_empty(), head.term()) else {
+                drop(head);
+                let any = !taken.travel.is_empty() || !taken.own.is_empty();
+                self.fire(taken.travel);
+                self.fire(taken.own);
+                return any;
+            };
+            let number = head.launch(&taken.travel, now + ROAD_WAIT, true);
+            let timers = taken.travel.clone();
+            (taken, TimerBatch { shard: self.shard.number(), term, number, timers })
+        };
+        if let Some(road) = road {
+            self.hand_out(Arc::clone(road), batch);
+        }
+        self.fire(taken.own);
+        true
+    }
+
+    /// Gives a batch to the road; what it does not take on is fired here.
+    fn hand_out(&mut self, road: Arc<dyn TimerRoad>, batch: TimerBatch) {
+        let shard = self.shard.clone();
+        self.sending += 1;
+        self.tasks.spawn(async move {
+            let number = batch.number;
+            let told = match tokio::time::timeout(ROAD_ACCEPT_WAIT, road.hand_out(batch)).await {
+                Ok(Ok(())) => return Done::Accepted,
+                Ok(Err(refused)) => refused.0,
+                Err(_) => format!("it was not accepted within {} ms", ROAD_ACCEPT_WAIT.as_millis()),
+            };
+            tracing::warn!(
+                number,
+                told,
+                "a batch of timers was refused by the bus, and is fired by its leader"
+            );
+            let (number, left) = {
+                let mut head = shard.timers().head.lock();
+                let left = head.recall(number);
+                (head.launch(&left, Instant::now() + FIRE_WAIT, false), left)
+            };
+            Done::Refused(fire(&shard, number, left).await)
+        });
+    }
+
+    /// Fires timers here.
+    fn fire(&mut self, entries: Vec<Key>) {
+        if entries.is_empty() {
+            return;
+        }
+        let shard = self.shard.clone();
+        let number = shard.timers().head.lock().launch(&entries, Instant::now() + FIRE_WAIT, false);
+        self.sending += 1;
+        self.tasks.spawn(async move { Done::Fired(fire(&shard, number, entries).await) });
+    }
+
+    fn took_note(&mut self, done: Result<Done, tokio::task::JoinError>) -> Result<(), Failure> {
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => {
+                tracing::error!(%error, "a batch of timers ended its task");
+                Done::Fired(Ok(()))
+            }
+        };
+        match done {
+            Done::Read => Ok(()),
+            Done::Accepted => {
+                self.sending = self.sending.saturating_sub(1);
+                Ok(())
+            }
+            Done::Refused(fired) => {
+                self.sending = self.sending.saturating_sub(1);
+                self.let_the_road_rest(Instant::now());
+                fired
+            }
+            Done::Fired(fired) => {
+                self.sending = self.sending.saturating_sub(1);
+                fired
+            }
+        }
+    }
+
+    fn sleep(&self, now: Instant) -> Duration {
+        let next = self.shard.timers().head.lock().next();
+        let at = next.at.map_or(CLOCK_LOOK, |at| at.saturating_duration_since(now));
+        // Where too much is under way, the end of it wakes the duty.
+        let due = next.due.filter(|_| self.sending < TIMER_BATCHES_MAX);
+        due.map_or(CLOCK_LOOK, |due| self.shard.clock().patience(due)).min(at)
+    }
+}
+
+/// Reads entries of the index; nothing where it cannot be read. Blocks.
+fn entries(view: &impl View, asked: &ReadFrom) -> Option<Vec<Key>> {
+    let mut found = Vec::new();
+    let after = asked.after.as_ref().map(Key::as_bytes);
+    let read = view.scan(&IndexKey::due(), after, &mut |entry, _| {
+        found.push(entry.clone());
+        if found.len() < asked.max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    match read {
+        Ok(()) => Some(found),
+        Err(error) => {
+            tracing::error!(%error, "failed to read what is due");
+            None
+        }
+    }
+}
+
+/// Fires the timers of an attempt, in their order, and takes note of what became of each.
+///
+/// # Errors
+/// The shard has stopped.
+pub(crate) async fn fire(shard: &Shard, number: u64, entries: Vec<Key>) -> Result<(), Failure> {
+    let all = entries.into_iter().map(|entry| async {
+        let result = match due_of(&entry) {
+            Some(due) => {
+                let command = Command {
+                    tenant: due.key.tenant_of(),
+                    scope: due.scope(),
+                    request: None,
+                    expected_sequence: None,
+                    actor: Actor::server(),
+                    settings: Settings::default(),
+                    trace: None,
+                    body: Body::Sweep(Sweep { key: due.key }),
+                };
+                shard.submit(command).await.map(drop)
+            }
+            None => Ok(()),
+        };
+        (entry, result)
+    });
+    let results = join_all(all).await;
+    shard.timers().settle(number, results)
+}

@@ -1,0 +1,355 @@
+//! The first entries of an index of what is due, and what was handed out of it. Pure: time is given to it.
+//!
+//! An entry that the head knows is in one of three places: it waits, it flies (was handed out), or it rests (could not be
+//! done). Entries up to a certain one are all known; those behind it are read when few wait. While a read is under way,
+//! decisions go on being applied: what they change behind that entry is kept and done again on what was read.
+
+mod resting;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use switchward_engine::Key;
+use switchward_machine::Time;
+use tokio::time::Instant;
+
+use super::{TimerBatch, due_of, travels};
+use crate::failure::Failure;
+use crate::limits::{
+    FIRE_AGAIN, TIMER_BATCH_BYTES_MAX, TIMER_BATCH_MAX, TIMERS_HEAD_LOW, TIMERS_HEAD_MAX,
+    TIMERS_IN_FLIGHT_MAX, TIMERS_READ_AGAIN, TIMERS_READ_MAX,
+};
+use crate::refused::Refused;
+use resting::Resting;
+
+/// How many timers of a shard a leader knows of. All but `fired` are 0 where the server does not lead.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimerCounts {
+    /// Wait in memory until they are due; at most [`TIMERS_HEAD_MAX`].
+    pub waiting: usize,
+    /// Were handed out and are not done; at most [`TIMERS_IN_FLIGHT_MAX`].
+    pub in_flight: usize,
+    /// Could not be done, and are left alone for a while.
+    pub resting: usize,
+    /// Timers that an applied decision took out of the air, since the server was started.
+    pub fired: u64,
+    /// Batches that were handed out in this term.
+    pub batches: u64,
+    /// Batches that came back by the road in this term.
+    pub came: u64,
+    /// Batches that were taken for lost in this term.
+    pub lost: u64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Head {
+    /// The term that it is kept for; none where the server does not lead.
+    term: Option<u64>,
+    waiting: BTreeSet<Key>,
+    known: Known,
+    /// The read that is under way.
+    read: Option<Read>,
+    reads: u64,
+    /// Nothing is read before this time.
+    read_rests: Option<Instant>,
+    /// When the index is read from its start again, because something was forgotten.
+    anew: Option<Instant>,
+    /// The attempt that each entry flies in.
+    flying: HashMap<Key, u64>,
+    attempts: BTreeMap<u64, Attempt>,
+    resting: Resting,
+    refused: Refused,
+    counts: TimerCounts,
+    /// The number of the last attempt; goes on over terms.
+    last: u64,
+    /// Whether something is due for which there is no room.
+    starved: bool,
+}
+
+/// Which entries are all known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    #[default]
+    Nothing,
+    /// Those up to this one.
+    UpTo(Key),
+    All,
+}
+
+struct Read {
+    number: u64,
+    from: Known,
+    /// What was changed behind `from` meanwhile; nothing where that was too much.
+    meanwhile: Option<Vec<(Key, bool)>>,
+}
+
+/// A batch that is on its way, or being fired.
+struct Attempt {
+    left: usize,
+    until: Instant,
+    came: bool,
+    by_road: bool,
+}
+
+/// What is to be read of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadFrom {
+    pub(crate) number: u64,
+    /// The entry behind which it begins.
+    pub(crate) after: Option<Key>,
+    pub(crate) max: usize,
+}
+
+/// What is due, as it is handed out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// What somebody waits for.
+    pub(crate) travel: Vec<Key>,
+    /// The server's own.
+    pub(crate) own: Vec<Key>,
+}
+
+/// When there will be something to do, if nothing else happens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// By the shard's time.
+    pub(crate) due: Option<Time>,
+    /// By the machine's count.
+    pub(crate) at: Option<Instant>,
+}
+
+impl Head {
+    /// Begins anew, for another term or for none.
+    pub(crate) fn begin(&mut self, term: Option<u64>) {
+        let counts = TimerCounts { fired: self.counts.fired, ..TimerCounts::default() };
+        *self = Self { term, reads: self.reads, last: self.last, counts, ..Self::default() };
+    }
+
+    /// The term that it is kept for.
+    pub(crate) fn term(&self) -> Option<u64> {
+        self.term
+    }
+
+    pub(crate) fn counts(&self) -> TimerCounts {
+        TimerCounts {
+            waiting: self.waiting.len(),
+            in_flight: self.flying.len(),
+            resting: self.resting.len(),
+            ..self.counts
+        }
+    }
+
+    /// An entry of the index now stands there, or no more. True where the duty may have to look.
+    pub(crate) fn changed(&mut self, entry: Key, stands: bool) -> bool {
+        if self.term.is_none() {
+            return false;
+        }
+        if let Some(read) = self.read.as_mut().filter(|read| !read.from.covers(&entry)) {
+            read.meanwhile = read.meanwhile.take().filter(|changes| changes.len() < TIMERS_HEAD_MAX);
+            if let Some(changes) = &mut read.meanwhile {
+                changes.push((entry.clone(), stands));
+            }
+        }
+        if stands { self.known.covers(&entry) && self.put(entry) } else { self.gone(&entry) }
+    }
+
+    /// Puts an entry with those that wait; true where it is the first of them.
+    fn put(&mut self, entry: Key) -> bool {
+        if self.flying.contains_key(&entry) || self.resting.holds(&entry) {
+            return false;
+        }
+        let first = self.waiting.first().is_none_or(|first| entry < *first);
+        self.waiting.insert(entry);
+        while self.waiting.len() > TIMERS_HEAD_MAX {
+            self.waiting.pop_last();
+            if let Some(last) = self.waiting.last() {
+                self.known = std::mem::take(&mut self.known).min(Known::UpTo(last.clone()));
+            }
+        }
+        first
+    }
+
+    /// An entry is no more; true where that makes room for what is due.
+    fn gone(&mut self, entry: &Key) -> bool {
+        let fired = self.lands(entry, None);
+        self.counts.fired += u64::from(fired);
+        let known = fired || self.waiting.remove(entry) || self.resting.remove(entry);
+        if known && let Some(due) = due_of(entry) {
+            self.refused.done(&due.key);
+        }
+        std::mem::take(&mut self.starved)
+    }
+
+    /// Takes an entry out of the air, where it flies in this attempt, or in any.
+    fn lands(&mut self, entry: &Key, number: Option<u64>) -> bool {
+        let Some(flies) =
+            self.flying.get(entry).copied().filter(|flies| number.is_none_or(|it| it == *flies))
+        else {
+            return false;
+        };
+        self.flying.remove(entry);
+        if let Some(attempt) = self.attempts.get_mut(&flies) {
+            attempt.left -= 1;
+            if attempt.left == 0 {
+                self.attempts.remove(&flies);
+            }
+        }
+        true
+    }
+
+    /// Begins a read of the index, where few wait and there is more.
+    pub(crate) fn begin_read(&mut self, now: Instant) -> Option<ReadFrom> {
+        if self.anew.is_some_and(|anew| anew <= now) {
+            self.anew = None;
+            self.waiting.clear();
+            self.known = Known::Nothing;
+        }
+        let wanted = self.known != Known::All && self.waiting.len() < TIMERS_HEAD_LOW;
+        let rests = self.read_rests.is_some_and(|rests| now < rests);
+        if self.term.is_none() || self.read.is_some() || !wanted || rests {
+            return None;
+        }
+        self.reads += 1;
+        let after = match &self.known {
+            Known::UpTo(last) => Some(last.clone()),
+            Known::Nothing | Known::All => None,
+        };
+        self.read = Some(Read { number: self.reads, from: self.known.clone(), meanwhile: Some(Vec::new()) });
+        Some(ReadFrom { number: self.reads, after, max: TIMERS_READ_MAX })
+    }
+
+    /// Ends a read with what was found; with fewer entries than were asked for there are no more. Nothing was found
+    /// where it could not be read.
+    pub(crate) fn end_read(&mut self, asked: &ReadFrom, found: Option<Vec<Key>>, now: Instant) {
+        let Some(read) = self.read.take_if(|read| read.number == asked.number) else { return };
+        let Some(found) = found else {
+            self.read_rests = Some(now + TIMERS_READ_AGAIN);
+            return;
+        };
+        // Where entries were given up meanwhile, what follows them is no use; where too much was changed, neither.
+        let (true, Some(meanwhile)) = (read.from == self.known, read.meanwhile) else { return };
+        self.known = match found.last().filter(|_| found.len() >= asked.max) {
+            Some(last) => Known::UpTo(last.clone()),
+            None => Known::All,
+        };
+        for entry in found {
+            self.put(entry);
+        }
+        for (entry, stands) in meanwhile {
+            self.changed(entry, stands);
+        }
+    }
+
+    /// Takes what is due, in its order, as far as there is room.
+    pub(crate) fn take_due(&mut self, now: Time, at: Instant) -> Taken {
+        for entry in self.resting.wake(at) {
+            self.put(entry);
+        }
+        let (mut taken, mut bytes) = (Taken::default(), 0);
+        self.starved = false;
+        while let Some(due) = self.waiting.first().and_then(due_of).filter(|due| due.at <= now) {
+            let count = taken.travel.len() + taken.own.len();
+            if count >= TIMER_BATCH_MAX || bytes >= TIMER_BATCH_BYTES_MAX {
+                break;
+            }
+            if self.flying.len() + count >= TIMERS_IN_FLIGHT_MAX {
+                self.starved = true;
+                break;
+            }
+            let Some(entry) = self.waiting.pop_first() else { break };
+            bytes += entry.as_bytes().len();
+            if travels(&due.key) { taken.travel.push(entry) } else { taken.own.push(entry) }
+        }
+        taken
+    }
+
+    /// Hands entries out as one attempt; gives its number.
+    pub(crate) fn launch(&mut self, entries: &[Key], until: Instant, by_road: bool) -> u64 {
+        self.counts.batches += 1;
+        self.last += 1;
+        let number = self.last;
+        self.flying.extend(entries.iter().map(|entry| (entry.clone(), number)));
+        self.attempts.insert(number, Attempt { left: entries.len(), until, came: false, by_road });
+        number
+    }
+
+    /// Gives up an attempt; gives what was left of it.
+    pub(crate) fn recall(&mut self, number: u64) -> Vec<Key> {
+        if self.attempts.remove(&number).is_none() {
+            return Vec::new();
+        }
+        let mut left: Vec<Key> = self
+            .flying
+            .iter()
+            .filter(|(_, flies)| **flies == number)
+            .map(|(entry, _)| entry.clone())
+            .collect();
+        left.sort_unstable();
+        for entry in &left {
+            self.flying.remove(entry);
+        }
+        left
+    }
+
+    /// The attempts whose time is over, with whether each was lost on the road.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<(u64, bool)> {
+        let over = self.attempts.iter().filter(|(_, attempt)| attempt.until <= now);
+        let over: Vec<_> =
+            over.map(|(number, attempt)| (*number, attempt.by_road && !attempt.came)).collect();
+        self.counts.lost += u64::try_from(over.len()).unwrap_or(u64::MAX);
+        over
+    }
+
+    /// A batch has come by the road: what of it is still to be fired, once.
+    pub(crate) fn came(&mut self, batch: &TimerBatch, until: Instant) -> Option<Vec<Key>> {
+        let waits = self.term == Some(batch.term);
+        let attempt = self.attempts.get_mut(&batch.number).filter(|it| waits && it.by_road && !it.came)?;
+        (attempt.came, attempt.until) = (true, until);
+        self.counts.came += 1;
+        let flies = |entry: &&Key| self.flying.get(*entry) == Some(&batch.number);
+        Some(batch.timers.iter().filter(flies).cloned().collect())
+    }
+
+    /// What became of one timer of an attempt. One that still stands although nothing kept it from being fired is left
+    /// alone like one that was refused, or it would be fired again and again.
+    pub(crate) fn settle(&mut self, number: u64, entry: Key, result: Result<(), Failure>, now: Instant) {
+        if !self.lands(&entry, Some(number)) {
+            return;
+        }
+        let Some(due) = due_of(&entry) else { return };
+        let wait = match result {
+            Ok(()) => self.refused.refused(&due.key, now),
+            Err(Failure::Rejected(no)) => self.refused.warn(&due.key, &no, now),
+            Err(Failure::Electing | Failure::Overloaded | Failure::Draining | Failure::Stopped) => FIRE_AGAIN,
+        };
+        self.rest(entry, now + wait, now);
+    }
+
+    fn rest(&mut self, entry: Key, until: Instant, now: Instant) {
+        if !self.resting.put(entry, until) {
+            // It stands in the index still.
+            self.anew.get_or_insert(now + TIMERS_READ_AGAIN);
+        }
+    }
+
+    /// When to look again.
+    pub(crate) fn next(&self) -> Next {
+        let full = self.flying.len() >= TIMERS_IN_FLIGHT_MAX;
+        let due = self.waiting.first().and_then(due_of).map(|due| due.at).filter(|_| !full);
+        let until = self.attempts.values().map(|attempt| attempt.until).min();
+        let read = self.read_rests.filter(|_| self.known != Known::All);
+        let at = [until, self.resting.first(), self.anew, read];
+        Next { due, at: at.into_iter().flatten().min() }
+    }
+}
+
+impl Known {
+    fn covers(&self, entry: &Key) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::UpTo(last) => entry <= last,
+            Self::All => true,
+        }
+    }
+}
