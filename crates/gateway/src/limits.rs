@@ -55,3 +55,6 @@ pub(crate) const POLL_WAIT_MS_MAX: u64 = 60_000;
 pub(crate) const STREAM_LIFETIME_MS_MAX: u64 = 24 * 3_600_000;
 /// Bytes of items after which a poll takes no more; the last one may add as much as one item can be.
 pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
+
+/// The body of a webhook that comes in.
+pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;

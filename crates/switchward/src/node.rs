@@ -10,7 +10,7 @@ use switchward_engine::{
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::routes::{Health, Services, one_port};
-use switchward_gateway::{Door, serve, services};
+use switchward_gateway::{Door, serve, services, webhooks};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
 use switchward_store::DataDir;
@@ -62,7 +62,8 @@ impl Node {
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
-        let app = one_port(routes, health.pages().merge(metrics::page(cluster.clone())));
+        let pages = health.pages().merge(metrics::page(cluster.clone())).merge(webhooks::pages(&door));
+        let app = one_port(routes, pages);
         let delivery = errands::Role::start(&cluster, delivery)?;
         Ok(Self { cluster, door, health, app, delivery })
     }

@@ -20,6 +20,7 @@ mod world;
 
 mod approvals;
 mod assisting;
+mod callbacks;
 mod calling;
 mod credentials;
 mod deciding;
