@@ -8,18 +8,17 @@ mod work;
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
-pub use catalogue::{
-    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, Deploy, InstallMachine, PutAssistant,
-    RevokeKey, UpdateTenant,
-};
-pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
-pub use effects::{AckEffect, DismissEffect, FailEffect, RetryEffect};
-pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
-
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
 use crate::state::{Assisted, Pinned};
 use crate::{Args, ReplyKey};
+pub use catalogue::{
+    ActivateVersion, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy, InstallMachine,
+    PutAssistant, RevokeKey, UpdateTenant,
+};
+pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
+pub use effects::{AckEffect, DismissEffect, FailEffect, RetryEffect};
+pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -274,6 +273,8 @@ pub enum Body {
     PutAssistant(PutAssistant),
     /// An assistant is no more.
     DeleteAssistant(DeleteAssistant),
+    /// A source of webhooks is made, changed or is no more.
+    WebhookSource(ChangeWebhookSource),
 }
 
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.

@@ -81,6 +81,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Definition(_)
         | Row::Version(_)
         | Row::Assistant(_)
+        | Row::WebhookSource(_)
         | Row::Clock(_)
         | Row::Index
         | Row::LastTenant(_)

@@ -46,16 +46,16 @@ mod working;
 pub use args::{Args, BadArgs};
 pub use callees::pin_callees;
 pub use command::{
-    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, Command, CompleteWork,
-    Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeleteAssistant, Deploy, DiscussGate,
-    DismissEffect, EndTurn, ExtendLease, FailEffect, FailWork, InstallMachine, LeaseWork, Pause, PostMessage,
-    PutAssistant, Queued, RaiseCap, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall,
-    ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings, Settle, Start,
-    Sweep, SwitchRun, UpdateTenant,
+    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, ChangeWebhookSource,
+    Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeleteAssistant,
+    Deploy, DiscussGate, DismissEffect, EndTurn, ExtendLease, FailEffect, FailWork, InstallMachine,
+    LeaseWork, Pause, PostMessage, PutAssistant, Queued, RaiseCap, RecordData, RecordEvent, RecordReply,
+    ReleaseWork, ReportCall, ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope,
+    Settings, Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{AssistantFact, Event, Flow, Writer};
+pub use event::{AssistantFact, Event, Flow, WebhookSourceFact, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
@@ -65,11 +65,11 @@ pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
-    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Call, Choice, Closed, Data,
-    Dead, Definition, Due as Deferral, Early, Effect, EffectBody, Fate, Gate, Grant, Held, History, Json,
-    Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Remembered, Request,
-    Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, Spent, Tenant, Thing, ThingBody,
-    Version, Via, Why,
+    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Call, Choice, Closed,
+    Correlation, Data, Dead, Definition, Due as Deferral, Early, Effect, EffectBody, Fate, Gate, Grant, Held,
+    History, Json, Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place,
+    Remembered, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile,
+    SourceSecret, Spent, Tenant, Thing, ThingBody, Version, Via, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

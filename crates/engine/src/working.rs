@@ -126,6 +126,7 @@ impl<'a> Working<'a> {
         definition_at, definition_at_mut: Definition, crate::Definition;
         version_at: Version, crate::Version;
         assistant_at: Assistant, crate::Assistant;
+        webhook_source_at: WebhookSource, crate::WebhookSource;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
         thing_at, thing_at_mut: Thing, Thing;

@@ -58,3 +58,7 @@ pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
 
 /// The body of a webhook that comes in.
 pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
+/// Proven messages of one source of webhooks in one minute.
+pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
+/// Sources of webhooks whose messages are counted at one time.
+pub const SOURCES_COUNTED_MAX: usize = 10_000;

@@ -222,7 +222,8 @@ fn essential(body: &Body) -> bool {
         | Body::Deploy(_)
         | Body::ActivateVersion(_)
         | Body::PutAssistant(_)
-        | Body::DeleteAssistant(_) => false,
+        | Body::DeleteAssistant(_)
+        | Body::WebhookSource(_) => false,
     }
 }
 
@@ -268,6 +269,7 @@ fn cost(body: &Body) -> usize {
         | Body::RevokeKey(_)
         | Body::ActivateVersion(_)
         | Body::DeleteAssistant(_)
+        | Body::WebhookSource(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

@@ -41,6 +41,7 @@ impl Record for Stored {
             | Row::ApiKey(_)
             | Row::Definition(_)
             | Row::Assistant(_)
+            | Row::WebhookSource(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Call(_)
@@ -86,6 +87,7 @@ fn structure(row: &Row) -> usize {
         | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Assistant(_)
+        | Row::WebhookSource(_)
         | Row::Version(_) => WEIGHT_BYTES,
     }
 }
@@ -115,6 +117,7 @@ fn payload(row: &Row) -> usize {
         | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Assistant(_)
+        | Row::WebhookSource(_)
         | Row::Version(_) => minicbor::len(row),
     }
 }

@@ -27,6 +27,7 @@ mod sweep;
 mod switch_run;
 mod tenants;
 mod timers;
+mod webhook_sources;
 mod work;
 
 pub(crate) use authorize::well_formed;
@@ -96,5 +97,6 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::ActivateVersion(activate) => definitions::activate(turn, activate),
         Body::PutAssistant(put) => assistants::put(turn, put),
         Body::DeleteAssistant(delete) => assistants::delete(turn, delete),
+        Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }
 }

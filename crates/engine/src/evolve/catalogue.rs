@@ -3,7 +3,7 @@
 use super::Site;
 use crate::state::{Definition, Version};
 use crate::working::Working;
-use crate::{AssistantFact, Event, Key, Row, ViewError};
+use crate::{AssistantFact, Event, Key, Row, ViewError, WebhookSourceFact};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -40,6 +40,12 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         }
         Event::Assistants(AssistantFact::Deleted { name }) => {
             rows.delete(Key::assistant(site.tenant, name));
+        }
+        Event::WebhookSources(WebhookSourceFact::Put { source }) => {
+            rows.put(Key::webhook_source(site.tenant, &source.name), Row::WebhookSource(source.clone()));
+        }
+        Event::WebhookSources(WebhookSourceFact::Deleted { name }) => {
+            rows.delete(Key::webhook_source(site.tenant, name));
         }
         _ => {}
     }

@@ -108,7 +108,8 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::KeyRevoked { .. }
         | Event::VersionDeployed { .. }
         | Event::VersionActivated { .. }
-        | Event::Assistants(_) => return catalogue::apply(rows, site, event),
+        | Event::Assistants(_)
+        | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),
     }
     rows.session_at_mut(&site.session_key()?)?.sequence += 1;
     Ok(())

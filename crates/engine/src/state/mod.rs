@@ -9,6 +9,7 @@ mod outbox;
 pub(crate) mod row;
 mod session;
 mod thing;
+mod webhook_source;
 
 pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
@@ -23,3 +24,4 @@ pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Remembered, Run, Session,
 };
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
+pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

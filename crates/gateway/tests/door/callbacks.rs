@@ -22,16 +22,16 @@ const PARCEL: &str = r#"{
 }"#;
 
 /// Bytes of a body that is just too large.
-const TOO_MANY: usize = 256 * 1024 + 1;
+pub(crate) const TOO_MANY: usize = 256 * 1024 + 1;
 
-async fn parcel(world: &World) -> v1::Session {
+pub(crate) async fn parcel(world: &World) -> v1::Session {
     world.deploy(PARCEL).await;
     let request = v1::StartSessionRequest { definition: "parcel".into(), ..Default::default() };
     let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
     reply.session.expect("a session")
 }
 
-fn raw(path: &str, body: impl Into<bytes::Bytes>) -> Raw {
+pub(crate) fn raw(path: &str, body: impl Into<bytes::Bytes>) -> Raw {
     Raw {
         http2: true,
         method: Method::POST,
@@ -62,7 +62,7 @@ fn reason(answer: &Answer) -> (StatusCode, String) {
     (answer.status, info["reason"].as_str().expect("a reason").to_owned())
 }
 
-fn refused(answer: &Answer, status: u16, word: &str) {
+pub(crate) fn refused(answer: &Answer, status: u16, word: &str) {
     assert_eq!(reason(answer), (StatusCode::from_u16(status).expect("a status"), word.to_owned()));
 }
 

@@ -33,6 +33,7 @@ mod publishing;
 mod requests;
 mod roles;
 mod same;
+mod sources;
 mod streaming;
 mod tasks;
 mod tenants;
