@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks for what a step needs: need.sh rust cc git python redis
+# Looks for what a step needs: need.sh rust cc git python redis node
 #
 # System packages that are missing are named, and installed where this user may; elsewhere they are named and the
 # step ends here. Rust itself is never installed: its version is the reader's choice.
@@ -53,6 +53,10 @@ for need in "$@"; do
         cc) missing cc gcc libc6-dev ;;
         git) missing git git ;;
         redis) missing redis-server redis-server ;;
+        node)
+            missing node nodejs
+            missing npm npm
+            ;;
         python)
             missing python3 python3 python3-venv
             if command -v python3 >/dev/null 2>&1 && ! python3 -c 'import ensurepip, venv' 2>/dev/null; then

@@ -9,8 +9,8 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
 pub use catalogue::{
-    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, Deploy, EnsureTenancy, InstallMachine,
-    InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
+    ActivateVersion, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy, EnsureTenancy,
+    InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
@@ -291,6 +291,8 @@ pub enum Body {
     PutAssistant(PutAssistant),
     /// An assistant is no more.
     DeleteAssistant(DeleteAssistant),
+    /// A source of webhooks is made, changed or is no more.
+    WebhookSource(ChangeWebhookSource),
     /// A tenant has mail tokens from now on, where it had none.
     EnsureTenancy(EnsureTenancy),
     /// Who is who in a tenant.

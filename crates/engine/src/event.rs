@@ -2,17 +2,14 @@
 
 mod flow;
 
+use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
+use crate::{Version, Via, policy::LedgerRule};
+pub use flow::{AssistantFact, Flow, WebhookSourceFact, Writer};
 use minicbor::{CborLen, Decode, Encode};
-use std::sync::Arc;
 use switchward_machine::{
     ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
     ParamIx, RunId, Time,
 };
-
-pub use flow::{AssistantFact, Flow, Writer};
-
-use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
-use crate::{Version, Via, policy::LedgerRule};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -419,7 +416,7 @@ pub enum Event {
     MachineInstalled {
         /// The machine.
         #[cbor(n(0), with = "crate::state::machine_bytes")]
-        machine: Arc<Machine>,
+        machine: std::sync::Arc<Machine>,
     },
     /// A tenant exists from now on.
     #[n(33)]
@@ -466,7 +463,7 @@ pub enum Event {
         version: Version,
         /// Its machine.
         #[cbor(n(3), with = "crate::state::machine_bytes")]
-        machine: Arc<Machine>,
+        machine: std::sync::Arc<Machine>,
     },
     /// New sessions use this version from now on.
     #[n(38)]
@@ -497,6 +494,9 @@ pub enum Event {
     /// An assistant is another one from now on.
     #[n(50)]
     Assistants(#[n(0)] AssistantFact),
+    /// A source of webhooks is another one from now on.
+    #[n(60)]
+    WebhookSources(#[n(0)] WebhookSourceFact),
     /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
     #[n(70)]
     TenancyPut {

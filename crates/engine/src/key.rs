@@ -65,6 +65,8 @@ pub enum Kind {
     Slot = 26,
     /// An assistant.
     Assistant = 30,
+    /// A source of webhooks.
+    WebhookSource = 40,
     /// What every shard must know of a tenant.
     Tenancy = 50,
 }
@@ -243,6 +245,12 @@ impl Key {
     #[must_use]
     pub fn assistant(tenant: TenantId, name: &str) -> Self {
         Self::start(CATALOGUE, tenant, Kind::Assistant).with(name.as_bytes())
+    }
+
+    /// A source of webhooks of a tenant.
+    #[must_use]
+    pub fn webhook_source(tenant: TenantId, name: &str) -> Self {
+        Self::start(CATALOGUE, tenant, Kind::WebhookSource).with(name.as_bytes())
     }
 
     /// The number that the last tenant got.

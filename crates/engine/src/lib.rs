@@ -48,17 +48,17 @@ mod working;
 pub use args::{Args, BadArgs};
 pub use callees::pin_callees;
 pub use command::{
-    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, Command, CompleteWork,
-    Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeferEffect, DeleteAssistant, Deploy,
-    DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease, FailEffect, FailWork, InstallMachine,
-    InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory, Queued, RaiseCap,
-    RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall, ReportUsage, RequestId,
-    Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings, Settle, Start, Sweep, SwitchRun,
-    UpdateTenant,
+    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, ChangeWebhookSource,
+    Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeferEffect,
+    DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease, FailEffect,
+    FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory,
+    Queued, RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall,
+    ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings, Settle, Start,
+    Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{AssistantFact, Event, Flow, Writer};
+pub use event::{AssistantFact, Event, Flow, WebhookSourceFact, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
@@ -71,10 +71,11 @@ pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Repl
 pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
-    Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect, EffectBody, Fate,
-    Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox, Owed, Parent,
-    Part, Pinned, Purpose, Remembered, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot,
-    SourceFile, Spent, Tenancy, Tenant, Thing, ThingBody, Version, Via, Why,
+    Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
+    EffectBody, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox,
+    Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request, Reservation, Resolution, Row, RowError,
+    Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, Thing, ThingBody, Version, Via,
+    WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -180,3 +180,12 @@ pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 pub const DESCRIPTION_TOLD_BYTES_MAX: usize = 1024;
 /// Attempts to find out what a first message means.
 pub const INTENT_ATTEMPTS_MAX: u32 = 3;
+
+/// The name of a source of webhooks, characters.
+pub const SOURCE_NAME_CHARS_MAX: usize = 63;
+/// A secret of a source of webhooks, bytes.
+pub const SOURCE_SECRET_BYTES_MAX: usize = 256;
+/// A JSON pointer of a source of webhooks, bytes.
+pub const SOURCE_POINTER_BYTES_MAX: usize = 512;
+/// How long a secret stays good after another has taken its place, milliseconds.
+pub const ROTATION_MS_MAX: u64 = 7 * 24 * HOUR_MS;

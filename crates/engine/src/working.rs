@@ -127,6 +127,7 @@ impl<'a> Working<'a> {
         version_at: Version, crate::Version;
         assistant_at: Assistant, crate::Assistant;
         tenancy_at: Tenancy, crate::Tenancy;
+        webhook_source_at: WebhookSource, crate::WebhookSource;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
         thing_at, thing_at_mut: Thing, Thing;

@@ -17,6 +17,7 @@ use switchward_engine::{
     Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenancy, Tenant, Thing, ThingBody, TurnRecord,
     Version, Via, Why, Writer,
 };
+use switchward_engine::{Correlation, Place, SourceSecret, WebhookSource, WebhookSourceFact};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
     GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,
@@ -124,6 +125,23 @@ fn reply_key() -> ReplyKey {
 
 fn assisted() -> Option<Assisted> {
     Some(Assisted { name: "support".into(), instructions: "Be brief.".into() })
+}
+
+fn webhook_source() -> WebhookSource {
+    let secret = |text: &str, until| SourceSecret { text: text.into(), until };
+    WebhookSource {
+        name: "shop".into(),
+        kind: "github".into(),
+        secrets: vec![secret("sixteen letters.", None), secret("those before them", Some(Time(9)))],
+        correlation: Correlation {
+            session: Place::Pointer("/order/id".into()),
+            event_key: Place::Fixed("paid".into()),
+            data: "/order".into(),
+        },
+        revision: 2,
+        created: Time(3),
+        updated: Time(4),
+    }
 }
 
 fn assistant() -> Assistant {
@@ -526,6 +544,7 @@ fn rows_keep_their_form() {
     rows.extend(below());
     rows.push(("session-reachable", Row::Session(Session { reply_key: Some(reply_key()), ..session() })));
     rows.extend(undelivered());
+    rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
     rows.extend(written_to());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
@@ -655,6 +674,14 @@ fn assistants() -> Vec<Event> {
     ]
 }
 
+/// What came with webhooks.
+fn webhook_sources() -> Vec<Event> {
+    vec![
+        Event::WebhookSources(WebhookSourceFact::Put { source: webhook_source() }),
+        Event::WebhookSources(WebhookSourceFact::Deleted { name: "shop".into() }),
+    ]
+}
+
 /// What becomes of an effect that cannot be delivered.
 fn dead_letters() -> Vec<Event> {
     let (number, code, message) = (9, "no_such_host".into(), "mail.example.com is unknown".into());
@@ -730,7 +757,7 @@ fn decisions_keep_their_form() {
     let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
     let traced = Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: things().remove(1), trace };
     let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
-    let latest = own.into_iter().chain(dead_letters()).chain(mailed());
+    let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(mailed());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {

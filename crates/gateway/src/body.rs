@@ -14,7 +14,15 @@ use crate::limits::{BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX};
 /// # Errors
 /// A message above [`MESSAGE_BYTES_MAX`], a body that breaks off, or one that takes longer than [`BODY_READ_MS_MAX`].
 pub(crate) async fn read(body: Body, around: usize) -> Result<Bytes, Refusal> {
-    let frames = read_frames(body, MESSAGE_BYTES_MAX + around);
+    read_within(body, MESSAGE_BYTES_MAX, around).await
+}
+
+/// Reads a body to its end: at most so many bytes, and `around` bytes of framing.
+///
+/// # Errors
+/// As [`read`], with this limit.
+pub(crate) async fn read_within(body: Body, limit: usize, around: usize) -> Result<Bytes, Refusal> {
+    let frames = read_frames(body, limit, around);
     let reading = tokio::time::timeout(Duration::from_millis(BODY_READ_MS_MAX), frames);
     reading.await.unwrap_or_else(|_| {
         let message = format!("the request did not arrive within {} s", BODY_READ_MS_MAX / 1_000);
@@ -22,17 +30,17 @@ pub(crate) async fn read(body: Body, around: usize) -> Result<Bytes, Refusal> {
     })
 }
 
-async fn read_frames(mut body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+async fn read_frames(mut body: Body, limit: usize, around: usize) -> Result<Bytes, Refusal> {
     let Some(first) = next_data(&mut body).await? else { return Ok(Bytes::new()) };
     let mut whole = Parts::One(first);
-    while whole.len() <= bytes_max {
+    while whole.len() <= limit + around {
         match next_data(&mut body).await? {
             Some(more) => whole = whole.plus(&more),
             None => return Ok(whole.into_bytes()),
         }
     }
     discard(body, whole.len()).await;
-    Err(too_large())
+    Err(larger_than(limit))
 }
 
 /// The next piece of the body; trailers are passed over.
@@ -59,10 +67,12 @@ async fn discard(mut body: Body, mut read: usize) {
 
 /// The refusal of a message above [`MESSAGE_BYTES_MAX`].
 pub(crate) fn too_large() -> Refusal {
-    let message = format!("the message is larger than {MESSAGE_BYTES_MAX} bytes");
-    Refusal::new(Reason::QuotaExceeded, message.clone())
-        .meta("limit_bytes", MESSAGE_BYTES_MAX)
-        .quota("message", message)
+    larger_than(MESSAGE_BYTES_MAX)
+}
+
+fn larger_than(limit: usize) -> Refusal {
+    let message = format!("the message is larger than {limit} bytes");
+    Refusal::new(Reason::QuotaExceeded, message.clone()).meta("limit_bytes", limit).quota("message", message)
 }
 
 /// Pieces that came so far. Most bodies come in one piece, which is then not copied.

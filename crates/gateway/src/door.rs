@@ -17,6 +17,7 @@ use crate::auth::{Caller, caller};
 use crate::convert::rfc3339;
 use crate::error::{Reason, Refusal};
 use crate::services::{Advances, Claims, Revocations};
+use crate::webhooks::Rates;
 
 /// What the services share; cheap to clone.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub struct Door {
     pub(crate) advances: Arc<Advances>,
     pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
+    pub(crate) webhook_rates: Arc<Rates>,
     /// Work that the server does by itself: who asks for all kinds is not given these.
     pub(crate) own: Arc<[WorkKind]>,
     /// True from the beginning of the server's end.
@@ -63,6 +65,7 @@ impl Door {
             advances: Arc::default(),
             revocations: Arc::default(),
             claims: Arc::default(),
+            webhook_rates: Arc::default(),
             own: Arc::new([]),
             draining,
         }

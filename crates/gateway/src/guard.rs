@@ -93,7 +93,7 @@ where
 }
 
 /// Names and values together, as the limit counts them.
-fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if bytes <= HEADERS_BYTES_MAX {
         return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! A request passes, from outside to inside: the transport ([`serve`]), the choice of protocol ([`transcode`], which
 //! turns JSON into gRPC), gRPC-Web, the guard (sizes, frames, deadlines), and a service. What a service refuses, it
-//! refuses with a [`Refusal`]; every way in shows the same reason.
+//! refuses with a [`Refusal`]; every way in shows the same reason. Beside it stand the pages, [`webhooks`] among them.
 //!
 //! This crate must never know: how state is stored or replicated, what is sent out.
 
@@ -25,6 +25,7 @@ pub mod serve;
 pub mod services;
 mod trace;
 pub mod transcode;
+pub mod webhooks;
 
 pub use door::Door;
 pub use error::{DOMAIN, Reason, Refusal};

@@ -60,3 +60,9 @@ pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
 pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.
 pub const MAIL_SEEN_MAX: usize = 500;
+/// The body of a webhook that comes in.
+pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
+/// Proven messages of one source of webhooks in one minute.
+pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
+/// Sources of webhooks whose messages are counted at one time.
+pub const SOURCES_COUNTED_MAX: usize = 10_000;

@@ -187,6 +187,16 @@ pub(crate) fn of_directory(caller: &Caller) -> String {
     format!("tenants/{}/{DIRECTORY}", caller.tenant_name)
 }
 
+/// The source of webhooks of a name.
+pub(crate) fn webhook_source<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
+    Ok(ids(caller, "source", field, name, &["sources"])?[0])
+}
+
+/// How a source of webhooks is named in answers.
+pub(crate) fn of_webhook_source(caller: &Caller, name: &str) -> String {
+    format!("tenants/{}/sources/{name}", caller.tenant_name)
+}
+
 /// How a session is named in answers.
 pub(crate) fn of_session(caller: &Caller, id: SessionId) -> String {
     format!("tenants/{}/sessions/{id}", caller.tenant_name)

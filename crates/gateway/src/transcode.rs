@@ -25,7 +25,7 @@ use tower::{Layer, Service};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 /// The content types of gRPC and gRPC-Web that are understood.
 const GRPC: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 const GRPC_WEB: [&str; 4] = [
@@ -123,8 +123,13 @@ impl Kind {
     }
 }
 
+/// The answer to a request that is refused, with the HTTP status that says so.
+pub(crate) fn refused(status: StatusCode, refusal: Refusal) -> Response<Body> {
+    Refused { status, refusal, header: None }.into_response()
+}
+
 /// The content type without parameters, in lower case; empty when there is none.
-fn essence(headers: &HeaderMap) -> String {
+pub(crate) fn essence(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

@@ -225,6 +225,7 @@ fn essential(body: &Body) -> bool {
         | Body::ActivateVersion(_)
         | Body::PutAssistant(_)
         | Body::DeleteAssistant(_)
+        | Body::WebhookSource(_)
         | Body::EnsureTenancy(_)
         | Body::PutDirectory(_)
         | Body::InstallTenancy(_) => false,
@@ -278,6 +279,7 @@ fn cost(body: &Body) -> usize {
         | Body::DeleteAssistant(_)
         | Body::EnsureTenancy(_)
         | Body::InstallTenancy(_)
+        | Body::WebhookSource(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

@@ -42,6 +42,7 @@ impl Record for Stored {
             | Row::Definition(_)
             | Row::Assistant(_)
             | Row::Tenancy(_)
+            | Row::WebhookSource(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Call(_)
@@ -91,6 +92,7 @@ fn structure(row: &Row) -> usize {
         | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Assistant(_)
+        | Row::WebhookSource(_)
         | Row::Version(_) => WEIGHT_BYTES,
     }
 }
@@ -121,6 +123,7 @@ fn payload(row: &Row) -> usize {
         | Row::Definition(_)
         | Row::Assistant(_)
         | Row::Tenancy(_)
+        | Row::WebhookSource(_)
         | Row::Version(_) => minicbor::len(row),
     }
 }

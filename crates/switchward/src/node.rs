@@ -13,7 +13,7 @@ use switchward_engine::{
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::routes::{Health, Services, one_port};
-use switchward_gateway::{Door, decision, serve, services};
+use switchward_gateway::{Door, decision, serve, services, webhooks};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
 use switchward_store::DataDir;
@@ -91,7 +91,11 @@ impl Node {
         let routes = services::all(all, &door).into_router();
         let app = one_port(
             routes,
-            health.pages().merge(metrics::page(cluster.clone())).merge(decision::pages(door.clone())),
+            health
+                .pages()
+                .merge(metrics::page(cluster.clone()))
+                .merge(decision::pages(door.clone()))
+                .merge(webhooks::pages(&door)),
         );
         let (office, mailbox) = match mail {
             Mail::None => (None, None),

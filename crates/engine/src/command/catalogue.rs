@@ -4,7 +4,7 @@ use switchward_machine::{Digest, Machine, Time};
 
 use super::{Role, Settings};
 use crate::MailKey;
-use crate::state::{Directory, Tenancy};
+use crate::state::{Correlation, Directory, SourceSecret, Tenancy};
 
 /// Make a machine known to a shard.
 #[derive(Debug, Clone)]
@@ -74,6 +74,49 @@ pub struct DeleteAssistant {
     pub name: String,
     /// What the caller saw; empty where any will do.
     pub etag: String,
+}
+
+/// What changes about a source of webhooks.
+#[derive(Debug, Clone)]
+pub enum ChangeWebhookSource {
+    /// A new one.
+    Create {
+        /// Its name: `[a-z0-9-]`, 1 to 63 characters.
+        name: String,
+        /// The word of how it proves who it is.
+        kind: String,
+        /// What with; none for a kind that proves nothing.
+        secret: Option<SourceSecret>,
+        /// Which event of which session a message is.
+        correlation: Correlation,
+    },
+    /// Its messages are other events.
+    Correlate {
+        /// Its name.
+        name: String,
+        /// Which event of which session a message is.
+        correlation: Correlation,
+        /// What the caller saw; empty where any will do.
+        etag: String,
+    },
+    /// It has another secret.
+    Rotate {
+        /// Its name.
+        name: String,
+        /// The new one.
+        secret: SourceSecret,
+        /// How long the one before it stays good, milliseconds.
+        overlap_ms: u64,
+        /// What the caller saw; empty where any will do.
+        etag: String,
+    },
+    /// It is no more.
+    Delete {
+        /// Its name.
+        name: String,
+        /// What the caller saw; empty where any will do.
+        etag: String,
+    },
 }
 
 /// An API key is void.

@@ -28,6 +28,7 @@ mod switch_run;
 mod tenancy;
 mod tenants;
 mod timers;
+mod webhook_sources;
 mod work;
 
 pub(crate) use authorize::well_formed;
@@ -103,5 +104,6 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::EnsureTenancy(ensure) => tenancy::ensure(turn, ensure),
         Body::PutDirectory(put) => tenancy::put_directory(turn, put),
         Body::InstallTenancy(install) => tenancy::install(turn, install),
+        Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }
 }

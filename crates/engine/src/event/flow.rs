@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, NodeIx, OpenId, Outcome, Port, RunId, Time};
 
 use crate::ReplyKey;
-use crate::state::{Assistant, Assisted, Json, Judged, Loop, Parent, Pinned, ThingBody, Via};
+use crate::state::{Assistant, Assisted, Json, Judged, Loop, Parent, Pinned, ThingBody, Via, WebhookSource};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -451,6 +451,25 @@ pub enum AssistantFact {
         /// Its machine.
         #[cbor(n(1), with = "crate::state::machine_bytes")]
         machine: Arc<Machine>,
+    },
+    /// It is no more.
+    #[n(1)]
+    Deleted {
+        /// Its name.
+        #[n(0)]
+        name: String,
+    },
+}
+
+/// A fact about a source of webhooks. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum WebhookSourceFact {
+    /// It is this from now on.
+    #[n(0)]
+    Put {
+        /// The source.
+        #[n(0)]
+        source: WebhookSource,
     },
     /// It is no more.
     #[n(1)]

@@ -4,7 +4,7 @@ use super::Site;
 use crate::command::Scope;
 use crate::state::{Definition, Version};
 use crate::working::Working;
-use crate::{AssistantFact, Event, Key, Row, ViewError};
+use crate::{AssistantFact, Event, Key, Row, ViewError, WebhookSourceFact};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -48,6 +48,12 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 Scope::Session(_) | Scope::Ledger(_) | Scope::Shard => Key::tenancy(site.tenant),
             };
             rows.put(key, Row::Tenancy(tenancy.clone()));
+        }
+        Event::WebhookSources(WebhookSourceFact::Put { source }) => {
+            rows.put(Key::webhook_source(site.tenant, &source.name), Row::WebhookSource(source.clone()));
+        }
+        Event::WebhookSources(WebhookSourceFact::Deleted { name }) => {
+            rows.delete(Key::webhook_source(site.tenant, name));
         }
         _ => {}
     }

@@ -109,7 +109,8 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::VersionDeployed { .. }
         | Event::VersionActivated { .. }
         | Event::Assistants(_)
-        | Event::TenancyPut { .. } => return catalogue::apply(rows, site, event),
+        | Event::TenancyPut { .. }
+        | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),
     }
     let session = rows.session_at_mut(&site.session_key()?)?;
     session.steady = if on_its_way(event) { session.steady.or(Some(session.sequence)) } else { None };

@@ -10,6 +10,7 @@ pub(crate) mod row;
 mod session;
 mod tenancy;
 mod thing;
+mod webhook_source;
 
 pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
@@ -25,3 +26,4 @@ pub use session::{
 };
 pub use tenancy::{Directory, DirectoryEntry, Tenancy};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
+pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

@@ -6,7 +6,7 @@ use switchward_machine::{Digest, Machine, Time};
 
 use super::{
     ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Run, Session, Slot,
-    Tenancy, Tenant, Thing, Version,
+    Tenancy, Tenant, Thing, Version, WebhookSource,
 };
 use crate::Actor;
 use crate::event::Event;
@@ -90,6 +90,9 @@ pub enum Row {
     /// An assistant.
     #[n(30)]
     Assistant(#[n(0)] Assistant),
+    /// A source of webhooks.
+    #[n(40)]
+    WebhookSource(#[n(0)] WebhookSource),
     /// What every shard must know of a tenant.
     #[n(50)]
     Tenancy(#[n(0)] Tenancy),

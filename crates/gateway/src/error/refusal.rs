@@ -136,6 +136,12 @@ impl Refusal {
         self.0.reason
     }
 
+    /// After how long it may be worth trying again, where that is known.
+    #[must_use]
+    pub fn retry_delay(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
     /// What a layer below answered in words alone, with the reason that goes with its code. Nothing for a code that no
     /// reason of ours stands for.
     pub(crate) fn dressing(status: &Status) -> Option<Self> {

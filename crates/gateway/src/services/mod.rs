@@ -13,10 +13,12 @@ mod sessions;
 mod start;
 mod tenants;
 mod watch;
+mod webhook_sources;
 mod worker;
 
 pub(crate) use api_keys::Revocations;
 pub(crate) use clock::Advances;
+pub(crate) use webhook_sources::kind_named;
 pub(crate) use worker::Claims;
 
 use switchward_api::v1::api_key_service_server::ApiKeyServiceServer;
@@ -29,6 +31,7 @@ use switchward_api::v1::gate_service_server::GateServiceServer;
 use switchward_api::v1::policy_service_server::PolicyServiceServer;
 use switchward_api::v1::session_service_server::SessionServiceServer;
 use switchward_api::v1::tenant_service_server::TenantServiceServer;
+use switchward_api::v1::webhook_source_service_server::WebhookSourceServiceServer;
 use switchward_api::v1::worker_service_server::WorkerServiceServer;
 
 use crate::door::Door;
@@ -40,6 +43,7 @@ pub fn all(services: Services, door: &Door) -> Services {
     services
         .with(DefinitionServiceServer::new(door.clone()))
         .with(AssistantServiceServer::new(door.clone()))
+        .with(WebhookSourceServiceServer::new(door.clone()))
         .with(SessionServiceServer::new(door.clone()))
         .with(PolicyServiceServer::new(door.clone()))
         .with(GateServiceServer::new(door.clone()))

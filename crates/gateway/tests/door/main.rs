@@ -20,6 +20,7 @@ mod world;
 
 mod approvals;
 mod assisting;
+mod callbacks;
 mod calling;
 mod credentials;
 mod deciding;
@@ -32,6 +33,7 @@ mod publishing;
 mod requests;
 mod roles;
 mod same;
+mod sources;
 mod streaming;
 mod tasks;
 mod tenants;

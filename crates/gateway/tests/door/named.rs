@@ -16,7 +16,7 @@ use crate::world::{TALK, World, deployment, tool_call};
 
 /// Texts that name nothing of a tenant, by the last part of their path: words, what people read, amounts, what one call
 /// says of itself, and marks that only hold together with a name beside them.
-const NOTHING: [&str; 25] = [
+const NOTHING: [&str; 30] = [
     "answer",
     "args_digest",
     "capability",
@@ -24,9 +24,12 @@ const NOTHING: [&str; 25] = [
     "comment",
     "contact",
     "cost_usd",
+    "data_pointer",
     "display_name",
     "est_cost_usd",
     "etag",
+    "event_key",
+    "event_key_pointer",
     "expected_etag",
     "from",
     "instructions",
@@ -40,12 +43,14 @@ const NOTHING: [&str; 25] = [
     "reason",
     "request_id",
     "role",
+    "secret",
+    "session_pointer",
     "text",
     "worker_id",
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 8] = [
+const NOTHING_THERE: [&str; 11] = [
     // A name of all tenants together: that it is taken must be told.
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
@@ -56,6 +61,10 @@ const NOTHING_THERE: [&str; 8] = [
     "RecordEvent.state",
     // A key that a tenant gives to its own; it has a test of its own in `tenants`.
     "StartSession.session_id",
+    // The name of a source that is made, and the session of its messages, which is looked up when one comes.
+    "CreateWebhookSource.source.name",
+    "CreateWebhookSource.source.session",
+    "UpdateWebhookSource.source.session",
     // Marks of changes and reads, which are the caller's own.
     "AuthorizeToolCall.call_id",
     "StartSession.labels.value",

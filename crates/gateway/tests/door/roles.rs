@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 26] = [
+const NEVER_AN_AGENT: [&str; 32] = [
     "DecideGate",
     "FailEffect",
     "RetryEffect",
@@ -18,6 +18,12 @@ const NEVER_AN_AGENT: [&str; 26] = [
     "ActivateVersion",
     "PutAssistant",
     "DeleteAssistant",
+    "CreateWebhookSource",
+    "GetWebhookSource",
+    "ListWebhookSources",
+    "UpdateWebhookSource",
+    "RotateWebhookSourceSecret",
+    "DeleteWebhookSource",
     "CreateApiKey",
     "ListApiKeys",
     "RevokeApiKey",

@@ -10,7 +10,7 @@ use prost_types::method_options::IdempotencyLevel;
 use switchward_api::{descriptor_pool, v1};
 
 use crate::ways::find;
-use crate::world::{World, bundle, deployment, named, put_assistant, tool_call};
+use crate::world::{World, bundle, create_source, deployment, named, put_assistant, tool_call};
 
 /// What a name in a request is the name of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub(crate) enum Kind {
     Effect,
     Definition,
     Assistant,
+    Source,
     Version,
     Key,
     Work,
@@ -107,6 +108,7 @@ pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> = [
         definitions(),
         assistants(),
+        sources(),
         sessions(),
         policy(),
         gates(),
@@ -246,6 +248,56 @@ fn assistants() -> Vec<Rpc> {
                     name: format!("tenants/acme/assistants/{name}"),
                     ..Default::default()
                 }
+            }),
+            other: short_name,
+        },
+    ]
+}
+
+fn sources() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Source));
+    vec![
+        Rpc {
+            method: "CreateWebhookSource",
+            // A name that nobody has is as good as any other here.
+            name: None,
+            ready: ready!(|world| create_source(&world.fresh("shop"))),
+            other: |message| put("source.event_key", "sent")(message),
+        },
+        read(
+            "GetWebhookSource",
+            name,
+            ready!(|_world| v1::GetWebhookSourceRequest { name: "acme-shop".into(), ..Default::default() }),
+        ),
+        read(
+            "ListWebhookSources",
+            Some(("parent", Kind::Tenant)),
+            ready!(|_world| v1::ListWebhookSourcesRequest::default()),
+        ),
+        Rpc {
+            method: "UpdateWebhookSource",
+            name: Some(("source.name", Kind::Source)),
+            ready: ready!(|world| v1::UpdateWebhookSourceRequest {
+                source: create_source(&world.source().await).source,
+                ..Default::default()
+            }),
+            other: |message| put("source.event_key", "sent")(message),
+        },
+        Rpc {
+            method: "RotateWebhookSourceSecret",
+            name,
+            ready: ready!(|world| v1::RotateWebhookSourceSecretRequest {
+                name: world.source().await,
+                ..Default::default()
+            }),
+            other: |message| put("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")(message),
+        },
+        Rpc {
+            method: "DeleteWebhookSource",
+            name,
+            ready: ready!(|world| v1::DeleteWebhookSourceRequest {
+                name: world.source().await,
+                ..Default::default()
             }),
             other: short_name,
         },

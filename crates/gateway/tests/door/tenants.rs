@@ -59,6 +59,7 @@ fn names(world: &World, kind: Kind) -> Vec<(String, String)> {
         }
         Kind::Definition => full("definitions", globex.only, "only-never"),
         Kind::Assistant => full("assistants", "globex-desk", "never-desk"),
+        Kind::Source => full("sources", "globex-shop", "never-shop"),
         Kind::Version => {
             let mut all =
                 full("definitions", &format!("{}/versions/1", globex.only), "only-never/versions/1");

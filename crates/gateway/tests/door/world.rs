@@ -236,6 +236,13 @@ impl World {
         reply.effect.expect("a dead letter").name
     }
 
+    /// The name of a new source of webhooks of acme.
+    pub(crate) async fn source(&self) -> String {
+        let request = create_source(&self.fresh("shop"));
+        let reply: v1::CreateWebhookSourceResponse = self.ask("admin", "CreateWebhookSource", &request).await;
+        reply.source.expect("a source").name
+    }
+
     /// Deploys a definition of acme, and gives its version.
     pub(crate) async fn deploy(&self, source: &str) -> v1::Version {
         let reply: v1::DeployDefinitionResponse =
@@ -249,6 +256,19 @@ pub(crate) fn put_assistant(name: &str) -> v1::PutAssistantRequest {
     let workflows = vec!["talk".to_owned()];
     let assistant = v1::Assistant { name: name.to_owned(), workflows, ..v1::Assistant::default() };
     v1::PutAssistantRequest { assistant: Some(assistant), ..Default::default() }
+}
+
+/// A request that makes a source of webhooks.
+pub(crate) fn create_source(name: &str) -> v1::CreateWebhookSourceRequest {
+    let source = v1::WebhookSource {
+        name: name.to_owned(),
+        kind: v1::WebhookSourceKind::StandardWebhooks.into(),
+        session_pointer: "/order/session".into(),
+        event_key: "paid".into(),
+        data_pointer: "/order".into(),
+        ..v1::WebhookSource::default()
+    };
+    v1::CreateWebhookSourceRequest { source: Some(source), ..Default::default() }
 }
 
 /// A request for one tool call.
@@ -312,6 +332,8 @@ async fn seed(node: &Node, name: &'static str, only: &'static str, admin: &str) 
     let _: v1::DeployDefinitionResponse = ask(node, admin, "DeployDefinition", &deployment(TALK)).await;
     let desk = put_assistant(&format!("{name}-desk"));
     let _: v1::PutAssistantResponse = ask(node, admin, "PutAssistant", &desk).await;
+    let shop = create_source(&format!("{name}-shop"));
+    let _: v1::CreateWebhookSourceResponse = ask(node, admin, "CreateWebhookSource", &shop).await;
     let session = start(node, &keys["agent"], &format!("{name}-order")).await;
     let call = tool_call(&session.name, "mcp:filesystem:write_file");
     let asked: v1::AuthorizeToolCallResponse = ask(node, &keys["agent"], "AuthorizeToolCall", &call).await;

@@ -54,18 +54,23 @@ const PLACES: &[Place] = &[
     Place { folder: "store", uses: &[], outside: None },
     Place { folder: "bus", uses: &[], outside: None },
     Place { folder: "shard", uses: &["machine", "engine", "store"], outside: None },
-    Place { folder: "delivery", uses: &["bus"], outside: None },
+    Place {
+        folder: "webhook",
+        uses: &[],
+        outside: Some(&["base64", "hmac", "jiff", "serde", "serde_json", "sha2", "subtle", "thiserror"]),
+    },
+    Place { folder: "delivery", uses: &["bus", "webhook"], outside: None },
     Place { folder: "mail", uses: &[], outside: None },
     Place {
         folder: "gateway",
-        uses: &["api", "machine", "formats", "engine", "shard", "mail"],
+        uses: &["api", "machine", "formats", "engine", "shard", "mail", "webhook"],
         outside: None,
     },
     Place {
         folder: "switchward",
         uses: &[
-            "machine", "formats", "graph", "engine", "scenario", "api", "store", "bus", "shard", "delivery",
-            "mail", "gateway",
+            "machine", "formats", "graph", "engine", "scenario", "api", "store", "bus", "shard", "webhook",
+            "delivery", "mail", "gateway",
         ],
         outside: None,
     },

@@ -1,0 +1,89 @@
+//! Sources of webhooks that come in.
+
+use minicbor::{CborLen, Decode, Encode};
+use std::fmt;
+use switchward_machine::{Digest, Time};
+
+/// A source of webhooks: who may send, and which event of which session a message is. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct WebhookSource {
+    /// Its name; never changes.
+    #[n(0)]
+    pub name: String,
+    /// The word of how it proves who it is; never changes. What it means is known where messages come in.
+    #[n(1)]
+    pub kind: String,
+    /// What it proves that with: the one of now first, then the one before it while that is still good.
+    #[n(2)]
+    pub secrets: Vec<SourceSecret>,
+    /// Which event of which session a message is.
+    #[n(3)]
+    pub correlation: Correlation,
+    /// How often it was changed.
+    #[n(4)]
+    pub revision: u64,
+    /// When it was made.
+    #[n(5)]
+    pub created: Time,
+    /// When it was last changed.
+    #[n(6)]
+    pub updated: Time,
+}
+
+/// A secret of a source. Its text is kept, because codes are made with it.
+#[derive(Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct SourceSecret {
+    /// The secret.
+    #[n(0)]
+    pub text: String,
+    /// When it stops to be good; never, where it is the one of now.
+    #[n(1)]
+    pub until: Option<Time>,
+}
+
+impl fmt::Debug for SourceSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceSecret").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+/// Which event of which session a message is.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Correlation {
+    /// The session's id or business key.
+    #[n(0)]
+    pub session: Place,
+    /// The event's key.
+    #[n(1)]
+    pub event_key: Place,
+    /// A JSON pointer to what the event brings; empty for the whole body.
+    #[n(2)]
+    pub data: String,
+}
+
+/// Where a text comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Place {
+    /// The same in every message.
+    #[n(0)]
+    Fixed(#[n(0)] String),
+    /// What a JSON pointer leads to in the body.
+    #[n(1)]
+    Pointer(#[n(0)] String),
+}
+
+impl WebhookSource {
+    /// The secrets that are good at this time.
+    pub fn good_secrets(&self, now: Time) -> impl Iterator<Item = &str> {
+        let good = self.secrets.iter().filter(move |secret| secret.until.is_none_or(|until| now < until));
+        good.map(|secret| secret.text.as_str())
+    }
+
+    /// Stands for the source as it is now: 16 hexadecimal digits, others after every change. Tells nothing of its secrets.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        let (revision, created) = (self.revision.to_be_bytes(), self.created.0.to_be_bytes());
+        let digest = Digest::of_parts(&[self.name.as_bytes(), &revision, &created]);
+        digest.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

@@ -1,0 +1,256 @@
+//! WebhookSourceService.
+
+use switchward_api::v1;
+use switchward_api::v1::webhook_source_service_server::WebhookSourceService;
+use switchward_engine::limits::ROTATION_MS_MAX;
+use switchward_engine::{
+    Body, ChangeWebhookSource, Correlation, Key, Kind, Place, RequestId, Row, Scope, SourceSecret,
+    WebhookSource,
+};
+use switchward_webhook::{SigningSecret, SourceKind};
+use tonic::{Request, Response, Status};
+
+use crate::auth::{Caller, roles};
+use crate::convert::{known, ms_of, timestamp};
+use crate::door::{Call, Door, named, request_id};
+use crate::error::Refusal;
+use crate::mask::Mask;
+use crate::names;
+use crate::pages::{Page, order};
+
+type Answered<T> = Result<Response<T>, Status>;
+
+/// How long the secret before stays good where the caller does not say: a day, milliseconds.
+const OVERLAP_MS: u64 = 24 * 3_600_000;
+/// Random bytes of a secret that is drawn here.
+const DRAWN_BYTES: usize = 32;
+
+#[tonic::async_trait]
+impl WebhookSourceService for Door {
+    async fn create_webhook_source(
+        &self,
+        request: Request<v1::CreateWebhookSourceRequest>,
+    ) -> Answered<v1::CreateWebhookSourceResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "CreateWebhookSource", &message)?;
+        let wish = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
+        let name = names::webhook_source(&call.caller, "source.name", &wish.name)?.to_owned();
+        let kind = kind_of(known("source.kind", wish.kind)?)?;
+        if kind == SourceKind::None && call.door.clock.is_none() {
+            return Err(Refusal::field("source.kind", "only a development server takes the kind none").into());
+        }
+        let correlation = correlation(&wish)?;
+        let secret = secret_of(kind, message.secret)?;
+        let text = secret.as_ref().map(|secret| secret.text.clone()).unwrap_or_default();
+        let change =
+            ChangeWebhookSource::Create { name: name.clone(), kind: kind.word().into(), secret, correlation };
+        let row = changed(&call, request, change, &name, &wish.name).await?;
+        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text));
+        Ok(Response::new(v1::CreateWebhookSourceResponse { source, secret }))
+    }
+
+    async fn get_webhook_source(
+        &self,
+        request: Request<v1::GetWebhookSourceRequest>,
+    ) -> Answered<v1::GetWebhookSourceResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let mask = Mask::read("WebhookSource", message.read_mask)?;
+        let name = names::webhook_source(&call.caller, "name", &message.name)?;
+        let row = source(&call, name, &message.name).await?;
+        let shown = mask.keep(of_source(&call.caller, &row));
+        Ok(Response::new(v1::GetWebhookSourceResponse { source: Some(shown) }))
+    }
+
+    async fn list_webhook_sources(
+        &self,
+        request: Request<v1::ListWebhookSourcesRequest>,
+    ) -> Answered<v1::ListWebhookSourcesResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let mask = Mask::read("WebhookSource", message.read_mask)?;
+        order(&message.order_by, "name")?;
+        let list = ["sources", call.caller.tenant_name.as_str()];
+        let page = Page::read(message.page_size, &message.page_token, &list)?;
+        let prefix = Key::prefix_of_catalogue(call.caller.tenant, Kind::WebhookSource);
+        let (sources, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
+            if let Row::WebhookSource(row) = &**row { Some(of_source(&call.caller, row)) } else { None }
+        })?;
+        let sources = mask.keep_each(sources);
+        Ok(Response::new(v1::ListWebhookSourcesResponse { sources, next_page_token }))
+    }
+
+    async fn update_webhook_source(
+        &self,
+        request: Request<v1::UpdateWebhookSourceRequest>,
+    ) -> Answered<v1::UpdateWebhookSourceResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "UpdateWebhookSource", &message)?;
+        let wish = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
+        let name = names::webhook_source(&call.caller, "source.name", &wish.name)?.to_owned();
+        known::<v1::WebhookSourceKind>("source.kind", wish.kind)?;
+        let correlation = correlation(&wish)?;
+        let change = ChangeWebhookSource::Correlate { name: name.clone(), correlation, etag: wish.etag };
+        let row = changed(&call, request, change, &name, &wish.name).await?;
+        let source = Some(of_source(&call.caller, &row));
+        Ok(Response::new(v1::UpdateWebhookSourceResponse { source }))
+    }
+
+    async fn rotate_webhook_source_secret(
+        &self,
+        request: Request<v1::RotateWebhookSourceSecretRequest>,
+    ) -> Answered<v1::RotateWebhookSourceSecretResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "RotateWebhookSourceSecret", &message)?;
+        let name = names::webhook_source(&call.caller, "name", &message.name)?.to_owned();
+        let overlap_ms = message.overlap.map_or(Some(OVERLAP_MS), ms_of).filter(|ms| *ms <= ROTATION_MS_MAX);
+        let overlap_ms = overlap_ms.ok_or_else(|| Refusal::field("overlap", "must be at most 7 days"))?;
+        let row = source(&call, &name, &message.name).await?;
+        let secret = secret_of(kind_named(&row), message.secret)?;
+        let secret = secret.ok_or_else(|| Refusal::field("name", "the source's kind has no secret"))?;
+        let text = secret.text.clone();
+        let etag = message.expected_etag;
+        let change = ChangeWebhookSource::Rotate { name: name.clone(), secret, overlap_ms, etag };
+        let row = changed(&call, request, change, &name, &message.name).await?;
+        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text));
+        Ok(Response::new(v1::RotateWebhookSourceSecretResponse { source, secret }))
+    }
+
+    async fn delete_webhook_source(
+        &self,
+        request: Request<v1::DeleteWebhookSourceRequest>,
+    ) -> Answered<v1::DeleteWebhookSourceResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "DeleteWebhookSource", &message)?;
+        let name = names::webhook_source(&call.caller, "name", &message.name)?.to_owned();
+        let body = Body::WebhookSource(ChangeWebhookSource::Delete { name, etag: message.expected_etag });
+        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "source", &message.name))?;
+        Ok(Response::new(v1::DeleteWebhookSourceResponse {}))
+    }
+}
+
+/// Carries out a change, and gives the source as it is then.
+async fn changed(
+    call: &Call<'_>,
+    request: Option<RequestId>,
+    change: ChangeWebhookSource,
+    name: &str,
+    asked: &str,
+) -> Result<WebhookSource, Refusal> {
+    let reply = call.execute(Scope::Catalogue, request, None, Body::WebhookSource(change)).await;
+    reply.map_err(|refusal| {
+        let taken = refusal.reason() == crate::error::Reason::AlreadyExists;
+        let refusal = if taken { refusal.resource("source", asked) } else { refusal };
+        named(refusal, "source", asked)
+    })?;
+    source(call, name, asked).await
+}
+
+/// The source of this name.
+///
+/// # Errors
+/// NOT_FOUND, under the name that was asked for.
+async fn source(call: &Call<'_>, name: &str, asked: &str) -> Result<WebhookSource, Refusal> {
+    let found = call.catalogued(Key::webhook_source(call.caller.tenant, name), |row| {
+        if let Row::WebhookSource(row) = row { Some(row.clone()) } else { None }
+    });
+    found.await?.ok_or_else(|| Refusal::not_found("source", asked))
+}
+
+/// The secret as it is shown once: a repeated request finds the one that it made before, and that is not shown again.
+fn shown(row: &WebhookSource, text: String) -> String {
+    let is_now = row.secrets.first().is_some_and(|secret| secret.text == text);
+    if is_now { text } else { String::new() }
+}
+
+/// The secret that was given, or a new one.
+fn secret_of(kind: SourceKind, given: String) -> Result<Option<SourceSecret>, Refusal> {
+    let draw =
+        || SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text();
+    let text = match kind {
+        SourceKind::None if given.is_empty() => return Ok(None),
+        SourceKind::None => return Err(Refusal::field("secret", "the kind none has no secret")),
+        SourceKind::Stripe | SourceKind::Slack if given.is_empty() => {
+            return Err(Refusal::field("secret", "is required: the other system draws it"));
+        }
+        SourceKind::StandardWebhooks | SourceKind::Github | SourceKind::Bearer if given.is_empty() => draw(),
+        SourceKind::StandardWebhooks
+        | SourceKind::Github
+        | SourceKind::Stripe
+        | SourceKind::Slack
+        | SourceKind::Bearer => given,
+    };
+    if !kind.takes(&text) {
+        return Err(Refusal::field("secret", format!("is no secret of the kind {}", kind.word())));
+    }
+    Ok(Some(SourceSecret { text, until: None }))
+}
+
+fn correlation(wish: &v1::WebhookSource) -> Result<Correlation, Refusal> {
+    let place = |name: &str, fixed: &str, pointer: &str| match (fixed, pointer) {
+        ("", "") => Err(Refusal::field(format!("source.{name}"), format!("give it or {name}_pointer"))),
+        (fixed, "") => Ok(Place::Fixed(fixed.to_owned())),
+        ("", pointer) if pointer.starts_with('/') => Ok(Place::Pointer(pointer.to_owned())),
+        ("", _) => {
+            Err(Refusal::field(format!("source.{name}_pointer"), "begins with a slash, like /order/id"))
+        }
+        _ => Err(Refusal::field(format!("source.{name}"), format!("give it or {name}_pointer, not both"))),
+    };
+    if !(wish.data_pointer.is_empty() || wish.data_pointer.starts_with('/')) {
+        return Err(Refusal::field("source.data_pointer", "begins with a slash, like /order"));
+    }
+    Ok(Correlation {
+        session: place("session", &wish.session, &wish.session_pointer)?,
+        event_key: place("event_key", &wish.event_key, &wish.event_key_pointer)?,
+        data: wish.data_pointer.clone(),
+    })
+}
+
+fn kind_of(kind: v1::WebhookSourceKind) -> Result<SourceKind, Refusal> {
+    match kind {
+        v1::WebhookSourceKind::StandardWebhooks => Ok(SourceKind::StandardWebhooks),
+        v1::WebhookSourceKind::Github => Ok(SourceKind::Github),
+        v1::WebhookSourceKind::Stripe => Ok(SourceKind::Stripe),
+        v1::WebhookSourceKind::Slack => Ok(SourceKind::Slack),
+        v1::WebhookSourceKind::Bearer => Ok(SourceKind::Bearer),
+        v1::WebhookSourceKind::None => Ok(SourceKind::None),
+        v1::WebhookSourceKind::Unspecified => {
+            Err(Refusal::field("source.kind", "is required, like WEBHOOK_SOURCE_KIND_GITHUB"))
+        }
+    }
+}
+
+/// The kind of a row. Only words of kinds are written; another one proves nothing.
+pub(crate) fn kind_named(row: &WebhookSource) -> SourceKind {
+    SourceKind::from_word(&row.kind).unwrap_or(SourceKind::None)
+}
+
+fn of_source(caller: &Caller, row: &WebhookSource) -> v1::WebhookSource {
+    let kind = match kind_named(row) {
+        SourceKind::StandardWebhooks => v1::WebhookSourceKind::StandardWebhooks,
+        SourceKind::Github => v1::WebhookSourceKind::Github,
+        SourceKind::Stripe => v1::WebhookSourceKind::Stripe,
+        SourceKind::Slack => v1::WebhookSourceKind::Slack,
+        SourceKind::Bearer => v1::WebhookSourceKind::Bearer,
+        SourceKind::None => v1::WebhookSourceKind::None,
+    };
+    let parts = |place: &Place| match place {
+        Place::Fixed(text) => (text.clone(), String::new()),
+        Place::Pointer(text) => (String::new(), text.clone()),
+    };
+    let (session, session_pointer) = parts(&row.correlation.session);
+    let (event_key, event_key_pointer) = parts(&row.correlation.event_key);
+    v1::WebhookSource {
+        name: names::of_webhook_source(caller, &row.name),
+        kind: kind.into(),
+        session,
+        session_pointer,
+        event_key,
+        event_key_pointer,
+        data_pointer: row.correlation.data.clone(),
+        old_secret_expire_time: row.secrets.get(1).and_then(|secret| secret.until).map(timestamp),
+        create_time: Some(timestamp(row.created)),
+        update_time: Some(timestamp(row.updated)),
+        etag: row.etag(),
+    }
+}

@@ -1,0 +1,122 @@
+//! Callbacks: a reply token lets an event into the state that it was made for. Source: conversation workflows, *Webhooks*.
+
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, Uri};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use switchward_engine::{ReplyToken, RequestId};
+use switchward_webhook::{SourceKind, Unproven, verify};
+use tonic::metadata::MetadataMap;
+
+use super::answer::{self, Outcome, Refused};
+use super::event::{self, Brought, message_id};
+use super::request::{body, check_head, with_headers};
+use crate::auth;
+use crate::door::{Call, Door};
+use crate::error::Refusal;
+use crate::reply_tokens;
+
+/// What the digests of the ids of callbacks begin with.
+const FROM: &str = "callback";
+
+/// What a callback says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    event_key: String,
+    #[serde(default)]
+    data: Map<String, Value>,
+}
+
+/// `POST /v1/callbacks/{token}`.
+pub(super) async fn by_path(
+    State(door): State<Door>,
+    path: Result<Path<String>, PathRejection>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let recorded = async {
+        check_head(&request)?;
+        let Path(token) = path.map_err(|_| auth::invalid())?;
+        let (call, token) = opened(&door, &token, request.headers()).await?;
+        received(&call, token, None, request).await
+    };
+    answer::of(recorded.await)
+}
+
+/// `POST /v1/webhook/{session}/{state}`, with the token as `authorization: Bearer` or `?token=`.
+pub(super) async fn by_state(
+    State(door): State<Door>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let recorded = async {
+        check_head(&request)?;
+        let token = brought(request.headers(), request.uri()).ok_or_else(auth::invalid)?;
+        let (call, token) = opened(&door, &token, request.headers()).await?;
+        let Path((session, state)) = path.map_err(|_| Refusal::field("", "the path is no text"))?;
+        reply_tokens::session(&call.caller, &token, &session)?;
+        let id = token.session;
+        let outcome = received(&call, token, Some(state), request).await?;
+        let Outcome::Recorded(event) = outcome else { return Ok(outcome) };
+        let now = call.session(id, &session).await?;
+        Ok(Outcome::Moved(event, now.at().to_owned()))
+    };
+    answer::of(recorded.await)
+}
+
+/// The token of a request: from its header, else from its address.
+fn brought(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let metadata = MetadataMap::from_headers(headers.clone());
+    if let Some(token) = auth::credential(&metadata) {
+        return Some(token.to_owned());
+    }
+    // A token is of letters that need no quoting.
+    uri.query()?.split('&').find_map(|part| part.strip_prefix("token=")).map(str::to_owned)
+}
+
+/// The call of whoever holds the token.
+async fn opened<'d>(
+    door: &'d Door,
+    token: &str,
+    headers: &HeaderMap,
+) -> Result<(Call<'d>, ReplyToken), Refused> {
+    let token: ReplyToken = token.parse().map_err(|_| auth::invalid())?;
+    let metadata = MetadataMap::from_headers(headers.clone());
+    Ok((door.call_by_token(&metadata, &token).await?, token))
+}
+
+/// Reads what the callback says, and records it.
+async fn received(
+    call: &Call<'_>,
+    token: ReplyToken,
+    state: Option<String>,
+    request: Request<Body>,
+) -> Result<Outcome, Refused> {
+    let (head, body) = request.into_parts();
+    let body = self::body(body).await?;
+    let said: Said = serde_json::from_slice(&body).map_err(|error| Refusal::field("", error.to_string()))?;
+    let id = id(&head.headers, &body)?;
+    let brought = Brought {
+        session: token.session,
+        session_name: token.session.to_string(),
+        key: said.event_key,
+        data: said.data,
+        state,
+        token: Some(token),
+        id,
+    };
+    event::record(call, brought).await
+}
+
+/// What identifies the message, where its sender says. The token has proven who that is.
+fn id(headers: &HeaderMap, body: &Bytes) -> Result<Option<RequestId>, Refused> {
+    let verified = with_headers(headers, |headers| {
+        verify(SourceKind::None, &[], headers, body, Duration::ZERO, Unproven::Allowed)
+    });
+    let verified = verified.map_err(|problem| Refusal::field("webhook-id", problem.to_string()))?;
+    Ok(verified.id.map(|id| message_id(FROM, &id)))
+}

@@ -1,0 +1,57 @@
+//! A webhook as it comes: its head looked at, its body read within limits.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode, header};
+use switchward_webhook::Headers;
+
+use super::answer::Refused;
+use crate::body;
+use crate::error::{Reason, Refusal};
+use crate::guard::check_headers;
+use crate::limits::WEBHOOK_BYTES_MAX;
+use crate::transcode::{JSON, essence};
+
+/// Refuses what cannot be a webhook, from its head alone: another method than POST, too large headers, a body that is not
+/// JSON or is encoded.
+pub(super) fn check_head<B>(request: &Request<B>) -> Result<(), Refused> {
+    if request.method() != Method::POST {
+        return Err(Refusal::new(Reason::Unimplemented, "only POST is possible").into());
+    }
+    let headers = request.headers();
+    check_headers(headers)
+        .map_err(|refusal| Refused::with(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
+    let unsupported = |field: &str, problem: String| {
+        Refused::with(StatusCode::UNSUPPORTED_MEDIA_TYPE, Refusal::field(field, problem))
+    };
+    let kind = essence(headers);
+    if kind != JSON && !(kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Err(unsupported("content-type", format!("{kind:?} is not understood; send {JSON}")));
+    }
+    // What is signed is the body as it comes, and nothing here unpacks anything.
+    let encoded = headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
+    if encoded {
+        return Err(unsupported("content-encoding", "send the body as it is, without an encoding".into()));
+    }
+    Ok(())
+}
+
+/// The body, byte for byte.
+pub(super) async fn body(body: Body) -> Result<Bytes, Refused> {
+    body::read_within(body, WEBHOOK_BYTES_MAX, 0).await.map_err(|refusal| {
+        if refusal.reason() == Reason::QuotaExceeded {
+            Refused::with(StatusCode::PAYLOAD_TOO_LARGE, refusal)
+        } else if refusal.reason() == Reason::DeadlineExceeded {
+            Refused::with(StatusCode::REQUEST_TIMEOUT, refusal)
+        } else {
+            refusal.into()
+        }
+    })
+}
+
+/// Hands the headers to something that looks at them by their names.
+pub(super) fn with_headers<T>(headers: &HeaderMap, look: impl FnOnce(Headers<'_>) -> T) -> T {
+    let pairs: Vec<(&str, &[u8])> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    look(Headers::new(&pairs))
+}

@@ -1,0 +1,290 @@
+//! The types of events that go out, and which of them an endpoint wants.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::limits::FILTERS_MAX;
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident = $word:literal in $group:ident,)*) => {
+        /// What can go out. New ones go to the end of their group.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum EventType { $($(#[$doc])* $name,)* }
+
+        impl EventType {
+            /// Every type.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The type's stable name: its group, a full stop, and what happened.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+
+            /// What the event is about.
+            #[must_use]
+            pub fn group(self) -> Group {
+                match self { $(Self::$name => Group::$group,)* }
+            }
+        }
+    };
+}
+
+events! {
+    /// A session began.
+    SessionStarted = "session.started" in Session,
+    /// A session stands somewhere else.
+    SessionStateEntered = "session.state_entered" in Session,
+    /// A session was paused.
+    SessionPaused = "session.paused" in Session,
+    /// A paused session goes on.
+    SessionResumed = "session.resumed" in Session,
+    /// A session cannot go on by itself.
+    SessionBlocked = "session.blocked" in Session,
+    /// Something about a session wants a look.
+    SessionWarned = "session.warned" in Session,
+    /// A session came to its end.
+    SessionCompleted = "session.completed" in Session,
+    /// A session failed.
+    SessionFailed = "session.failed" in Session,
+    /// A session was cancelled.
+    SessionCancelled = "session.cancelled" in Session,
+    /// A run of a session was given up for another workflow.
+    SessionAbandoned = "session.abandoned" in Session,
+    /// Somebody is asked to decide.
+    ApprovalRequested = "approval.requested" in Approval,
+    /// Somebody who was asked is asked again.
+    ApprovalReminded = "approval.reminded" in Approval,
+    /// Somebody else is asked too.
+    ApprovalEscalated = "approval.escalated" in Approval,
+    /// It was decided.
+    ApprovalDecided = "approval.decided" in Approval,
+    /// Nobody decided in time.
+    ApprovalTimedOut = "approval.timed_out" in Approval,
+    /// The request could not be brought to whom it is for.
+    ApprovalUndeliverable = "approval.undeliverable" in Approval,
+    /// An answer came that says nothing clear.
+    ApprovalReplyUnparsed = "approval.reply_unparsed" in Approval,
+    /// A task is open.
+    TaskCreated = "task.created" in Task,
+    /// A task is done.
+    TaskCompleted = "task.completed" in Task,
+    /// A task failed.
+    TaskFailed = "task.failed" in Task,
+    /// A policy forbade a call.
+    PolicyDenied = "policy.denied" in Policy,
+    /// A policy has somebody asked about a call.
+    PolicyAsked = "policy.asked" in Policy,
+    /// A budget is nearly used up.
+    BudgetWarned = "budget.warned" in Budget,
+    /// A budget is used up.
+    BudgetExhausted = "budget.exhausted" in Budget,
+    /// A version of a definition was published.
+    DefinitionDeployed = "definition.deployed" in Definition,
+    /// New sessions use a version from now on.
+    DefinitionActivated = "definition.activated" in Definition,
+    /// A message was not delivered, and is not tried again.
+    DeliveryExhausted = "delivery.exhausted" in Delivery,
+    /// An endpoint is sent nothing any more.
+    EndpointDisabled = "endpoint.disabled" in Endpoint,
+    /// Somebody wants to see whether messages arrive.
+    Ping = "ping" in Ping,
+}
+
+impl EventType {
+    /// The type of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What an event is about: the part of its name before the full stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// A session.
+    Session,
+    /// An approval.
+    Approval,
+    /// A task of a person.
+    Task,
+    /// A call that a policy looked at.
+    Policy,
+    /// A budget.
+    Budget,
+    /// A definition.
+    Definition,
+    /// A message that went out.
+    Delivery,
+    /// An endpoint to which messages go.
+    Endpoint,
+    /// Nothing but the way itself.
+    Ping,
+}
+
+impl Group {
+    /// Every group.
+    pub const ALL: &[Self] = &[
+        Self::Session,
+        Self::Approval,
+        Self::Task,
+        Self::Policy,
+        Self::Budget,
+        Self::Definition,
+        Self::Delivery,
+        Self::Endpoint,
+        Self::Ping,
+    ];
+
+    /// What the names of its events begin with.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Approval => "approval",
+            Self::Task => "task",
+            Self::Policy => "policy",
+            Self::Budget => "budget",
+            Self::Definition => "definition",
+            Self::Delivery => "delivery",
+            Self::Endpoint => "endpoint",
+            Self::Ping => "ping",
+        }
+    }
+}
+
+/// One entry of the list of what an endpoint wants: `session.started`, `session.*` or `*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// Everything.
+    All,
+    /// Everything of a group.
+    Group(Group),
+    /// One type.
+    Exact(EventType),
+}
+
+/// Why a list of event types is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// An entry is neither a type's name nor `<group>.*` nor `*`; the entry itself.
+    #[error("there is no event type {0:?}")]
+    Unknown(String),
+    /// The list has more than [`FILTERS_MAX`] entries.
+    #[error("at most {FILTERS_MAX} event types can be listed")]
+    TooMany,
+}
+
+impl Filter {
+    /// Whether a type passes.
+    #[must_use]
+    pub fn takes(self, kind: EventType) -> bool {
+        match self {
+            Self::All => true,
+            Self::Group(group) => kind.group() == group,
+            Self::Exact(wanted) => kind == wanted,
+        }
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        let group = text.strip_suffix(".*").map(|word| Group::ALL.iter().find(|group| group.word() == word));
+        let found = match group {
+            None if text == "*" => Some(Self::All),
+            None => EventType::from_name(text).map(Self::Exact),
+            Some(group) => group.copied().map(Self::Group),
+        };
+        found.ok_or_else(|| FilterError::Unknown(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Group(group) => write!(f, "{}.*", group.word()),
+            Self::Exact(kind) => kind.fmt(f),
+        }
+    }
+}
+
+/// What an endpoint wants: any of these. An empty list is everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filters(Vec<Filter>);
+
+impl Filters {
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// An unknown entry, or more than [`FILTERS_MAX`].
+    pub fn read<'t>(entries: impl IntoIterator<Item = &'t str>) -> Result<Self, FilterError> {
+        let mut filters = Vec::new();
+        for entry in entries {
+            if filters.len() == FILTERS_MAX {
+                return Err(FilterError::TooMany);
+            }
+            filters.push(entry.parse()?);
+        }
+        Ok(Self(filters))
+    }
+
+    /// Whether a type passes.
+    #[must_use]
+    pub fn take(&self, kind: EventType) -> bool {
+        self.0.is_empty() || self.0.iter().any(|filter| filter.takes(kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_begins_with_its_group_and_is_read_back() {
+        for kind in EventType::ALL {
+            let (name, group) = (kind.name(), kind.group().word());
+            assert_eq!(name.split('.').next(), Some(group), "{name}");
+            assert_eq!(EventType::from_name(name), Some(*kind));
+            assert_eq!(EventType::ALL.iter().filter(|other| other.name() == name).count(), 1, "{name}");
+            assert_eq!(name.parse(), Ok(Filter::Exact(*kind)));
+        }
+        for group in Group::ALL {
+            assert!(EventType::ALL.iter().any(|kind| kind.group() == *group), "{group:?} is empty");
+            assert_eq!(format!("{}.*", group.word()).parse(), Ok(Filter::Group(*group)));
+        }
+        assert_eq!(EventType::ALL.len(), 29);
+    }
+
+    #[test]
+    fn a_filter_takes_what_it_says_and_nothing_else() {
+        let taken = |entries: &[&str]| -> Vec<&str> {
+            let filters = Filters::read(entries.iter().copied()).unwrap();
+            EventType::ALL.iter().filter(|kind| filters.take(**kind)).map(|kind| kind.name()).collect()
+        };
+        assert_eq!(taken(&["task.*", "ping"]), ["task.created", "task.completed", "task.failed", "ping"]);
+        assert_eq!(taken(&["session.failed"]), ["session.failed"]);
+        assert_eq!(taken(&["*"]).len(), EventType::ALL.len());
+        assert_eq!(taken(&[]).len(), EventType::ALL.len());
+    }
+
+    #[test]
+    fn what_names_nothing_is_no_filter() {
+        for bad in
+            ["", "session", "session.", "session.**", "*.started", ".*", "Session.*", "session.gone", "**"]
+        {
+            assert_eq!(bad.parse::<Filter>(), Err(FilterError::Unknown(bad.into())), "{bad:?}");
+        }
+        let many = vec!["*"; FILTERS_MAX + 1];
+        assert_eq!(Filters::read(many.iter().copied()), Err(FilterError::TooMany));
+        assert!(Filters::read(many.into_iter().skip(1)).is_ok());
+    }
+}

@@ -1,0 +1,231 @@
+//! Who sends webhooks to us, and how each of them proves who it is.
+
+use serde::Deserialize;
+use std::time::Duration;
+
+use crate::headers::{Headers, is_id};
+use crate::limits::{
+    IN_BODY_BYTES_MAX, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN, SECRETS_ACTIVE_MAX, SIGNATURES_MAX,
+};
+use crate::seal;
+use crate::secret::SigningSecret;
+use crate::standard;
+use crate::unverified::Unverified;
+
+const AUTHORIZATION: &str = "authorization";
+const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
+const GITHUB_DELIVERY: &str = "x-github-delivery";
+const STRIPE_SIGNATURE: &str = "stripe-signature";
+const SLACK_SIGNATURE: &str = "x-slack-signature";
+const SLACK_TIMESTAMP: &str = "x-slack-request-timestamp";
+/// The header by which senders without a form of their own may identify a message, beside [`standard::ID`].
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// How a source proves who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceKind {
+    /// Standard Webhooks: id, timestamp and body are signed.
+    StandardWebhooks,
+    /// GitHub: the body is signed, its delivery's id is not, and there is no timestamp.
+    Github,
+    /// Stripe: timestamp and body are signed; the id stands in the body.
+    Stripe,
+    /// Slack: timestamp and body are signed; the id stands in the body.
+    Slack,
+    /// A token in the header `authorization`; nothing is signed.
+    Bearer,
+    /// Nothing at all; only where a caller of [`verify`] allows it.
+    None,
+}
+
+impl SourceKind {
+    /// Every kind.
+    pub const ALL: &[Self] =
+        &[Self::StandardWebhooks, Self::Github, Self::Stripe, Self::Slack, Self::Bearer, Self::None];
+
+    /// The kind's stable word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::StandardWebhooks => "standard-webhooks",
+            Self::Github => "github",
+            Self::Stripe => "stripe",
+            Self::Slack => "slack",
+            Self::Bearer => "bearer",
+            Self::None => "none",
+        }
+    }
+
+    /// The kind of this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.word() == word)
+    }
+
+    /// Whether a text can be a secret of this kind: `whsec_...` for Standard Webhooks, printable ASCII of
+    /// [`SECRET_TEXT_CHARS_MIN`] to [`SECRET_TEXT_CHARS_MAX`] characters for the others, nothing for [`SourceKind::None`].
+    #[must_use]
+    pub fn takes(self, secret: &str) -> bool {
+        let fits = (SECRET_TEXT_CHARS_MIN..=SECRET_TEXT_CHARS_MAX).contains(&secret.len());
+        match self {
+            Self::StandardWebhooks => secret.parse::<SigningSecret>().is_ok(),
+            Self::Github | Self::Stripe | Self::Slack | Self::Bearer => {
+                let printed = secret.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+                fits && printed && secret.trim() == secret
+            }
+            Self::None => false,
+        }
+    }
+}
+
+/// A message that comes from who it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// What identifies the message, the same for every attempt to deliver it; visible ASCII, at most
+    /// [`ID_BYTES_MAX`](crate::limits::ID_BYTES_MAX) bytes. Nothing where the sender gives none.
+    pub id: Option<String>,
+}
+
+/// Whether messages that nothing proves are believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unproven {
+    /// [`SourceKind::None`] is refused.
+    Refused,
+    /// [`SourceKind::None`] is believed; for trying things out.
+    Allowed,
+}
+
+/// Whether a message comes from who holds one of the secrets: `body` byte for byte as it came.
+///
+/// # Errors
+/// [`Unverified`] says why not. Secrets that are malformed, none, or more than [`SECRETS_ACTIVE_MAX`] verify nothing.
+pub fn verify(
+    kind: SourceKind,
+    secrets: &[&str],
+    headers: Headers<'_>,
+    body: &[u8],
+    now: Duration,
+    unproven: Unproven,
+) -> Result<Verified, Unverified> {
+    if body.len() > IN_BODY_BYTES_MAX {
+        return Err(Unverified::BodyTooLarge);
+    }
+    let counted = (1..=SECRETS_ACTIVE_MAX).contains(&secrets.len());
+    let formed = counted && secrets.iter().all(|secret| kind.takes(secret));
+    if !formed && kind != SourceKind::None {
+        return Err(Unverified::SecretMalformed);
+    }
+    let id = match kind {
+        SourceKind::StandardWebhooks => {
+            let parsed: Result<Vec<SigningSecret>, _> = secrets.iter().map(|secret| secret.parse()).collect();
+            let secrets = parsed.map_err(|_| Unverified::SecretMalformed)?;
+            Some(standard::verify(&secrets, headers, body, now)?.to_owned())
+        }
+        SourceKind::Github => github(secrets, headers, body)?,
+        SourceKind::Stripe => stripe(secrets, headers, body, now)?,
+        SourceKind::Slack => slack(secrets, headers, body, now)?,
+        SourceKind::Bearer => bearer(secrets, headers)?,
+        SourceKind::None if unproven == Unproven::Refused => return Err(Unverified::UnsignedNotAllowed),
+        SourceKind::None => free_id(headers)?,
+    };
+    Ok(Verified { id })
+}
+
+fn github(secrets: &[&str], headers: Headers<'_>, body: &[u8]) -> Result<Option<String>, Unverified> {
+    let signature = headers.required(GITHUB_SIGNATURE)?;
+    let expected = codes(secrets, "sha256=", &[body]);
+    if !seal::any_same([signature], &expected) {
+        return Err(Unverified::SignatureMismatch);
+    }
+    Ok(headers.id(GITHUB_DELIVERY)?.map(str::to_owned))
+}
+
+fn stripe(
+    secrets: &[&str],
+    headers: Headers<'_>,
+    body: &[u8],
+    now: Duration,
+) -> Result<Option<String>, Unverified> {
+    let malformed = Unverified::HeaderMalformed(STRIPE_SIGNATURE);
+    let (mut timestamp, mut signatures) = (None, Vec::new());
+    for part in headers.required(STRIPE_SIGNATURE)?.split(',') {
+        match part.split_once('=').ok_or(malformed)? {
+            ("t", at) if timestamp.is_none() => timestamp = Some(at),
+            ("t", _) => return Err(malformed),
+            ("v1", signature) => signatures.push(signature),
+            // Signatures of other versions are passed over.
+            _ => {}
+        }
+    }
+    if signatures.len() > SIGNATURES_MAX {
+        return Err(malformed);
+    }
+    let timestamp = timestamp.ok_or(malformed)?;
+    seal::check_timestamp(timestamp, now)?;
+    let expected = codes(secrets, "", &[timestamp.as_bytes(), b".", body]);
+    if !seal::any_same(signatures, &expected) {
+        return Err(Unverified::SignatureMismatch);
+    }
+    Ok(identified(body).id)
+}
+
+fn slack(
+    secrets: &[&str],
+    headers: Headers<'_>,
+    body: &[u8],
+    now: Duration,
+) -> Result<Option<String>, Unverified> {
+    let timestamp = headers.required(SLACK_TIMESTAMP)?;
+    let signature = headers.required(SLACK_SIGNATURE)?;
+    seal::check_timestamp(timestamp, now)?;
+    let expected = codes(secrets, "v0=", &[b"v0:", timestamp.as_bytes(), b":", body]);
+    if !seal::any_same([signature], &expected) {
+        return Err(Unverified::SignatureMismatch);
+    }
+    Ok(identified(body).event_id)
+}
+
+fn bearer(secrets: &[&str], headers: Headers<'_>) -> Result<Option<String>, Unverified> {
+    let (scheme, token) =
+        headers.required(AUTHORIZATION)?.split_once(' ').ok_or(Unverified::HeaderMalformed(AUTHORIZATION))?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Unverified::HeaderMalformed(AUTHORIZATION));
+    }
+    let known = secrets.iter().fold(false, |found, secret| found | seal::same_token(token, secret));
+    if known { free_id(headers) } else { Err(Unverified::SignatureMismatch) }
+}
+
+/// The id of a message whose sender has no form of its own.
+fn free_id(headers: Headers<'_>) -> Result<Option<String>, Unverified> {
+    let id = match headers.id(standard::ID)? {
+        Some(id) => Some(id),
+        None => headers.id(IDEMPOTENCY_KEY)?,
+    };
+    Ok(id.map(str::to_owned))
+}
+
+/// The code of the parts under each secret, in hex.
+fn codes(secrets: &[&str], prefix: &str, parts: &[&[u8]]) -> Vec<String> {
+    let code = |secret: &&str| format!("{prefix}{}", seal::hex(&seal::hmac(secret.as_bytes(), parts)));
+    secrets.iter().map(code).collect()
+}
+
+/// What bodies call the id of their event. A body that is none of JSON, or calls it otherwise, has none.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Ids {
+    #[serde(deserialize_with = "text")]
+    id: Option<String>,
+    #[serde(deserialize_with = "text")]
+    event_id: Option<String>,
+}
+
+fn identified(body: &[u8]) -> Ids {
+    serde_json::from_slice(body).unwrap_or_default()
+}
+
+/// A text that can be an id; of any other value, nothing.
+fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(value.as_str().filter(|text| is_id(text)).map(str::to_owned))
+}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Runs the reference libraries of Standard Webhooks in Python and Node against ours, each with packages of its own under
+# target/. They speak to our example program, which they find in WEBHOOK_LINES.
+set -eu
+cd "$(dirname "$0")/../.."
+
+target=${CARGO_TARGET_DIR:-target}
+python=$target/python/bin/python
+
+[ -x "$python" ] || python3 -m venv "$target/python"
+"$python" -m pip install --quiet --disable-pip-version-check -r tests/webhooks/requirements.txt
+mkdir -p "$target/node"
+cp tests/webhooks/package.json "$target/node/package.json"
+npm install --prefix "$target/node" --no-package-lock --no-audit --no-fund --silent
+
+cargo build --locked -p switchward-webhook --example webhook-lines
+WEBHOOK_LINES=$(cd "$target/debug/examples" && pwd)/webhook-lines
+NODE_PATH=$(cd "$target/node/node_modules" && pwd)
+export WEBHOOK_LINES NODE_PATH
+"$python" tests/webhooks/reference.py
+node --test --test-reporter=spec tests/webhooks/reference.cjs
