@@ -3,10 +3,11 @@
 mod catalogue;
 mod conversation;
 mod effects;
+mod gates;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Bucket, Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
+use switchward_machine::{Bucket, Digest, Micros, SessionId, TenantId, Time};
 
 pub use catalogue::{
     ActivateVersion, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy, EnsureTenancy,
@@ -14,12 +15,13 @@ pub use catalogue::{
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
+pub use gates::{AnswerGate, DecideGate, DiscussGate};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
 use crate::state::{Assisted, Pinned};
-use crate::{Args, MailToken, ReplyKey};
+use crate::{Args, ReplyKey};
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -394,54 +396,6 @@ pub struct ReportUsage {
     pub cost: Micros,
     /// Tokens.
     pub tokens: u64,
-}
-
-/// A person decides.
-#[derive(Debug, Clone)]
-pub struct DecideGate {
-    /// The gate.
-    pub gate: OpenId,
-    /// The decision.
-    pub decision: Decision,
-    /// Free text for the history.
-    pub comment: String,
-    /// What the person was shown; where given it must be what the gate shows.
-    pub shown: Option<Digest>,
-    /// What the ledger said, where approving a call meets limits.
-    pub limits: Option<LimitCheck>,
-    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
-    /// newest request.
-    pub proof: Option<MailToken>,
-}
-
-/// A person says something about a decision, and does not make it.
-#[derive(Debug, Clone)]
-pub struct DiscussGate {
-    /// The gate, which stays open.
-    pub gate: OpenId,
-    /// What is said.
-    pub comment: String,
-    /// What the person was shown; where given it must be what the gate shows.
-    pub shown: Option<Digest>,
-    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
-    /// newest request.
-    pub proof: Option<MailToken>,
-}
-
-/// A participant answers her part of a task.
-#[derive(Debug, Clone)]
-pub struct AnswerGate {
-    /// The gate, which this answer ends.
-    pub gate: OpenId,
-    /// Any value; what it means is the definition's affair.
-    pub answer: serde_json::Value,
-    /// Words beside it.
-    pub comment: String,
-    /// What the person was shown; where given it must be what the gate shows.
-    pub shown: Option<Digest>,
-    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
-    /// newest request.
-    pub proof: Option<MailToken>,
 }
 
 /// A cap is set anew.

@@ -1,10 +1,12 @@
 //! Events: facts. A decision carries them, and nothing else changes state.
 
+mod facts;
 mod flow;
 
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
 use crate::{Version, Via, policy::LedgerRule};
-pub use flow::{AssistantFact, Flow, WebhookSourceFact, Writer};
+pub use facts::{AssistantFact, WebhookSourceFact, Writer};
+pub use flow::Flow;
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{
     ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
@@ -420,11 +422,7 @@ pub enum Event {
     },
     /// A tenant exists from now on.
     #[n(33)]
-    TenantCreated {
-        /// The tenant.
-        #[n(0)]
-        tenant: Tenant,
-    },
+    TenantCreated(#[n(0)] Tenant),
     /// A tenant has other switches.
     #[n(34)]
     TenantChanged {
@@ -437,11 +435,7 @@ pub enum Event {
     },
     /// A key exists from now on.
     #[n(35)]
-    KeyCreated {
-        /// The key.
-        #[n(0)]
-        key: ApiKey,
-    },
+    KeyCreated(#[n(0)] ApiKey),
     /// A key is void.
     #[n(36)]
     KeyRevoked {
@@ -499,9 +493,5 @@ pub enum Event {
     WebhookSources(#[n(0)] WebhookSourceFact),
     /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
     #[n(70)]
-    TenancyPut {
-        /// All of it.
-        #[n(0)]
-        tenancy: crate::Tenancy,
-    },
+    TenancyPut(#[n(0)] crate::Tenancy),
 }

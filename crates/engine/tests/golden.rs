@@ -6,6 +6,8 @@
     reason = "a test that cannot go on has failed, and golden files are files"
 )]
 
+mod values;
+
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
@@ -323,36 +325,6 @@ fn asked() -> Asked {
     }
 }
 
-/// Who is told at a gate that others may decide, and was told that it is closed.
-fn told() -> Asked {
-    let told = vec!["ann@example.com".into()];
-    let bounced = vec!["lead@example.com".into()];
-    Asked { last: vec![1], open: true, told, bounced, ..asked() }
-}
-
-fn tenancy() -> Tenancy {
-    let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
-    let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
-    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory }
-}
-
-/// What is known of who is written to.
-fn written_to() -> Vec<(&'static str, Row)> {
-    let session = Session { steady: Some(7), audience: vec!["kim".into()], ..session() };
-    let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
-    let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last) });
-    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
-        unreachable!()
-    };
-    let ask = EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask };
-    vec![
-        ("tenancy", Row::Tenancy(tenancy())),
-        ("session-audience", Row::Session(session)),
-        ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask) })),
-        ("open-told", Row::Open(Open { gate: Gate { asked: Some(told()), ..crate::gate() }, ..open() })),
-    ]
-}
-
 fn open() -> Open {
     Open { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), gate: gate() }
 }
@@ -545,7 +517,7 @@ fn rows_keep_their_form() {
     rows.push(("session-reachable", Row::Session(Session { reply_key: Some(reply_key()), ..session() })));
     rows.extend(undelivered());
     rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
-    rows.extend(written_to());
+    rows.extend(values::written_to());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -693,20 +665,6 @@ fn dead_letters() -> Vec<Event> {
     flows.map(Event::Flow).to_vec()
 }
 
-/// What is known of who is written to.
-fn mailed() -> Vec<Event> {
-    let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
-    let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
-    let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
-    let flows = [
-        Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence },
-        Flow::AudienceSet { audience: vec!["kim".into()] },
-        Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
-        Flow::EffectDeferred { number, until, code, message },
-    ];
-    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut { tenancy: tenancy() }]).collect()
-}
-
 /// Runs below one another.
 fn children() -> Vec<Event> {
     let (run, child, outcome) = (RunId(1), RunId(2), Outcome::Failed);
@@ -731,9 +689,9 @@ fn shared() -> Vec<Event> {
         Event::LedgerSettled { call: Some(call), rules: rules(), cost: estimate, at },
         Event::Swept { key: vec![1, 2, 3] },
         Event::MachineInstalled { machine: machine() },
-        Event::TenantCreated { tenant: tenant() },
+        Event::TenantCreated(tenant()),
         Event::TenantChanged { name: "acme".into(), settings: Settings::default() },
-        Event::KeyCreated { key: api_key() },
+        Event::KeyCreated(api_key()),
         Event::KeyRevoked { id: "0011".into() },
         Event::VersionDeployed {
             name: name(),
@@ -757,7 +715,7 @@ fn decisions_keep_their_form() {
     let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
     let traced = Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: things().remove(1), trace };
     let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
-    let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(mailed());
+    let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {

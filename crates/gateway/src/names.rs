@@ -161,32 +161,6 @@ pub(crate) fn of_assistant(caller: &Caller, name: &str) -> String {
     format!("tenants/{}/assistants/{name}", caller.tenant_name)
 }
 
-/// The directory of the credential's tenant, whatever way it is written; nothing at all will do.
-pub(crate) fn directory(caller: &Caller, field: &str, name: &str) -> Result<(), Refusal> {
-    if name.is_empty() || name == DIRECTORY {
-        return Ok(());
-    }
-    let wrong = || Refusal::field(field, "is no name of a directory; write tenants/-/directory");
-    let tenant = name.strip_prefix("tenants/").and_then(|rest| rest.strip_suffix("/directory"));
-    match tenant {
-        Some(tenant) if tenant == "-" || tenant == caller.tenant_name => Ok(()),
-        Some(tenant) if tenant.is_empty() || tenant.contains('/') || name.len() > NAME_BYTES_MAX => {
-            Err(wrong())
-        }
-        Some(tenant) if tenant.chars().any(char::is_control) => Err(wrong()),
-        Some(_) => Err(Refusal::not_found("directory", name)),
-        None => Err(wrong()),
-    }
-}
-
-/// What stands for the tenant's only directory.
-const DIRECTORY: &str = "directory";
-
-/// The name of the tenant's directory.
-pub(crate) fn of_directory(caller: &Caller) -> String {
-    format!("tenants/{}/{DIRECTORY}", caller.tenant_name)
-}
-
 /// The source of webhooks of a name.
 pub(crate) fn webhook_source<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     Ok(ids(caller, "source", field, name, &["sources"])?[0])

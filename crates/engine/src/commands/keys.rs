@@ -28,7 +28,7 @@ pub(super) fn create(turn: &mut Turn<'_, '_>, create: &CreateKey) -> Result<Repl
         revoked: None,
         tenant_name: create.tenant_name.clone(),
     };
-    turn.emit(Event::KeyCreated { key })?;
+    turn.emit(Event::KeyCreated(key))?;
     Ok(Reply::Key(create.id.clone()))
 }
 

@@ -57,18 +57,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         contact: start.contact.clone(),
         workflows: attached(start),
     })?;
-    if let Some(assistant) = start.assistant.clone() {
-        turn.emit(Flow::Assisted { assistant })?;
-    }
-    if let Some(key) = start.reply_key.clone().filter(|_| hears_events(turn, start)) {
-        turn.emit(Flow::ReplyKeyDrawn { key })?;
-    }
-    if !start.audience.is_empty() {
-        turn.emit(Flow::AudienceSet { audience: start.audience.clone() })?;
-    }
-    if !start.callees.is_empty() {
-        turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
-    }
+    given(turn, start)?;
     for text in &machine.opening.warnings {
         turn.emit(Event::Warned { text: text.clone(), of_definition: true })?;
     }
@@ -88,6 +77,23 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     }
     moves::drive(turn, root, Next::Enter(machine.start))?;
     turn.moved()
+}
+
+/// What the start takes along beside its definition.
+fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    if let Some(assistant) = start.assistant.clone() {
+        turn.emit(Flow::Assisted { assistant })?;
+    }
+    if let Some(key) = start.reply_key.clone().filter(|_| hears_events(turn, start)) {
+        turn.emit(Flow::ReplyKeyDrawn { key })?;
+    }
+    if !start.audience.is_empty() {
+        turn.emit(Flow::AudienceSet { audience: start.audience.clone() })?;
+    }
+    if !start.callees.is_empty() {
+        turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
+    }
+    Ok(())
 }
 
 /// Where the first workflow is not known yet, the input must be what any of them could begin with.

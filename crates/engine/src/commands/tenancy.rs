@@ -13,7 +13,7 @@ pub(super) fn ensure(turn: &mut Turn<'_, '_>, ensure: &EnsureTenancy) -> Result<
     if turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?.is_none() {
         let tenancy =
             Tenancy { revision: 1, keys: vec![ensure.key.clone()], directory: Directory::default() };
-        turn.emit(Event::TenancyPut { tenancy })?;
+        turn.emit(Event::TenancyPut(tenancy))?;
     }
     Ok(Reply::Done)
 }
@@ -30,14 +30,14 @@ pub(super) fn put_directory(turn: &mut Turn<'_, '_>, put: &PutDirectory) -> Resu
         Some(known) => Tenancy { revision: known.revision + 1, keys: known.keys.clone(), directory },
         None => Tenancy { revision: 1, keys: vec![put.key.clone()], directory },
     };
-    turn.emit(Event::TenancyPut { tenancy })?;
+    turn.emit(Event::TenancyPut(tenancy))?;
     Ok(Reply::Done)
 }
 
 pub(super) fn install(turn: &mut Turn<'_, '_>, install: &InstallTenancy) -> Result<Reply, Stop> {
     let known = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?.map(|known| known.revision);
     if known.is_none_or(|known| known < install.tenancy.revision) {
-        turn.emit(Event::TenancyPut { tenancy: install.tenancy.clone() })?;
+        turn.emit(Event::TenancyPut(install.tenancy.clone()))?;
     }
     Ok(Reply::Done)
 }

@@ -30,7 +30,7 @@ pub(super) fn create(turn: &mut Turn<'_, '_>, create: &CreateTenant) -> Result<R
         created: turn.now(),
         updated: turn.now(),
     };
-    turn.emit(Event::TenantCreated { tenant })?;
+    turn.emit(Event::TenantCreated(tenant))?;
     Ok(Reply::Tenant(id))
 }
 

@@ -15,7 +15,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         Event::MachineInstalled { machine } => {
             rows.put(Key::machine(site.tenant, machine.digest()), Row::Machine(machine.clone()));
         }
-        Event::TenantCreated { tenant } => {
+        Event::TenantCreated(tenant) => {
             rows.put(Key::last_tenant(), Row::LastTenant(tenant.id.0));
             rows.put(Key::tenant(&tenant.name), Row::Tenant(tenant.clone()));
         }
@@ -24,7 +24,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             tenant.settings = *settings;
             tenant.updated = site.at;
         }
-        Event::KeyCreated { key } => rows.put(Key::api_key(&key.id), Row::ApiKey(key.clone())),
+        Event::KeyCreated(key) => rows.put(Key::api_key(&key.id), Row::ApiKey(key.clone())),
         Event::KeyRevoked { id } => rows.api_key_at_mut(&Key::api_key(id))?.revoked = Some(site.at),
         Event::VersionDeployed { name, format, version, machine } => {
             deployed(rows, site, name, format, version)?;
@@ -42,7 +42,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         Event::Assistants(AssistantFact::Deleted { name }) => {
             rows.delete(Key::assistant(site.tenant, name));
         }
-        Event::TenancyPut { tenancy } => {
+        Event::TenancyPut(tenancy) => {
             let key = match site.scope {
                 Scope::Catalogue => Key::tenancy_record(site.tenant),
                 Scope::Session(_) | Scope::Ledger(_) | Scope::Shard => Key::tenancy(site.tenant),

@@ -102,14 +102,14 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::LedgerSettled { .. }
         | Event::Swept { .. } => return ledger::apply(rows, site, event),
         Event::MachineInstalled { .. }
-        | Event::TenantCreated { .. }
+        | Event::TenantCreated(_)
         | Event::TenantChanged { .. }
-        | Event::KeyCreated { .. }
+        | Event::KeyCreated(_)
         | Event::KeyRevoked { .. }
         | Event::VersionDeployed { .. }
         | Event::VersionActivated { .. }
         | Event::Assistants(_)
-        | Event::TenancyPut { .. }
+        | Event::TenancyPut(_)
         | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),
     }
     let session = rows.session_at_mut(&site.session_key()?)?;

@@ -41,7 +41,9 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
             }
         },
     };
-    let (call, asked) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
+    let (call, all) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
+    // Who is told of a gate that others may decide as well is no approver.
+    let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
     let round = asked.and_then(|asked| asked.due).filter(|_| end.is_none());
     v1::Gate {
         name: names::of_gate(caller, view.id, id),
@@ -64,6 +66,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         subject: asked.map(|asked| asked.subject.clone()).unwrap_or_default(),
         text: asked.map(|asked| asked.body.clone()).unwrap_or_default(),
         round_end_time: round.map(timestamp),
+        told: told.map(|told| told.to.clone()).unwrap_or_default(),
     }
 }
 
@@ -84,7 +87,7 @@ fn answer(row: &GateView) -> Option<String> {
 
 fn message(view: &SessionView, row: &GateView) -> String {
     let (process, open) = (&view.session.definition, row.open());
-    match (&open.gate.call, answer(row), &open.gate.asked) {
+    match (&open.gate.call, answer(row), open.gate.asked.as_ref().filter(|asked| !asked.open)) {
         (Some(call), _, _) => {
             format!("{process}: may the agent call {} with these arguments?", call.capability)
         }

@@ -159,7 +159,8 @@ pub(crate) fn open_gate(
     row: &GateView,
 ) -> Option<v1::OpenGate> {
     let GateView::Open(open, _) = row else { return None };
-    let (call, asked) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
+    let asked = open.gate.asked.as_ref().filter(|asked| !asked.open);
+    let call = open.gate.call.as_ref();
     Some(v1::OpenGate {
         name: names::of_gate(caller, view.id, gate),
         kind: kind(open.gate.kind).into(),

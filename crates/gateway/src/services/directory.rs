@@ -5,7 +5,7 @@ use switchward_api::v1::directory_service_server::DirectoryService;
 use switchward_engine::{Body, Directory, DirectoryEntry, Key, MailKey, PutDirectory, Row, Scope};
 use tonic::{Request, Response, Status};
 
-use crate::auth::{Caller, roles};
+use crate::auth::roles;
 use crate::door::{Call, Door, request_id};
 use crate::error::Refusal;
 use crate::mask::Mask;
@@ -24,7 +24,7 @@ impl DirectoryService for Door {
         let Some(wish) = message.directory else {
             return Err(Refusal::field("directory", "is required").into());
         };
-        names::directory(&call.caller, "directory.name", &wish.name)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
         let entry = |entry: v1::DirectoryEntry| DirectoryEntry { name: entry.name, members: entry.members };
         let entries = wish.entries.into_iter().map(entry).collect();
         let directory = Directory { entries, audience: wish.audience };
@@ -32,7 +32,7 @@ impl DirectoryService for Door {
         let body = Body::PutDirectory(PutDirectory { directory, key, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let directory = directory_of(&call).await?;
-        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(&call.caller, directory)) }))
+        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(directory)) }))
     }
 
     async fn get_directory(
@@ -40,9 +40,9 @@ impl DirectoryService for Door {
         request: Request<v1::GetDirectoryRequest>,
     ) -> Answered<v1::GetDirectoryResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
-        names::directory(&call.caller, "name", &message.name)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
         let mask = Mask::read("Directory", message.read_mask)?;
-        let directory = mask.keep(shown(&call.caller, directory_of(&call).await?));
+        let directory = mask.keep(shown(directory_of(&call).await?));
         Ok(Response::new(v1::GetDirectoryResponse { directory: Some(directory) }))
     }
 }
@@ -54,11 +54,10 @@ async fn directory_of(call: &Call<'_>) -> Result<Directory, Refusal> {
     Ok(found.await?.unwrap_or_default())
 }
 
-fn shown(caller: &Caller, directory: Directory) -> v1::Directory {
+fn shown(directory: Directory) -> v1::Directory {
     let etag = directory.etag();
     let entry = |entry: DirectoryEntry| v1::DirectoryEntry { name: entry.name, members: entry.members };
     v1::Directory {
-        name: names::of_directory(caller),
         entries: directory.entries.into_iter().map(entry).collect(),
         audience: directory.audience,
         etag,

@@ -50,10 +50,15 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 11] = [
+const NOTHING_THERE: [&str; 15] = [
     // A name of all tenants together: that it is taken must be told.
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
+    // Addresses, and names of the tenant's own directory.
+    "PutDirectory.directory.entries.name",
+    "PutDirectory.directory.entries.members",
+    "PutDirectory.directory.audience",
+    "StartSession.audience",
     // A subject is a person's, of whatever tenant.
     "CreateApiKey.subject",
     // States of the session that is named beside them.

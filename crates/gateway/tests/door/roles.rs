@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 32] = [
+const NEVER_AN_AGENT: [&str; 34] = [
     "DecideGate",
     "FailEffect",
     "RetryEffect",
@@ -17,6 +17,8 @@ const NEVER_AN_AGENT: [&str; 32] = [
     "DeployDefinition",
     "ActivateVersion",
     "PutAssistant",
+    "PutDirectory",
+    "GetDirectory",
     "DeleteAssistant",
     "CreateWebhookSource",
     "GetWebhookSource",

@@ -108,6 +108,7 @@ pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> = [
         definitions(),
         assistants(),
+        directory(),
         sources(),
         sessions(),
         policy(),
@@ -211,6 +212,27 @@ fn definitions() -> Vec<Rpc> {
                 set(message, "name", Value::String(latest));
             },
         },
+    ]
+}
+
+fn directory() -> Vec<Rpc> {
+    let parent = Some(("parent", Kind::Tenant));
+    vec![
+        Rpc {
+            method: "PutDirectory",
+            name: parent,
+            ready: ready!(|world| {
+                let name = world.fresh("person");
+                let entry = v1::DirectoryEntry { name, members: vec!["kim@acme.example".into()] };
+                let directory = v1::Directory { entries: vec![entry], ..v1::Directory::default() };
+                v1::PutDirectoryRequest { directory: Some(directory), ..Default::default() }
+            }),
+            other: |message| {
+                let audience = Value::List(vec![Value::String("kim".into())]);
+                set(message, "directory.audience", audience);
+            },
+        },
+        read("GetDirectory", parent, ready!(|_world| v1::GetDirectoryRequest::default())),
     ]
 }
 

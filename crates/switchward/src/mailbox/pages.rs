@@ -197,7 +197,7 @@ fn message(kept: &Kept, from: &str, reply_to: &str, typed: &Typed) -> String {
     let quoted: String = mail.text.lines().map(|line| format!("> {line}\r\n")).collect();
     let text = typed.text.replace("\r\n", "\n").replace('\n', "\r\n");
     format!(
-        "Authentication-Results: {TRUSTED}; dmarc={proof} header.from={domain}\r\n\
+        "Authentication-Results: {TRUSTED}; spf={proof} smtp.mailfrom={from}; dmarc={proof} header.from={domain}\r\n\
          From: {from}\r\nTo: {reply_to}\r\nSubject: Re: {subject}\r\n\
          Message-ID: <{number}.{reply}@{host}>\r\nIn-Reply-To: <{id}>\r\n\
          MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\

@@ -39,7 +39,11 @@ async fn put(talk: &Talk, put: PutDirectory) -> Result<(), Exit> {
     let entry = |entry: Entry| v1::DirectoryEntry { name: entry.name, members: entry.members };
     let entries = file.entries.into_iter().map(entry).collect();
     let directory = v1::Directory { entries, audience: file.audience, ..v1::Directory::default() };
-    let request = v1::PutDirectoryRequest { directory: Some(directory), request_id: talk.request_id() };
+    let request = v1::PutDirectoryRequest {
+        directory: Some(directory),
+        request_id: talk.request_id(),
+        ..v1::PutDirectoryRequest::default()
+    };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.directory.put_directory(request).await });
     let reply = reply.await?;

@@ -1,0 +1,47 @@
+//! Values of what is stored about people who are written to.
+
+use super::*;
+
+/// Who is told at a gate that others may decide, and was told that it is closed.
+fn told() -> Asked {
+    let told = vec!["ann@example.com".into()];
+    let bounced = vec!["lead@example.com".into()];
+    Asked { last: vec![1], open: true, told, bounced, ..asked() }
+}
+
+fn tenancy() -> Tenancy {
+    let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
+    let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
+    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory }
+}
+
+/// What is known of who is written to.
+pub(super) fn written_to() -> Vec<(&'static str, Row)> {
+    let session = Session { steady: Some(7), audience: vec!["kim".into()], ..session() };
+    let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
+    let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last) });
+    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
+        unreachable!()
+    };
+    let ask = EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask };
+    vec![
+        ("tenancy", Row::Tenancy(tenancy())),
+        ("session-audience", Row::Session(session)),
+        ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask) })),
+        ("open-told", Row::Open(Open { gate: Gate { asked: Some(told()), ..super::gate() }, ..open() })),
+    ]
+}
+
+/// What is known of who is written to.
+pub(super) fn mailed() -> Vec<Event> {
+    let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
+    let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
+    let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
+    let flows = [
+        Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence },
+        Flow::AudienceSet { audience: vec!["kim".into()] },
+        Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
+        Flow::EffectDeferred { number, until, code, message },
+    ];
+    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut(tenancy())]).collect()
+}

@@ -1,0 +1,219 @@
+//! Mail that comes in: who may decide by it, and what everybody else's comes to.
+
+use switchward_api::v1;
+use switchward_engine::{Key, MailKey, MailToken, Row, View as _, Way};
+use switchward_gateway::mail::{Level, Mailroom, Outcome};
+use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_mail::incoming::{Dns, Envelope, Settings};
+
+use crate::world::World;
+
+/// The host whose word about senders is believed here.
+const TRUSTED: &str = "mx.acme.example";
+/// The domain of reply addresses.
+const REPLIES: &str = "reply.acme.example";
+pub(crate) const KIM: &str = "kim@acme.example";
+pub(crate) const DANA: &str = "dana@acme.example";
+
+/// A gate that Kim and Dana were told of.
+pub(crate) struct Asked {
+    pub(crate) session: v1::Session,
+    pub(crate) gate: v1::Gate,
+    id: SessionId,
+    number: OpenId,
+    key: MailKey,
+}
+
+impl Asked {
+    /// The token of a mail to somebody.
+    pub(crate) fn token(&self, way: Way, person: &str) -> MailToken {
+        self.key.token(way, (TenantId(1), self.id), (self.number, 0), person)
+    }
+}
+
+impl World {
+    /// A release whose agent wants to write a file, of which Kim and Dana are told.
+    pub(crate) async fn asked(&self) -> Asked {
+        let entry = |name: &str, members: &[&str]| v1::DirectoryEntry {
+            name: name.to_owned(),
+            members: members.iter().map(|one| (*one).to_owned()).collect(),
+        };
+        let entries = vec![entry("kim", &[KIM]), entry("owner:release", &["kim", DANA])];
+        let directory = Some(v1::Directory { entries, ..v1::Directory::default() });
+        let put = v1::PutDirectoryRequest { directory, ..Default::default() };
+        let _: v1::PutDirectoryResponse = self.ask("admin", "PutDirectory", &put).await;
+        let start = v1::StartSessionRequest { definition: "release".into(), ..Default::default() };
+        let started: v1::StartSessionResponse = self.ask("agent", "StartSession", &start).await;
+        let session = started.session.expect("a session");
+        let call = crate::world::tool_call(&session.name, "mcp:filesystem:write_file");
+        let told: v1::AuthorizeToolCallResponse = self.ask("agent", "AuthorizeToolCall", &call).await;
+        let name = told.gate;
+        let reply: v1::GetGateResponse =
+            self.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
+        let gate = reply.gate.expect("a gate");
+        let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
+        let number = gate.name.rsplit('_').next().expect("a part").parse().expect("a number");
+        let row = self.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
+        let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
+        let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
+        Asked { session, gate, id, number: OpenId(number), key: tenancy.keys[0].clone() }
+    }
+
+    fn room(&self, level: Level) -> Mailroom {
+        let settings = Settings { trusted_hosts: vec![TRUSTED.to_owned()], ..Settings::of(REPLIES) };
+        let dns = Dns::of_records(&[], &[]).expect("no records");
+        Mailroom::new(self.node.door.clone(), settings, dns, level)
+    }
+
+    async fn gate_now(&self, asked: &Asked) -> v1::Gate {
+        let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
+        let reply: v1::GetGateResponse = self.ask("agent", "GetGate", &request).await;
+        reply.gate.expect("a gate")
+    }
+
+    /// Subjects and addresses of the mails that wait to go out, beside those that ask.
+    async fn answers(&self, asked: &Asked) -> Vec<String> {
+        let filter = format!("session=\"{}\"", asked.session.name.rsplit('/').next().expect("a part"));
+        let request = v1::ListEffectsRequest { filter, ..Default::default() };
+        let reply: v1::ListEffectsResponse = self.ask("operator", "ListEffects", &request).await;
+        let told = |effect: &v1::Effect| effect.subject.starts_with("Re: ").then(|| effect.to.clone());
+        reply.effects.iter().filter_map(told).collect()
+    }
+}
+
+/// A message as the host in front hands it over.
+struct Message<'m> {
+    from: &'m str,
+    to: &'m MailToken,
+    text: &'m str,
+    id: &'m str,
+    proof: &'m str,
+    more: &'m str,
+}
+
+impl Message<'_> {
+    fn raw(&self) -> Vec<u8> {
+        let Self { from, to, text, id, proof, more } = self;
+        let domain = from.rsplit_once('@').map_or("", |(_, domain)| domain);
+        let raw = format!(
+            "Authentication-Results: {TRUSTED}; spf={proof} smtp.mailfrom={from}; dmarc={proof} header.from={domain}\r\n{more}\
+             From: {from}\r\nTo: r+{to}@{REPLIES}\r\nSubject: Re: release\r\nMessage-ID: <{id}@acme.example>\r\n\
+             MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n"
+        );
+        raw.into_bytes()
+    }
+
+    async fn bring(&self, room: &Mailroom) -> Outcome {
+        room.ingest(&Envelope::default(), &self.raw()).await
+    }
+}
+
+fn from_kim<'m>(to: &'m MailToken, text: &'m str, id: &'m str) -> Message<'m> {
+    Message { from: KIM, to, text, id, proof: "pass", more: "" }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proved_reply_of_the_addressed_person_decides_once() {
+    let world = World::start().await;
+    let (asked, room) = (world.asked().await, world.room(Level::Strict));
+    let token = asked.token(Way::Reply, KIM);
+    // A question is noted and answered, and nothing is decided.
+    assert_eq!(from_kim(&token, "looks risky?", "one").bring(&room).await, Outcome::Recorded);
+    assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open));
+    assert_eq!(world.answers(&asked).await, [KIM]);
+    let decides = from_kim(&token, "Approved, thanks!\r\n\r\nFor this release.", "two");
+    assert_eq!(decides.bring(&room).await, Outcome::Recorded);
+    let made = world.gate_now(&asked).await.resolution.expect("a decision");
+    assert_eq!(
+        (made.by.as_str(), made.via.as_str(), made.decision()),
+        (KIM, "email", v1::GateDecision::Approve)
+    );
+    assert_eq!(made.comment, "For this release.");
+    // The decision is acknowledged in the thread.
+    assert_eq!(world.answers(&asked).await, [KIM, KIM]);
+    // The same message again is the same reply; another one comes too late, and is told who decided.
+    assert_eq!(decides.bring(&room).await, Outcome::Recorded);
+    assert_eq!(world.answers(&asked).await, [KIM, KIM]);
+    assert_eq!(from_kim(&token, "reject", "three").bring(&room).await, Outcome::Recorded);
+    assert_eq!(world.answers(&asked).await, [KIM, KIM, KIM]);
+    let made = world.gate_now(&asked).await.resolution.expect("a decision");
+    assert_eq!(made.decision(), v1::GateDecision::Approve);
+    // The approved call may be made once.
+    let call = crate::world::tool_call(&asked.session.name, "mcp:filesystem:write_file");
+    let told: v1::AuthorizeToolCallResponse = world.ask("agent", "AuthorizeToolCall", &call).await;
+    assert_eq!(told.decision(), v1::ToolDecision::Allow, "{told:?}");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_else_decides_by_mail() {
+    let world = World::start().await;
+    let (asked, room) = (world.asked().await, world.room(Level::Strict));
+    let (kims, danas) = (asked.token(Way::Reply, KIM), asked.token(Way::Reply, DANA));
+    let page = asked.token(Way::Page, KIM);
+    let text = "approve";
+    let outcome = |outcome: &'static str| Outcome::Quarantined(outcome);
+    let rows = [
+        // Forwarded, or written by somebody else who was asked as well.
+        (Message { from: "eve@acme.example", ..from_kim(&kims, text, "a") }, Outcome::Recorded),
+        (Message { from: DANA, ..from_kim(&kims, text, "b") }, Outcome::Recorded),
+        (from_kim(&danas, text, "c"), Outcome::Recorded),
+        // Nothing proves that Kim wrote it.
+        (Message { proof: "fail", ..from_kim(&kims, text, "d") }, Outcome::Recorded),
+        // A token of the page is none of a mail.
+        (from_kim(&page, text, "e"), outcome("token_invalid")),
+        // No person wrote it.
+        (
+            Message { more: "Auto-Submitted: auto-replied\r\n", ..from_kim(&kims, text, "f") },
+            Outcome::Ignored("auto_reply"),
+        ),
+        (
+            Message { more: "List-Id: <all.acme.example>\r\n", ..from_kim(&kims, text, "g") },
+            Outcome::Ignored("list"),
+        ),
+    ];
+    for (message, wanted) in rows {
+        assert_eq!(message.bring(&room).await, wanted, "{} {}", message.from, message.id);
+        assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open), "{}", message.id);
+    }
+    // Whom it could have been is told how to decide; a stranger is told nothing.
+    assert_eq!(world.answers(&asked).await, [KIM]);
+    let counts = room.counts();
+    assert!(counts.contains(&(("ignored", "auto_reply"), 1)), "{counts:?}");
+    assert_eq!(room.seen().len(), 7);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_level_says_how_much_proof_is_enough() {
+    let world = World::start().await;
+    for (level, proof, decided) in
+        [(Level::Sender, "fail", true), (Level::PageOnly, "pass", false), (Level::Strict, "pass", true)]
+    {
+        let (asked, room) = (world.asked().await, world.room(level));
+        let token = asked.token(Way::Reply, KIM);
+        let message = Message { proof, ..from_kim(&token, "approve", "one") };
+        assert_eq!(message.bring(&room).await, Outcome::Recorded);
+        let open = world.gate_now(&asked).await.status == i32::from(v1::GateStatus::Open);
+        assert_eq!(!open, decided, "{level:?}");
+    }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_nowhere_is_put_aside() {
+    let world = World::start().await;
+    let (asked, room) = (world.asked().await, world.room(Level::Strict));
+    let other = MailKey([9; 32]).token(Way::Reply, (TenantId(1), asked.id), (asked.number, 0), KIM);
+    let (before, message) =
+        (world.look(&asked.session.name).await.sequence, from_kim(&other, "approve", "a"));
+    assert_eq!(message.bring(&room).await, Outcome::Quarantined("token_invalid"));
+    assert_eq!(world.look(&asked.session.name).await.sequence, before, "a forged token leaves nothing");
+    let never = asked.key.token(Way::Reply, (TenantId(1), SessionId([7; 16])), (asked.number, 0), KIM);
+    assert_eq!(from_kim(&never, "approve", "b").bring(&room).await, Outcome::Quarantined("session_unknown"));
+    let nobody = asked.key.token(Way::Reply, (TenantId(99), asked.id), (asked.number, 0), KIM);
+    assert_eq!(from_kim(&nobody, "approve", "c").bring(&room).await, Outcome::Quarantined("no_tenant"));
+    let garbage = room.ingest(&Envelope::default(), b"no mail at all").await;
+    assert!(matches!(garbage, Outcome::Quarantined(_)), "{garbage:?}");
+    world.node.end().await;
+}
