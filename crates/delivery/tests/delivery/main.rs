@@ -4,5 +4,6 @@ mod desk;
 mod doors;
 mod guard;
 mod http;
+mod mail;
 mod model;
 mod server;

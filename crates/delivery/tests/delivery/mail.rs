@@ -1,0 +1,229 @@
+//! Mail: how it is written, and what a mail server's answer means for it.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use switchward_delivery::Reason;
+use switchward_delivery::mail::{
+    Choice, Composed, Fact, Letter, Post as _, Purpose, Sender, Smtp, SmtpConfig, SmtpTls, compose,
+};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
+
+const GOLDEN: &str = include_str!("../golden/letter.v1.json");
+
+fn letter() -> Letter {
+    Letter {
+        to: "kim@acme.example".into(),
+        subject: "deploy-gate: write_file?".into(),
+        purpose: Purpose::Ask,
+        body: String::new(),
+        html: false,
+        id: "7".into(),
+        thread: "ses_a-6".into(),
+        reply_token: Some("abc234".into()),
+        page_token: Some("def567".into()),
+        facts: vec![Fact { name: "Call".into(), value: "mcp:fs:write_file".into() }],
+        choice: Some(Choice {
+            approve: "approve".into(),
+            refuse: "refuse".into(),
+            discusses: false,
+            rule: "The first decision counts.".into(),
+        }),
+    }
+}
+
+fn sender() -> Sender {
+    Sender {
+        from: "Acme approvals <approvals@acme.example>".into(),
+        reply: Some("r+{token}@reply.acme.example".into()),
+        pages: Some("https://acme.example/".into()),
+        dkim: None,
+    }
+}
+
+fn raw(mail: &Composed) -> String {
+    String::from_utf8(mail.raw.clone()).expect("headers and parts are ASCII")
+}
+
+#[test]
+fn letters_keep_their_form() {
+    assert_eq!(serde_json::to_string(&letter()).expect("it can be written"), GOLDEN.trim_end());
+    assert_eq!(serde_json::from_str::<Letter>(GOLDEN).expect("it can be read"), letter());
+    let least =
+        json!({ "to": "a@b.example", "subject": "", "purpose": "say", "body": "", "id": "1", "thread": "t" });
+    assert!(serde_json::from_value::<Letter>(least).is_ok());
+}
+
+#[test]
+fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
+    let mail = compose(&letter(), &sender()).expect("it can be written");
+    assert_eq!(mail.message_id, "a.abc234.7@reply.acme.example");
+    assert_eq!(mail.reply_to.as_deref(), Some("r+abc234@reply.acme.example"));
+    let text = raw(&mail);
+    for header in [
+        "Subject: Approve? deploy-gate: write_file?\r\n",
+        "Reply-To: r+abc234@reply.acme.example\r\n",
+        "In-Reply-To: <t.ses_a-6@reply.acme.example>\r\n",
+        "References: <t.ses_a-6@reply.acme.example>\r\n",
+        "Auto-Submitted: auto-generated\r\n",
+        "X-Auto-Response-Suppress: All\r\n",
+    ] {
+        assert!(text.contains(header), "{header} is missing in {text}");
+    }
+    assert!(mail.text.starts_with("--- reply above this line ---\n"), "{}", mail.text);
+    for line in ["  APPROVE    or    REFUSE", "https://acme.example/a/def567", "mcp:fs:write_file"] {
+        assert!(mail.text.contains(line), "{line} is missing in {}", mail.text);
+    }
+    let tell = Letter { purpose: Purpose::Tell, subject: "Re: x".into(), id: "8".into(), ..letter() };
+    let told = compose(&tell, &sender()).expect("it can be written");
+    assert!(raw(&told).contains("References: <t.ses_a-6@reply.acme.example>\r\n"));
+    assert_ne!(told.message_id, mail.message_id);
+    assert!(!told.text.contains("APPROVE"), "{}", told.text);
+}
+
+#[test]
+fn what_others_say_stays_text() {
+    let body = "<script>alert(1)</script> approve & go".to_owned();
+    let fact = Fact { name: "With".into(), value: "<img src=x onerror=y>".into() };
+    let mail =
+        compose(&Letter { body, facts: vec![fact], ..letter() }, &sender()).expect("it can be written");
+    let text = raw(&mail).replace("=\r\n", "").replace("=3D", "=");
+    assert!(!text.contains("<script>alert") || mail.text.contains("<script>alert"), "{text}");
+    let (_, html) = text.split_once("text/html").expect("a part of HTML");
+    assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
+    assert!(
+        html.contains("&lt;script&gt;") && html.contains("The request, in the words of the process"),
+        "{html}"
+    );
+}
+
+#[test]
+fn no_header_is_slipped_in() {
+    let evil = "a@b.example\r\nBcc: eve@evil.example";
+    let rows = [
+        Letter { to: evil.into(), ..letter() },
+        Letter { to: "a@b.example\nX: y".into(), ..letter() },
+        Letter { to: "a@b.example, eve@evil.example".into(), ..letter() },
+        Letter { to: "a b@c.example".into(), ..letter() },
+        Letter { to: String::new(), ..letter() },
+        Letter { to: format!("{}@b.example", "a".repeat(300)), ..letter() },
+        Letter { subject: "hi\r\nBcc: eve@evil.example".into(), ..letter() },
+        Letter { subject: "hi\u{0}".into(), ..letter() },
+        Letter { subject: "x".repeat(2_000), ..letter() },
+        Letter { id: "7>\r\nX: y".into(), ..letter() },
+        Letter { thread: "t y".into(), ..letter() },
+        Letter { reply_token: Some("a@evil.example".into()), ..letter() },
+        Letter { body: "x".repeat(2 * 1024 * 1024), ..letter() },
+    ];
+    for letter in rows {
+        let told = compose(&letter, &sender()).map_err(|failed| failed.reason);
+        assert_eq!(told, Err(Reason::MailInvalid), "{:?} {:?}", letter.to, letter.subject);
+    }
+    let odd = Letter { subject: "Grüße \"you\" <a@b.example>, x: y".into(), choice: None, ..letter() };
+    let text = raw(&compose(&odd, &sender()).expect("it can be written"));
+    assert_eq!(text.lines().filter(|line| line.to_lowercase().starts_with("bcc")).count(), 0);
+    assert_eq!(text.lines().filter(|line| line.starts_with("Subject:")).count(), 1);
+}
+
+#[test]
+fn a_sender_that_cannot_be_used_is_told() {
+    let of = |from: &str, reply: Option<&str>| {
+        let sender = Sender { from: from.into(), reply: reply.map(str::to_owned), ..sender() };
+        sender.check().err().map(|problem| problem.split(':').next().unwrap_or_default().to_owned())
+    };
+    assert_eq!(of("Acme <a@acme.example>", Some("r+{token}@r.example")), None);
+    assert_eq!(of("a@acme.example", None), None);
+    assert_eq!(of("nobody", None).as_deref(), Some("from"));
+    for reply in [
+        "r@r.example",
+        "{token}",
+        "a@{token}",
+        "{token}{token}@r.example",
+        "approve+{token}@r.example",
+        "r +{token}@r.example",
+    ] {
+        assert_eq!(of("a@acme.example", Some(reply)).as_deref(), Some("reply"), "{reply}");
+    }
+}
+
+/// A mail server that answers the end of a message, or an earlier command, with this line.
+async fn server(at: &'static str, answer: &'static str) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&heard);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let heard = Arc::clone(&kept);
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let mut data = false;
+                let _sent = stream.write_all(b"220 sink\r\n").await;
+                loop {
+                    let mut line = String::new();
+                    if stream.read_line(&mut line).await.unwrap_or_default() == 0 {
+                        return;
+                    }
+                    heard.lock().push(line.clone());
+                    let word = line.split([' ', ':', '\r']).next().unwrap_or_default().to_uppercase();
+                    let usual = match word.as_str() {
+                        "." if data => {
+                            data = false;
+                            "250 taken"
+                        }
+                        _ if data => continue,
+                        "DATA" => {
+                            data = true;
+                            "354 go on"
+                        }
+                        "EHLO" => "250-sink\r\n250 8BITMIME",
+                        "QUIT" => "221 bye",
+                        _ => "250 fine",
+                    };
+                    let said = if word == at { answer } else { usual };
+                    data = data && (word != at || said.starts_with('3'));
+                    let _sent = stream.write_all(format!("{said}\r\n").as_bytes()).await;
+                }
+            });
+        }
+    });
+    (port, heard)
+}
+
+fn smtp(port: u16) -> Smtp {
+    let host = "127.0.0.1".to_owned();
+    let config =
+        SmtpConfig { host, port, tls: SmtpTls::Plain, login: None, hello: Some("switchward".into()) };
+    Smtp::new(&config).expect("no TLS is wanted")
+}
+
+#[tokio::test]
+async fn what_a_mail_server_answers_says_whether_to_come_again() {
+    let mail = compose(&letter(), &sender()).expect("it can be written");
+    for (at, answer, wanted) in [
+        ("none", "", None),
+        (".", "451 later", Some(Reason::MailDeferred)),
+        (".", "554 spam", Some(Reason::MailRejected)),
+        ("RCPT", "450 greylisted", Some(Reason::MailDeferred)),
+        ("RCPT", "550 5.1.1 no such user", Some(Reason::MailRejected)),
+        ("MAIL", "421 too busy", Some(Reason::MailDeferred)),
+        ("EHLO", "garbage", Some(Reason::AnswerBroken)),
+    ] {
+        let (port, heard) = server(at, answer).await;
+        let told = smtp(port).send(1, &mail).await.map_err(|failed| failed.reason);
+        assert_eq!(told.err(), wanted, "{at} {answer}");
+        if wanted.is_none() {
+            let heard = heard.lock();
+            let ids = heard.iter().filter(|line| line.starts_with("Message-ID: <a.abc234.7@")).count();
+            assert_eq!(ids, 1, "{heard:?}");
+        }
+    }
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        listener.local_addr().expect("it is bound").port()
+    };
+    let told = smtp(closed).send(1, &mail).await.map_err(|failed| failed.reason);
+    assert_eq!(told, Err(Reason::ConnectFailed));
+}
