@@ -215,24 +215,35 @@ fn definitions() -> Vec<Rpc> {
     ]
 }
 
+/// A directory with one name in it.
+fn people(name: &str) -> v1::PutDirectoryRequest {
+    let entry = v1::DirectoryEntry { name: name.into(), members: vec!["kim@acme.example".into()] };
+    let audience = vec![name.to_owned()];
+    let directory = v1::Directory { entries: vec![entry], audience, ..v1::Directory::default() };
+    v1::PutDirectoryRequest { directory: Some(directory), ..Default::default() }
+}
+
 fn directory() -> Vec<Rpc> {
     let parent = Some(("parent", Kind::Tenant));
     vec![
         Rpc {
             method: "PutDirectory",
             name: parent,
-            ready: ready!(|world| {
-                let name = world.fresh("person");
-                let entry = v1::DirectoryEntry { name, members: vec!["kim@acme.example".into()] };
-                let directory = v1::Directory { entries: vec![entry], ..v1::Directory::default() };
-                v1::PutDirectoryRequest { directory: Some(directory), ..Default::default() }
-            }),
+            ready: ready!(|world| people(&world.fresh("person"))),
             other: |message| {
                 let audience = Value::List(vec![Value::String("kim".into())]);
                 set(message, "directory.audience", audience);
             },
         },
-        read("GetDirectory", parent, ready!(|_world| v1::GetDirectoryRequest::default())),
+        read(
+            "GetDirectory",
+            parent,
+            ready!(|world| {
+                let people = people(&world.fresh("person"));
+                let _: v1::PutDirectoryResponse = world.ask("admin", "PutDirectory", &people).await;
+                v1::GetDirectoryRequest::default()
+            }),
+        ),
     ]
 }
 

@@ -4,6 +4,7 @@
 //! What the server must answer is checked on the way: a demo that ends well has shown what it tells.
 
 mod history;
+mod mail;
 mod server;
 mod steps;
 mod story;
@@ -59,6 +60,7 @@ async fn play(scratch: &Path, data: &Path, output: Output) -> Result<Steps, Exit
     story.ask().await?;
     story.kill().await?;
     story.approve().await?;
+    story.mail().await?;
     story.answer().await?;
     story.history().await?;
     story.end().await

@@ -28,7 +28,7 @@ use crate::{telemetry, tls};
 /// The tenant of a development server.
 const TENANT: &str = "dev";
 /// Who is told of gates that address nobody, where nobody put a directory.
-const PERSON: &str = "person@switchward.localhost";
+pub(crate) const PERSON: &str = "person@switchward.localhost";
 /// What is logged where nothing else is said.
 const LEVEL: &str = "warn";
 /// Where a data folder keeps the development keys.

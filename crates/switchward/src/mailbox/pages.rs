@@ -53,6 +53,9 @@ struct Typed {
     /// Whether the sender counts as proved: `yes` or nothing.
     #[serde(default)]
     proved: String,
+    /// Whether a machine writes it: `yes` or nothing.
+    #[serde(default)]
+    auto: String,
 }
 
 async fn style() -> Response {
@@ -153,6 +156,7 @@ fn form(kept: &Kept) -> Markup {
             label for="from" { "Written by" }
             input id="from" name="from" value=(kept.mail.to);
             label.check { input type="checkbox" name="proved" value="yes" checked; "the sender is proved (DKIM or SPF)" }
+            label.check { input type="checkbox" name="auto" value="yes"; "a machine writes it: out of office" }
             button type="submit" { "Send the reply" }
         }
     }
@@ -193,11 +197,12 @@ async fn reply(State(pages): State<Pages>, Path(number): Path<u64>, Form(typed):
 fn message(kept: &Kept, from: &str, reply_to: &str, typed: &Typed) -> String {
     let mail = &kept.mail;
     let proof = if typed.proved == "yes" { "pass" } else { "fail" };
+    let auto = if typed.auto == "yes" { "Auto-Submitted: auto-replied\r\n" } else { "" };
     let domain = from.rsplit_once('@').map_or("", |(_, domain)| domain);
     let quoted: String = mail.text.lines().map(|line| format!("> {line}\r\n")).collect();
     let text = typed.text.replace("\r\n", "\n").replace('\n', "\r\n");
     format!(
-        "Authentication-Results: {TRUSTED}; spf={proof} smtp.mailfrom={from}; dmarc={proof} header.from={domain}\r\n\
+        "Authentication-Results: {TRUSTED}; spf={proof} smtp.mailfrom={from}; dmarc={proof} header.from={domain}\r\n{auto}\
          From: {from}\r\nTo: {reply_to}\r\nSubject: Re: {subject}\r\n\
          Message-ID: <{number}.{reply}@{host}>\r\nIn-Reply-To: <{id}>\r\n\
          MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\

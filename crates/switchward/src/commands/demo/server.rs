@@ -73,6 +73,11 @@ impl Server {
         Ok(Self { child, ready, _stdout: lines })
     }
 
+    /// Where it is.
+    pub(super) fn address(&self) -> &str {
+        &self.ready.address
+    }
+
     /// A client that calls it as the agent.
     pub(super) async fn agent(&self) -> Result<Client, Exit> {
         self.client(&self.ready.agent_key).await

@@ -17,8 +17,8 @@ use crate::client::{Client, drawn_request_id};
 use crate::exit::Exit;
 use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, count, period};
 
-const AGENT: &str = "agent";
-const PERSON: &str = "person";
+pub(super) const AGENT: &str = "agent";
+pub(super) const PERSON: &str = "person";
 const SERVER: &str = "server";
 const BASH: &str = "bash";
 const DELETE_FILE: &str = "mcp:filesystem:delete_file";
@@ -31,15 +31,15 @@ const SENDING_TURNS: usize = 16;
 
 /// The story so far.
 pub(super) struct Story {
-    teller: Teller,
-    steps: Steps,
+    pub(super) teller: Teller,
+    pub(super) steps: Steps,
     files: Files,
-    server: Server,
+    pub(super) server: Server,
     agent: Client,
     person: Client,
     session: String,
     /// The gate that waits for a person.
-    gate: String,
+    pub(super) gate: String,
 }
 
 impl Story {
@@ -323,14 +323,33 @@ impl Story {
 
     /// A call that a person must be asked about, and its gate.
     async fn asked(&mut self, did: &str) -> Result<String, Exit> {
-        let reply = self.authorize(DELETE_FILE, DELETE_ARGS, &drawn_request_id()).await?;
+        self.asked_for(DELETE_FILE, DELETE_ARGS, did).await
+    }
+
+    /// The same of any call.
+    pub(super) async fn asked_for(
+        &mut self,
+        capability: &str,
+        args: &str,
+        did: &str,
+    ) -> Result<String, Exit> {
+        let reply = self.authorized(capability, args).await?;
         ensure(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "nobody was asked")?;
-        self.steps.recorded("policy.asked", AGENT, &[("capability", DELETE_FILE)]);
+        self.steps.recorded("policy.asked", AGENT, &[("capability", capability)]);
         self.teller.line(AGENT, did, CARE, "a person is asked, and the agent must wait")?;
         Ok(reply.gate)
     }
 
-    async fn look(&self) -> Result<v1::Gate, Exit> {
+    /// What is decided about a call.
+    pub(super) async fn authorized(
+        &self,
+        capability: &str,
+        args: &str,
+    ) -> Result<v1::AuthorizeToolCallResponse, Exit> {
+        Ok(self.authorize(capability, args, &drawn_request_id()).await?)
+    }
+
+    pub(super) async fn look(&self) -> Result<v1::Gate, Exit> {
         let request = v1::GetGateRequest { name: self.gate.clone(), ..Default::default() };
         let reply =
             self.person.call(request, |mut it, request| async move { it.gates.get_gate(request).await });
@@ -392,6 +411,6 @@ fn allowed(left: u64) -> String {
 }
 
 /// Ends the demo where the server did not do what is told of it.
-fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<(), Exit> {
+pub(super) fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<(), Exit> {
     if holds { Ok(()) } else { Err(anyhow::Error::msg(otherwise.into()).into()) }
 }

@@ -1,0 +1,143 @@
+//! The act of the demo in which a person answers a mail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use switchward_api::v1;
+use switchward_delivery::guard::{Egress, Policies, RulesUnknown};
+use switchward_delivery::http::{Client, Config, Request};
+
+use super::story::{AGENT, PERSON, Story, ensure};
+use crate::exit::Exit;
+use crate::output::{CARE, GOOD};
+
+const WRITE_FILE: &str = "mcp:filesystem:write_file";
+const WRITE_ARGS: &str = r#"{"path":"/srv/releases/current"}"#;
+/// How long a mail may take from its gate to the mailbox.
+const MAIL_MAX: Duration = Duration::from_secs(30);
+/// How long is waited between two looks into the mailbox.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A mail of the development mailbox.
+#[derive(Deserialize)]
+struct Mail {
+    number: u64,
+    subject: String,
+    text: String,
+}
+
+/// This machine alone may be asked.
+struct Here;
+
+impl Policies for Here {
+    fn egress(&self, _tenant: u32) -> Result<Arc<Egress>, RulesUnknown> {
+        let ports = (1..=u16::MAX).collect();
+        Ok(Arc::new(Egress { allow_loopback: true, allow_http: true, ports, allowed_hosts: None }))
+    }
+}
+
+/// The pages of the demo's server.
+struct Pages {
+    client: Client,
+    address: String,
+}
+
+impl Pages {
+    fn of(address: &str) -> anyhow::Result<Self> {
+        Ok(Self { client: Client::new(Config::new(Arc::new(Here)))?, address: address.to_owned() })
+    }
+
+    /// Asks for a page, or sends a form to it.
+    async fn ask(&self, method: &str, path: &str, form: Option<String>) -> anyhow::Result<serde_json::Value> {
+        let kind = ("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned());
+        let request = Request {
+            method: method.to_owned(),
+            url: format!("{}{path}", self.address),
+            headers: form.is_some().then_some(kind).into_iter().collect(),
+            body: form.map(Into::into),
+            deadline: MAIL_MAX,
+        };
+        let answer = self.client.send(0, &request).await.with_context(|| format!("{method} {path}"))?;
+        anyhow::ensure!(answer.status < 400, "{method} {path} was answered {}", answer.status);
+        Ok(answer.body)
+    }
+
+    /// The newest mail in whose text these words stand, as soon as there is one.
+    async fn mail(&self, words: &str) -> anyhow::Result<Mail> {
+        let look = async {
+            loop {
+                let all: Vec<Mail> = serde_json::from_value(self.ask("GET", "/mail.json", None).await?)?;
+                if let Some(mail) = all.into_iter().find(|mail| mail.text.contains(words)) {
+                    return anyhow::Ok(mail);
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(MAIL_MAX, look).await.with_context(|| format!("no mail says {words:?}"))?
+    }
+
+    async fn reply(&self, mail: &Mail, words: &str, auto: bool) -> anyhow::Result<()> {
+        let text: String = words.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let auto = if auto { "&auto=yes" } else { "" };
+        let form = format!("text={text}&proved=yes{auto}");
+        self.ask("POST", &format!("/mail/{}/reply", mail.number), Some(form)).await.map(drop)
+    }
+}
+
+impl Story {
+    /// A mail asks, and the answer to it decides; whatever else comes back decides nothing.
+    pub(super) async fn mail(&mut self) -> Result<(), Exit> {
+        self.teller.act("Or the person answers a mail")?;
+        let before = std::mem::take(&mut self.gate);
+        self.gate = self.asked_for(WRITE_FILE, WRITE_ARGS, "wants to write a file").await?;
+        let pages = Pages::of(self.server.address())?;
+        let mail = pages.mail(WRITE_FILE).await?;
+        self.teller.line(PERSON, "gets a mail", CARE, &mail.subject)?;
+        let link = mail.text.split("Decision page: ").nth(1).and_then(|rest| rest.lines().next());
+        let link =
+            link.and_then(|link| link.strip_prefix(self.server.address())).context("the mail has no link")?;
+        for method in ["GET", "HEAD"] {
+            pages.ask(method, link, None).await?;
+        }
+        self.still_open("scanner", "follows the link in it", "nothing changes").await?;
+        pages.reply(&mail, "I am out of office until Monday. Approved requests wait.", true).await?;
+        self.still_open(PERSON, "is out of office, says a machine", "ignored").await?;
+        pages.reply(&mail, "looks risky?", false).await?;
+        self.steps.recorded("approval.discussed", MAIL, &[("by", WHO)]);
+        self.still_open(PERSON, "replies \"looks risky?\"", "noted and answered; the gate stays open")
+            .await?;
+        pages.reply(&mail, "Approved, thanks!", false).await?;
+        let gate = self.look().await?;
+        let made = gate.resolution.context("the reply has not decided")?;
+        ensure(made.via == "email" && made.by == WHO, "somebody else has decided")?;
+        self.steps.recorded("approval.decided", MAIL, &[("decision", "approve"), ("by", WHO)]);
+        self.teller.line(PERSON, "replies \"Approved, thanks!\"", GOOD, "the gate is decided")?;
+        pages.mail("Your decision is recorded: approve.").await?;
+        self.teller.line(PERSON, "gets an acknowledgement", GOOD, "in the same thread, with a receipt")?;
+        let granted = self.authorized(WRITE_FILE, WRITE_ARGS).await?;
+        ensure(
+            granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
+            "the approval was not used",
+        )?;
+        self.steps.recorded("policy.allowed", AGENT, &[("capability", WRITE_FILE)]);
+        self.teller.line(AGENT, "makes the call", GOOD, "allowed; the approval is used up")?;
+        self.gate = before;
+        self.teller.why(&[
+            "The address that the reply went to is good for this gate, this round and this person alone, and the",
+            "sender must be proved. Links only open a page; machines' mail is told from people's.",
+        ])
+    }
+
+    async fn still_open(&self, who: &str, did: &str, outcome: &str) -> Result<(), Exit> {
+        let gate = self.look().await?;
+        ensure(gate.status() == v1::GateStatus::Open, "the gate is not open any more")?;
+        self.teller.line(who, did, CARE, outcome)
+    }
+}
+
+/// Who brings replies, as the history says it.
+const MAIL: &str = "mail";
+/// Who is told of gates on a development server.
+const WHO: &str = crate::commands::dev::PERSON;
