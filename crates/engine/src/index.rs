@@ -1,11 +1,11 @@
 //! Indices: keys that are derived from a row, kept beside the rows and rebuilt from them.
 
-use switchward_machine::{Digest, OpenId, SessionId, Status, TenantId, Time, WorkKind};
+use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, Time, WorkKind};
 
 use crate::command::Scope;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
-use crate::state::{Effect, Thing, ThingBody};
+use crate::state::{Effect, EffectBody, Thing, ThingBody};
 use crate::{Key, Row};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
@@ -132,7 +132,9 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     let state = if dead { DEAD } else { PENDING };
     let listed = Key::index(key.tenant_of(), EFFECTS, &[&[state], &at, key.rest()]);
     let tenant = key.tenant_of().0.to_be_bytes();
-    let goes = (!dead).then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &at, key.as_bytes()]));
+    // What is said in the conversation itself has nowhere to go.
+    let chat = matches!(effect.body, EffectBody::Message { channel: Channel::Chat, .. });
+    let goes = (!dead && !chat).then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &at, key.as_bytes()]));
     [listed].into_iter().chain(goes).collect()
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 /// The events that a caller's own step leaves; all others follow from one of these.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     "session.started",
     "session.answered",
     "session.completed",
@@ -14,6 +14,7 @@ const STEPS: [&str; 7] = [
     "policy.denied",
     "policy.asked",
     "approval.decided",
+    "approval.discussed",
 ];
 
 fn program(folder: &Path) -> Command {

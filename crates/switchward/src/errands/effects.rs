@@ -177,11 +177,8 @@ async fn send(
     let tenant = due.key.tenant_of();
     let EffectBody::Message { channel, to, body, .. } = &effect.body else { return Ok(None) };
     let (stream, kind, place, input) = match channel {
-        // What is said in the conversation itself stands in its history, and has arrived with that.
-        Channel::Chat => {
-            let ack = Body::AckEffect(AckEffect { number: effect.number });
-            return submit(shard, tenant, session, ack).await.map(|_| None);
-        }
+        // What is said in the conversation itself has nowhere to go.
+        Channel::Chat => return Ok(None),
         Channel::Email if !mail => return Ok(None),
         Channel::Email => match letters::letter(view, tenant, session, effect) {
             Ok(Some(letter)) => (Stream::Mail, MAIL, host_of_mail(to), letter),

@@ -59,7 +59,7 @@ pub(super) async fn take(
             Ok(deliveries) => deliveries,
             Err(BusError::Closed) => break,
             Err(error @ (BusError::Size { .. } | BusError::Full { .. } | BusError::Unreachable { .. })) => {
-                tracing::warn!(%error, "no timers could be taken; their leaders fire them");
+                tracing::debug!(%error, "no timers could be taken; their leaders fire them");
                 tokio::select! {
                     () = tokio::time::sleep(RETRY) => continue,
                     _ = stop.wait_for(|stop| *stop) => break,
