@@ -29,6 +29,7 @@ mod hostile;
 mod lists;
 mod masks;
 mod named;
+mod posting;
 mod publishing;
 mod requests;
 mod roles;
