@@ -60,6 +60,10 @@ pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
 pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.
 pub const MAIL_SEEN_MAX: usize = 500;
+/// Messages that are brought by HTTP at one time; beyond it they are to be brought later.
+pub const MAIL_POSTS_MAX: usize = 16;
+/// How many seconds later.
+pub const MAIL_AGAIN_S: u64 = 30;
 /// The body of a webhook that comes in.
 pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 /// Proven messages of one source of webhooks in one minute.

@@ -3,6 +3,7 @@
 //! One function stands behind every way in, [`Mailroom::ingest`]. Its order and its reasons are those of
 //! [`switchward_mail::incoming`]; here is what follows from what was found: who may decide is the engine's affair.
 
+mod http;
 mod ledger;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::auth::Caller;
 use crate::decision::tenant_of;
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
+pub use http::pages;
 use ledger::Ledger;
 pub use ledger::Seen;
 
@@ -89,6 +91,8 @@ pub struct Mailroom {
     dns: Arc<Dns>,
     level: Level,
     ledger: Arc<Ledger>,
+    /// Whose mail this is; nothing: everybody's.
+    only: Option<TenantId>,
 }
 
 impl Mailroom {
@@ -96,7 +100,13 @@ impl Mailroom {
     #[must_use]
     pub fn new(door: Door, settings: Settings, dns: Dns, level: Level) -> Self {
         let ledger = Arc::default();
-        Self { door, settings: Arc::new(settings), dns: Arc::new(dns), level, ledger }
+        Self { door, settings: Arc::new(settings), dns: Arc::new(dns), level, ledger, only: None }
+    }
+
+    /// The same room for whoever may bring mail of one tenant alone: the tokens of others are none here.
+    #[must_use]
+    pub fn of(&self, tenant: TenantId) -> Self {
+        Self { only: Some(tenant), ..self.clone() }
     }
 
     /// Whether a reply that is sent to this address is for us.
@@ -142,7 +152,7 @@ impl Mailroom {
 
     async fn reply(&self, reply: Reply) -> Outcome {
         let mut outcome = Outcome::Quarantined("no_token");
-        for token in reply.tokens.iter().filter_map(|token| read(&token.text)) {
+        for token in reply.tokens.iter().filter_map(|token| self.read(&token.text)) {
             let proof = &reply.authentication;
             let incoming = Incoming {
                 token,
@@ -159,7 +169,9 @@ impl Mailroom {
             match self.door.take_mail(incoming).await {
                 // The likeliest token that is one counts.
                 Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
-                taken => return taken,
+                taken @ (Outcome::Recorded | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
+                    return taken;
+                }
             }
         }
         outcome
@@ -168,7 +180,7 @@ impl Mailroom {
     async fn bounced(&self, bounce: Bounce) -> Outcome {
         let mut outcome = Outcome::Quarantined("bounce_of_nothing");
         let message = [bounce.status.as_deref().unwrap_or_default(), bounce.text.as_str()].join(" ");
-        for token in bounce.tokens.iter().filter_map(|token| read(token)) {
+        for token in bounce.tokens.iter().filter_map(|token| self.read(token)) {
             let (tenant, scope) = (token.tenant, Scope::Session(token.session));
             let message = message.trim().to_owned();
             let body = Body::RecordBounce(RecordBounce { token, message });
@@ -180,11 +192,12 @@ impl Mailroom {
         }
         outcome
     }
-}
 
-/// A token, as it stands in an address or at the beginning of what mails are called.
-fn read(text: &str) -> Option<MailToken> {
-    text.split('.').next()?.parse().ok()
+    /// A token, as it stands in an address or at the beginning of what mails are called.
+    fn read(&self, text: &str) -> Option<MailToken> {
+        let token: MailToken = text.split('.').next()?.parse().ok()?;
+        self.only.is_none_or(|only| only == token.tenant).then_some(token)
+    }
 }
 
 /// What is known of where a reply comes from, for the history.

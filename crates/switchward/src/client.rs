@@ -1,5 +1,6 @@
 //! A client of the public API: one connection, one credential, and the retries that `proto/service_config.json` ships.
 
+mod mail;
 mod retry;
 
 use rustls::pki_types::CertificateDer;
@@ -27,6 +28,7 @@ use crate::args::{Connection, Who, files};
 use crate::exit::Exit;
 use crate::profile::Profile;
 use crate::tls;
+pub(crate) use mail::{Brought, bring_mail};
 use retry::Retries;
 
 /// How long a connection may take to come about.

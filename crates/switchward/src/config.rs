@@ -91,7 +91,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 31] = [
+const FROM_ENVIRONMENT: [&str; 36] = [
     "data_dir",
     "listen",
     "insecure_listen",
@@ -120,6 +120,11 @@ const FROM_ENVIRONMENT: [&str; 31] = [
     "mail.dkim.domain",
     "mail.dkim.selector",
     "mail.dkim.key_file",
+    "mail.in.level",
+    "mail.in.trusted_hosts",
+    "mail.in.dns",
+    "mail.in.lmtp",
+    "mail.in.insecure_lmtp",
     "redis.url",
     "redis.password_file",
     "redis.prefix",

@@ -2,6 +2,7 @@
 
 mod refused;
 
+use http::StatusCode;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
@@ -81,6 +82,26 @@ impl Exit {
     /// Ends because nobody answers.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::new(UNAVAILABLE, Cause::Ours(message.into()))
+    }
+
+    /// Ends because a message was kept aside: nobody can say what it means, or nothing waits for it.
+    pub(crate) fn quarantined() -> Self {
+        Self::told(CONFLICT)
+    }
+
+    /// Ends because the server refused by plain HTTP, in these words.
+    pub(crate) fn answered(status: StatusCode, message: &str) -> Self {
+        let code = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => DENIED,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
+                UNAVAILABLE
+            }
+            status if status.is_client_error() => USAGE,
+            _ => FAILED,
+        };
+        let message =
+            if message.is_empty() { format!("the server answers {status}") } else { message.to_owned() };
+        Self::new(code, Cause::Ours(message))
     }
 
     /// Ends because the server refused.

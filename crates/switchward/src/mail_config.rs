@@ -1,5 +1,7 @@
 //! What the configuration says of mail.
 
+mod incoming;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use switchward_delivery::Secret;
 use switchward_delivery::desk::Office;
 use switchward_delivery::mail::{Dkim, Sender, Smtp, SmtpConfig, SmtpTls};
+
+pub(crate) use incoming::{Incoming, MailInConfig};
 
 /// Who writes mails, and which server takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +30,9 @@ pub(crate) struct MailConfig {
     /// What mails are signed with; absent: the mail server signs them.
     #[serde(default)]
     pub(crate) dkim: Option<DkimSettings>,
+    /// How mail comes in, where there are addresses that replies go to.
+    #[serde(default, rename = "in")]
+    pub(crate) incoming: MailInConfig,
 }
 
 /// The mail server that takes mails.
@@ -87,6 +94,17 @@ impl MailConfig {
         let sender = Sender { from, reply, pages, dkim };
         sender.check().map_err(|problem| anyhow::anyhow!("mail.{problem}"))?;
         Ok(Office { sender: Arc::new(sender), post: Arc::new(self.smtp.open()?) })
+    }
+
+    /// What takes replies; nothing where there are no addresses for them.
+    ///
+    /// # Errors
+    /// The DNS cannot be used, or a door could be reached from outside.
+    pub(crate) fn incoming(&self) -> anyhow::Result<Option<Incoming>> {
+        if self.reply.is_none() && self.incoming != MailInConfig::default() {
+            anyhow::bail!("mail.in: without mail.reply there are no addresses that replies could go to");
+        }
+        self.reply.as_ref().map(|reply| self.incoming.open(reply)).transpose()
     }
 }
 

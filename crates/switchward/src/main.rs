@@ -7,6 +7,7 @@ mod config;
 mod errands;
 mod exit;
 mod mail_config;
+mod mail_in;
 mod mailbox;
 mod metrics;
 mod node;

@@ -6,12 +6,13 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use std::sync::atomic::{AtomicU64, Ordering};
+use switchward_gateway::mail::Mailroom;
 use switchward_shard::{Cluster, Group, ShardMetrics, TimerCounts};
 use tikv_jemalloc_ctl::stats;
 
-/// The page of a cluster's counters. They are read when the page is.
-pub(crate) fn page(cluster: Cluster) -> Router {
-    Router::new().route("/metrics", get(move || async move { render(&cluster) }))
+/// The page of a cluster's counters, and of those of its mailroom. They are read when the page is.
+pub(crate) fn page(cluster: Cluster, room: Option<Mailroom>) -> Router {
+    Router::new().route("/metrics", get(move || async move { render(&cluster, room.as_ref()) }))
 }
 
 type ShardCounter = (&'static str, &'static str, fn(&ShardMetrics) -> &AtomicU64);
@@ -57,8 +58,8 @@ fn signed(bytes: impl TryInto<i64>) -> i64 {
     bytes.try_into().unwrap_or(i64::MAX)
 }
 
-fn render(cluster: &Cluster) -> impl IntoResponse + use<> {
-    match text(cluster) {
+fn render(cluster: &Cluster, room: Option<&Mailroom>) -> impl IntoResponse + use<> {
+    match text(cluster, room) {
         Ok(text) => (StatusCode::OK, [("content-type", "text/plain; version=0.0.4")], text),
         Err(error) => {
             tracing::error!(%error, "failed to write metrics");
@@ -68,7 +69,7 @@ fn render(cluster: &Cluster) -> impl IntoResponse + use<> {
 }
 
 /// What is counted elsewhere, copied into families that are made for this one page.
-fn text(cluster: &Cluster) -> prometheus::Result<Vec<u8>> {
+fn text(cluster: &Cluster, room: Option<&Mailroom>) -> prometheus::Result<Vec<u8>> {
     let registry = Registry::new();
     for (name, help, of) in SHARD_COUNTERS {
         let family = IntCounterVec::new(Opts::new(name, help), &["shard"])?;
@@ -108,10 +109,23 @@ fn text(cluster: &Cluster) -> prometheus::Result<Vec<u8>> {
         counter.inc_by(counted.load(Ordering::Relaxed));
         registry.register(Box::new(counter))?;
     }
+    if let Some(room) = room {
+        mail(&registry, room)?;
+    }
     memory(&registry)?;
     let mut out = Vec::new();
     TextEncoder::new().encode(&registry.gather(), &mut out)?;
     Ok(out)
+}
+
+/// What became of mail that came in.
+fn mail(registry: &Registry, room: &Mailroom) -> prometheus::Result<()> {
+    let what = Opts::new("switchward_mail_in_total", "messages that came in by mail");
+    let family = IntCounterVec::new(what, &["outcome", "why"])?;
+    for ((outcome, why), count) in room.counts() {
+        family.with_label_values(&[outcome, why]).inc_by(count);
+    }
+    registry.register(Box::new(family))
 }
 
 /// What the allocator has handed out, and what it holds of the system's memory for that.

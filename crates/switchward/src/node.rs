@@ -12,6 +12,7 @@ use switchward_engine::{
     Reason, RequestId, Role, Row, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
+use switchward_gateway::mail::{self, Mailroom};
 use switchward_gateway::routes::{Health, Services, one_port};
 use switchward_gateway::{Door, decision, serve, services, webhooks};
 use switchward_machine::{TenantId, Time};
@@ -21,6 +22,8 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::errands::{self, DeliveryConfig, RedisConfig};
+use crate::mail_config::Incoming;
+use crate::mail_in::Doors;
 use crate::mailbox::{self, Mailbox};
 use crate::metrics;
 
@@ -35,6 +38,7 @@ pub(crate) struct Node {
     health: Health,
     app: Router,
     delivery: Option<errands::Role>,
+    doors: Option<Doors>,
 }
 
 /// What a node is opened with.
@@ -59,10 +63,42 @@ pub(crate) struct Opening<'a> {
 pub(crate) enum Mail {
     /// Nowhere: it waits in the outbox.
     None,
-    /// To a mail server.
-    Office(Office),
+    /// To a mail server; replies come back by these doors, where there are some.
+    Office(Office, Option<Box<Incoming>>),
     /// Into the mailbox of a development server.
     Mailbox(Sender, Mailbox),
+}
+
+/// Both ways of mail.
+#[derive(Default)]
+struct Mails {
+    office: Option<Office>,
+    room: Option<Mailroom>,
+    doors: Option<Doors>,
+    pages: Router,
+}
+
+impl Mails {
+    async fn of(mail: Mail, door: &Door) -> anyhow::Result<Self> {
+        match mail {
+            Mail::None => Ok(Self::default()),
+            Mail::Office(office, incoming) => {
+                let doors = match incoming {
+                    Some(incoming) => Some(Doors::find(*incoming, door.clone()).await?),
+                    None => None,
+                };
+                let room = doors.as_ref().map(|doors| doors.room.clone());
+                let pages = room.as_ref().map(mail::pages).unwrap_or_default();
+                Ok(Self { office: Some(office), room, doors, pages })
+            }
+            Mail::Mailbox(sender, mailbox) => {
+                let office = Office { sender: Arc::new(sender), post: Arc::new(mailbox.clone()) };
+                let room = mailbox::room(door.clone())?;
+                let pages = mailbox::pages(mailbox, room.clone()).merge(mail::pages(&room));
+                Ok(Self { office: Some(office), room: Some(room), doors: None, pages })
+            }
+        }
+    }
 }
 
 /// How many shards a new data folder gets: one a core, four at most; a shard costs batch size and nothing else.
@@ -89,28 +125,18 @@ impl Node {
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
+        let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door).await?;
         let app = one_port(
             routes,
             health
                 .pages()
-                .merge(metrics::page(cluster.clone()))
+                .merge(metrics::page(cluster.clone(), room))
                 .merge(decision::pages(door.clone()))
-                .merge(webhooks::pages(&door)),
+                .merge(webhooks::pages(&door))
+                .merge(mail_pages),
         );
-        let (office, mailbox) = match mail {
-            Mail::None => (None, None),
-            Mail::Office(office) => (Some(office), None),
-            Mail::Mailbox(sender, mailbox) => {
-                let post = Arc::new(mailbox.clone());
-                (Some(Office { sender: Arc::new(sender), post }), Some(mailbox))
-            }
-        };
-        let app = match mailbox {
-            Some(mailbox) => mailbox::pages(mailbox, door.clone())?.merge(app),
-            None => app,
-        };
         let delivery = errands::Role::start(&cluster, delivery, redis, office).await?;
-        Ok(Self { cluster, door, health, app, delivery })
+        Ok(Self { cluster, door, health, app, delivery, doors })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
@@ -121,6 +147,7 @@ impl Node {
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         self.health.set_ready(true).await;
+        let doors = self.doors.map(Doors::open);
         let (health, door) = (self.health.clone(), self.door.clone());
         let stop = async move {
             stop.await;
@@ -128,6 +155,9 @@ impl Node {
             door.drain();
         };
         serve::serve(listener, tls, self.app, stop).await;
+        if let Some(doors) = doors {
+            doors.close().await;
+        }
         if let Some(delivery) = self.delivery {
             delivery.end().await;
         }

@@ -31,6 +31,7 @@ mod lists;
 mod mailing;
 mod masks;
 mod named;
+mod posting;
 mod publishing;
 mod requests;
 mod roles;

@@ -11,7 +11,7 @@ use switchward_engine::{
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::routes::{Services, one_port};
 use switchward_gateway::serve::serve;
-use switchward_gateway::{Door, decision, services, webhooks};
+use switchward_gateway::{Door, decision, mail, services, webhooks};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, ClusterOptions, ManualClock};
 use switchward_store::DataDir;
@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::client::Line;
+use crate::posting;
 
 const SHARDS: u32 = 4;
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
@@ -56,7 +57,11 @@ impl Node {
         let cluster = Cluster::open(options).await.expect("a cluster");
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), Some(clock.clone()));
-        let pages = health.pages().merge(webhooks::pages(&door)).merge(decision::pages(door.clone()));
+        let pages = health
+            .pages()
+            .merge(webhooks::pages(&door))
+            .merge(decision::pages(door.clone()))
+            .merge(mail::pages(&posting::room(&door)));
         let app = one_port(services::all(all, &door).into_router(), pages);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");

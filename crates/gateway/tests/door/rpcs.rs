@@ -103,12 +103,14 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
     move |message| set(message, field, Value::String(value.clone()))
 }
 
+mod directory;
+
 /// The rows, which must be exactly the methods of the API.
 pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> = [
         definitions(),
         assistants(),
-        directory(),
+        directory::rows(),
         sources(),
         sessions(),
         policy(),
@@ -212,38 +214,6 @@ fn definitions() -> Vec<Rpc> {
                 set(message, "name", Value::String(latest));
             },
         },
-    ]
-}
-
-/// A directory with one name in it.
-fn people(name: &str) -> v1::PutDirectoryRequest {
-    let entry = v1::DirectoryEntry { name: name.into(), members: vec!["kim@acme.example".into()] };
-    let audience = vec![name.to_owned()];
-    let directory = v1::Directory { entries: vec![entry], audience, ..v1::Directory::default() };
-    v1::PutDirectoryRequest { directory: Some(directory), ..Default::default() }
-}
-
-fn directory() -> Vec<Rpc> {
-    let parent = Some(("parent", Kind::Tenant));
-    vec![
-        Rpc {
-            method: "PutDirectory",
-            name: parent,
-            ready: ready!(|world| people(&world.fresh("person"))),
-            other: |message| {
-                let audience = Value::List(vec![Value::String("kim".into())]);
-                set(message, "directory.audience", audience);
-            },
-        },
-        read(
-            "GetDirectory",
-            parent,
-            ready!(|world| {
-                let people = people(&world.fresh("person"));
-                let _: v1::PutDirectoryResponse = world.ask("admin", "PutDirectory", &people).await;
-                v1::GetDirectoryRequest::default()
-            }),
-        ),
     ]
 }
 

@@ -4,13 +4,13 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
 
 use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::common::verify::DomainKey;
 use mail_auth::dmarc::Dmarc;
-use mail_auth::hickory_resolver::config::{ResolverConfig, ResolverOpts};
+use mail_auth::hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use mail_auth::hickory_resolver::proto::op::ResponseCode;
 use mail_auth::spf::Spf;
 use mail_auth::{
@@ -45,6 +45,23 @@ impl Dns {
     pub fn of_the_system() -> Result<Self, DnsError> {
         let authenticator = MessageAuthenticator::new_system_conf().map_err(|e| DnsError(e.to_string()))?;
         Ok(Self { authenticator, memory: Memory::open() })
+    }
+
+    /// The DNS that these name servers know, asked over UDP, and over TCP where an answer is too long for that.
+    ///
+    /// # Errors
+    /// Where no resolver can be set up for them.
+    pub fn at(servers: &[SocketAddr]) -> Result<Self, DnsError> {
+        let server = |address: &SocketAddr| {
+            let mut ways = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+            ways.iter_mut().for_each(|way| way.port = address.port());
+            let mut server = NameServerConfig::udp_and_tcp(address.ip());
+            server.connections = ways;
+            server
+        };
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers.iter().map(server).collect());
+        let authenticator = MessageAuthenticator::new(config, ResolverOpts::default());
+        Ok(Self::behind(authenticator.map_err(|e| DnsError(e.to_string()))?))
     }
 
     /// The DNS behind a resolver that the caller has set up.

@@ -9,6 +9,7 @@ use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::directory::DirectoryArgs;
 use super::gates::Decide;
+use super::mail::MailArgs;
 use super::start::Start;
 use super::values::duration;
 use super::work::Work;
@@ -118,6 +119,8 @@ Examples:
     Assistant(On<AssistantArgs>),
     /// Say who is who: what names of people, groups and owners stand for when somebody is asked or told.
     Directory(On<DirectoryArgs>),
+    /// Bring mail that came in; for hosts whose mail server neither hands it over nor is asked for it.
+    Mail(On<MailArgs>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
     /// Take work that sessions need done from outside, and hand in what came of it.

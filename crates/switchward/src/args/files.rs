@@ -16,7 +16,15 @@ pub(crate) const STDIN: &str = "-";
 /// # Errors
 /// It does not exist, is a folder, or cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Exit> {
-    let most = u64::try_from(SOURCE_BYTES_MAX).map_or(u64::MAX, |max| max + 1);
+    read_within(path, SOURCE_BYTES_MAX)
+}
+
+/// The same, with this many bytes in the place of a source's.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_within(path: &Path, limit: usize) -> Result<Vec<u8>, Exit> {
+    let most = u64::try_from(limit).map_or(u64::MAX, |max| max + 1);
     let mut bytes = Vec::new();
     let read = if path == Path::new(STDIN) {
         std::io::stdin().lock().take(most).read_to_end(&mut bytes)

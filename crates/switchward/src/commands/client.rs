@@ -9,6 +9,7 @@ mod drive;
 mod explain;
 mod get;
 mod list;
+mod mail;
 mod person;
 mod show;
 mod talk;
@@ -59,6 +60,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         }
         ClientCommand::Assistant(on) => assistant::run(&person(&on, output).await?, on.what.what).await,
         ClientCommand::Directory(on) => directory::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Mail(on) => mail::run(on, output).await,
         ClientCommand::Keys(on) => {
             let talk = person(&on, output).await?;
             match on.what.what {

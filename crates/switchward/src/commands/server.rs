@@ -54,7 +54,7 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     let shards = config.shards.unwrap_or_else(shards_default);
     let cache_bytes = config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024));
     let mail = match &config.mail {
-        Some(mail) => Mail::Office(mail.office()?),
+        Some(mail) => Mail::Office(mail.office()?, mail.incoming()?.map(Box::new)),
         None => Mail::None,
     };
     let opening = Opening {

@@ -28,19 +28,25 @@ struct Pages {
     room: Mailroom,
 }
 
-/// The pages of a mailbox; what is typed there is brought in at this door.
-pub(crate) fn pages(mailbox: Mailbox, door: Door) -> anyhow::Result<Router> {
+/// The room behind a mailbox. It asks no DNS, and believes the mailbox's own word of senders.
+///
+/// # Errors
+/// The DNS that asks nobody cannot be set up.
+pub(crate) fn room(door: Door) -> anyhow::Result<Mailroom> {
     let settings = Settings { trusted_hosts: vec![TRUSTED.to_owned()], ..Settings::of(super::HOST) };
-    let room = Mailroom::new(door, settings, Dns::of_records(&[], &[])?, Level::Strict);
-    let pages = Router::new()
+    Ok(Mailroom::new(door, settings, Dns::of_records(&[], &[])?, Level::Strict))
+}
+
+/// The pages of a mailbox; what is typed there is brought to this room.
+pub(crate) fn pages(mailbox: Mailbox, room: Mailroom) -> Router {
+    Router::new()
         .route("/mail", get(list))
         .route("/mail.json", get(listed))
         .route("/mail/style.css", get(style))
         .route("/mail/{number}", get(show))
         .route("/mail/{number}/reply", post(reply))
         .layer(DefaultBodyLimit::max(REPLY_BYTES_MAX))
-        .with_state(Pages { mailbox, room });
-    Ok(pages)
+        .with_state(Pages { mailbox, room })
 }
 
 /// What is typed as a reply.

@@ -12,6 +12,7 @@ mod errands;
 mod gallery;
 mod graph;
 mod journey;
+mod mail;
 mod metrics;
 mod redis;
 mod server;

@@ -197,6 +197,11 @@ impl Dev {
         self.http(&format!("GET {path}"), &[], "")
     }
 
+    /// Sends this body to a page: the head of the answer in small letters, and its body.
+    pub(crate) fn send(&self, path: &str, headers: &[(&str, &str)], body: &str) -> (String, String) {
+        self.http(&format!("POST {path}"), headers, body)
+    }
+
     /// Calls a method with JSON over plain HTTP, with these headers beside the usual ones.
     pub(crate) fn post_with(&self, method: &str, headers: &[(&str, &str)], body: &Value) -> Value {
         let headers = [headers, &[("content-type", "application/json")]].concat();

@@ -1,0 +1,137 @@
+//! Mail by HTTP: what a provider of mail, or a person with a file, hands over.
+//!
+//! `POST /v1/mail` takes the bytes of one message, as `message/rfc822`, under a key of the role operator or admin. What its
+//! transport knew may stand in the query: `sender` (empty for the null sender), `recipient` (as often as there are some),
+//! `peer` with `helo` (the host that handed the message over to whoever brings it here, and the name that it gave itself).
+//! Only sessions of the key's tenant are found.
+//!
+//! | Status | When |
+//! |---|---|
+//! | 200 | `{"outcome", "why"}`: `recorded`, `bounced`, `ignored` or `quarantined`. It need not be brought again. |
+//! | 400 | The query is not understood. |
+//! | 401, 403 | No key, or one of another role. |
+//! | 405, 415 | No POST; no message. |
+//! | 408, 413, 431 | The body did not come in time; body or headers are too large. |
+//! | 503 | It cannot be taken now; `retry-after` says when to bring it again. |
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::routing::any;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use serde_json::json;
+use switchward_mail::incoming::{Envelope, Peer};
+use switchward_mail::limits::MESSAGE_BYTES_MAX;
+use tokio::sync::Semaphore;
+use tonic::metadata::MetadataMap;
+
+use super::{Mailroom, Outcome};
+use crate::auth::{caller, roles};
+use crate::body;
+use crate::error::{Reason, Refusal};
+use crate::guard::check_headers;
+use crate::limits::{MAIL_AGAIN_S, MAIL_POSTS_MAX};
+use crate::transcode::{self, JSON, essence};
+
+/// What a message is called.
+const KIND: &str = "message/rfc822";
+
+/// The room, and how many may be in it at once.
+#[derive(Clone)]
+struct Desk {
+    room: Mailroom,
+    places: Arc<Semaphore>,
+}
+
+/// The path of mail, to stand beside the other pages of [`one_port`](crate::routes::one_port).
+pub fn pages(room: &Mailroom) -> Router {
+    let desk = Desk { room: room.clone(), places: Arc::new(Semaphore::new(MAIL_POSTS_MAX)) };
+    Router::new().route("/v1/mail", any(bring)).with_state(desk)
+}
+
+type Refused = (StatusCode, Refusal);
+
+async fn bring(State(desk): State<Desk>, request: Request<Body>) -> Response<Body> {
+    match brought(&desk, request).await {
+        Ok(Outcome::Later) => later(),
+        Ok(outcome) => {
+            let (what, why) = outcome.words();
+            let mut response = Response::new(Body::from(json!({ "outcome": what, "why": why }).to_string()));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+            response
+        }
+        Err((status, refusal)) => {
+            let mut response = transcode::refused(status, refusal);
+            if status == StatusCode::METHOD_NOT_ALLOWED {
+                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+            }
+            response
+        }
+    }
+}
+
+fn later() -> Response<Body> {
+    let refusal = Refusal::new(Reason::Draining, "the message cannot be taken now; bring it again");
+    let mut response = transcode::refused(StatusCode::SERVICE_UNAVAILABLE, refusal);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(MAIL_AGAIN_S));
+    response
+}
+
+async fn brought(desk: &Desk, request: Request<Body>) -> Result<Outcome, Refused> {
+    if request.method() != Method::POST {
+        let refusal = Refusal::new(Reason::Unimplemented, "only POST is possible");
+        return Err((StatusCode::METHOD_NOT_ALLOWED, refusal));
+    }
+    check_headers(request.headers())
+        .map_err(|refusal| (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
+    let metadata = MetadataMap::from_headers(request.headers().clone());
+    let caller = caller(&desk.room.door.cluster, &metadata);
+    let caller = caller.map_err(|refusal| (StatusCode::UNAUTHORIZED, refusal))?;
+    let caller = caller.allow(roles::OPERATE).map_err(|refusal| (StatusCode::FORBIDDEN, refusal))?;
+    let kind = essence(request.headers());
+    if kind != KIND {
+        let refusal = Refusal::field("content-type", format!("{kind:?} is not understood; send {KIND}"));
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal));
+    }
+    let envelope = envelope(&request).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
+    let Ok(_place) = desk.places.try_acquire() else { return Ok(Outcome::Later) };
+    let raw = body::read_within(request.into_body(), MESSAGE_BYTES_MAX, 0).await.map_err(|refusal| {
+        let status = if refusal.reason() == Reason::QuotaExceeded {
+            StatusCode::PAYLOAD_TOO_LARGE
+        } else if refusal.reason() == Reason::DeadlineExceeded {
+            StatusCode::REQUEST_TIMEOUT
+        } else {
+            StatusCode::BAD_REQUEST
+        };
+        (status, refusal)
+    })?;
+    Ok(desk.room.of(caller.tenant).ingest(&envelope, &raw).await)
+}
+
+/// What the query says of the way that the message came.
+fn envelope(request: &Request<Body>) -> Result<Envelope, Refusal> {
+    let pairs: Query<Vec<(String, String)>> = Query::try_from_uri(request.uri())
+        .map_err(|_| Refusal::field("query", "is not of the form name=value&name=value"))?;
+    let mut envelope = Envelope::default();
+    let (mut address, mut helo) = (None::<IpAddr>, String::new());
+    for (name, value) in pairs.0 {
+        match name.as_str() {
+            "sender" => envelope.sender = Some(value),
+            "recipient" => envelope.recipients.push(value),
+            "peer" => {
+                let read = value.parse();
+                address = Some(read.map_err(|_| Refusal::field("peer", "is no address of a host"))?);
+            }
+            "helo" => helo = value,
+            other => {
+                let known = "is unknown; there are sender, recipient, peer and helo";
+                return Err(Refusal::field(other, known));
+            }
+        }
+    }
+    envelope.peer = address.map(|address| Peer { address, helo });
+    Ok(envelope)
+}

@@ -1,0 +1,35 @@
+//! The calls of DirectoryService.
+
+use super::*;
+
+/// A directory with one name in it.
+fn people(name: &str) -> v1::PutDirectoryRequest {
+    let entry = v1::DirectoryEntry { name: name.into(), members: vec!["kim@acme.example".into()] };
+    let audience = vec![name.to_owned()];
+    let directory = v1::Directory { entries: vec![entry], audience, ..v1::Directory::default() };
+    v1::PutDirectoryRequest { directory: Some(directory), ..Default::default() }
+}
+
+pub(super) fn rows() -> Vec<Rpc> {
+    let parent = Some(("parent", Kind::Tenant));
+    vec![
+        Rpc {
+            method: "PutDirectory",
+            name: parent,
+            ready: ready!(|world| people(&world.fresh("person"))),
+            other: |message| {
+                let audience = Value::List(vec![Value::String("kim".into())]);
+                set(message, "directory.audience", audience);
+            },
+        },
+        read(
+            "GetDirectory",
+            parent,
+            ready!(|world| {
+                let people = people(&world.fresh("person"));
+                let _: v1::PutDirectoryResponse = world.ask("admin", "PutDirectory", &people).await;
+                v1::GetDirectoryRequest::default()
+            }),
+        ),
+    ]
+}

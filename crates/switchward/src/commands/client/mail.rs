@@ -1,0 +1,72 @@
+//! Bringing mail that came in.
+
+use http::StatusCode;
+use serde_json::Value;
+use switchward_mail::limits::MESSAGE_BYTES_MAX;
+
+use crate::args::{IngestMail, MailArgs, MailCommand, On, Output, Who, files};
+use crate::client::{Brought, Target, bring_mail};
+use crate::exit::Exit;
+use crate::output::{clean, print};
+
+pub(super) async fn run(on: On<MailArgs>, output: Output) -> Result<(), Exit> {
+    match on.what.what {
+        MailCommand::Ingest(mail) => {
+            let connection = &on.connection;
+            let target = Target::of(connection, Who::Person)?;
+            let raw = files::read_within(&mail.file, MESSAGE_BYTES_MAX)?;
+            let call = bring_mail(&target, connection.ca.as_deref(), connection.timeout, query(&mail), raw);
+            told(call.await?, output)
+        }
+    }
+}
+
+/// What the transport knew, as the server wants it.
+fn query(mail: &IngestMail) -> String {
+    let sender = mail.sender.iter().map(|sender| ("sender", sender));
+    let recipients = mail.recipients.iter().map(|recipient| ("recipient", recipient));
+    let pairs: Vec<String> =
+        sender.chain(recipients).map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    pairs.join("&")
+}
+
+/// A value as it may stand in a query.
+fn escaped(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let byte = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    value.bytes().map(byte).collect()
+}
+
+fn told(brought: Brought, output: Output) -> Result<(), Exit> {
+    let said: Value = serde_json::from_slice(&brought.body).unwrap_or_default();
+    let word = |name: &str| said[name].as_str().unwrap_or_default();
+    match brought.status {
+        StatusCode::OK => {}
+        StatusCode::NOT_FOUND => return Err(Exit::missing("this server takes no mail")),
+        status => return Err(Exit::answered(status, word("message"))),
+    }
+    let (outcome, why) = (word("outcome"), word("why"));
+    if output.json() {
+        print(&format!("{said}\n"))?;
+    } else if why.is_empty() {
+        print(&format!("{}\n", clean(outcome)))?;
+    } else {
+        print(&format!("{}: {}\n", clean(outcome), clean(why)))?;
+    }
+    if outcome == "quarantined" { Err(Exit::quarantined()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_may_hold_what_a_query_may_not() {
+        let mail = IngestMail {
+            file: "-".into(),
+            sender: Some(String::new()),
+            recipients: vec!["r+a&b=ü@x".to_owned(), "c".to_owned()],
+        };
+        assert_eq!(query(&mail), "sender=&recipient=r%2Ba%26b%3D%C3%BC%40x&recipient=c");
+    }
+}

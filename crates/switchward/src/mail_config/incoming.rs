@@ -1,0 +1,114 @@
+//! What the configuration says of mail that comes in.
+
+use std::net::SocketAddr;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use switchward_gateway::Door;
+use switchward_gateway::mail::{Level, Mailroom};
+use switchward_mail::incoming::{Dns, Settings};
+
+/// How replies are believed, and the doors that they come in by.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MailInConfig {
+    /// What a reply must prove to decide.
+    pub(crate) level: LevelSetting,
+    /// The hosts whose `Authentication-Results` are believed, by the names that stand in them. They must take out what
+    /// others wrote under their names.
+    pub(crate) trusted_hosts: Vec<String>,
+    /// The name servers that are asked for keys and policies of senders; none: those of the system.
+    pub(crate) dns: Vec<SocketAddr>,
+    /// Where a mail server in front hands messages over by LMTP; absent: nowhere.
+    pub(crate) lmtp: Option<SocketAddr>,
+    /// Whether anything but loopback may be listened on by LMTP, which has no TLS and asks for no password.
+    pub(crate) insecure_lmtp: bool,
+}
+
+/// What a reply must prove to decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LevelSetting {
+    /// That it comes from the domain of its sender.
+    #[default]
+    Strict,
+    /// Nothing but the token and the address.
+    Sender,
+    /// Nothing suffices: decisions are made on pages.
+    PageOnly,
+}
+
+/// A room that is not behind a door yet.
+pub(crate) struct Incoming {
+    settings: Settings,
+    dns: Dns,
+    level: Level,
+    /// Where to listen for LMTP.
+    pub(crate) lmtp: Option<SocketAddr>,
+}
+
+impl MailInConfig {
+    /// What takes replies to addresses of this pattern, like `r+{token}@reply.acme.example`, which was checked.
+    ///
+    /// # Errors
+    /// The DNS cannot be used, or LMTP could be reached from outside.
+    pub(super) fn open(&self, reply: &str) -> anyhow::Result<Incoming> {
+        if let Some(at) = self.lmtp.filter(|at| !at.ip().is_loopback() && !self.insecure_lmtp) {
+            anyhow::bail!(
+                "mail.in.lmtp: {at} can be reached from outside, and LMTP asks nobody who he is; say \
+                 mail.in.insecure_lmtp = true where only the mail server in front gets there"
+            );
+        }
+        let (local, domain) = reply.rsplit_once('@').context("mail.reply has no @")?;
+        let form = local.parse().map_err(|problem| anyhow::anyhow!("mail.reply: {problem}"))?;
+        let hosts = self.trusted_hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        let settings = Settings { reply_address: form, trusted_hosts: hosts, ..Settings::of(domain) };
+        let dns = if self.dns.is_empty() { Dns::of_the_system() } else { Dns::at(&self.dns) };
+        let level = match self.level {
+            LevelSetting::Strict => Level::Strict,
+            LevelSetting::Sender => Level::Sender,
+            LevelSetting::PageOnly => Level::PageOnly,
+        };
+        Ok(Incoming { settings, dns: dns.context("mail.in.dns")?, level, lmtp: self.lmtp })
+    }
+}
+
+impl Incoming {
+    /// The room behind a door, and our name in greetings.
+    pub(crate) fn room(self, door: Door) -> (Mailroom, String) {
+        let host = self.settings.host.clone();
+        (Mailroom::new(door, self.settings, self.dns, self.level), host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lmtp_that_can_be_reached_from_outside_needs_a_word() {
+        let outside: SocketAddr = "0.0.0.0:2400".parse().unwrap();
+        let config = MailInConfig { lmtp: Some(outside), ..MailInConfig::default() };
+        let error = config.open("r+{token}@reply.example").err().unwrap().to_string();
+        assert!(error.starts_with("mail.in.lmtp: 0.0.0.0:2400 can be reached"), "{error}");
+        let said = MailInConfig { insecure_lmtp: true, ..config.clone() };
+        assert_eq!(said.open("r+{token}@reply.example").unwrap().lmtp, Some(outside));
+        let inside = MailInConfig { lmtp: Some("127.0.0.1:2400".parse().unwrap()), ..config };
+        assert!(inside.open("r+{token}@reply.example").is_ok());
+    }
+
+    #[test]
+    fn the_pattern_of_replies_says_which_addresses_are_ours() {
+        let config: MailInConfig = toml("level = \"page-only\"\ntrusted_hosts = [\"MX.Acme.example\"]\n");
+        let Incoming { settings, level, .. } = config.open("to-{token}-x@Reply.Example").unwrap();
+        assert_eq!(level, Level::PageOnly);
+        assert_eq!(settings.reply_domains, ["reply.example"]);
+        assert_eq!(settings.trusted_hosts, ["mx.acme.example"]);
+        assert_eq!(settings.reply_address, "to-{token}-x".parse().unwrap());
+    }
+
+    fn toml(text: &str) -> MailInConfig {
+        use figment::providers::{Format as _, Toml};
+        figment::Figment::from(Toml::string(text)).extract().unwrap()
+    }
+}

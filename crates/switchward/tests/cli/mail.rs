@@ -1,0 +1,236 @@
+//! Mail on its way out and back: a server that writes to an approver, and the doors by which her reply comes in.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::server::{ADMIN_KEY, Running, Site};
+use crate::support::{Dev, Ended, folder, program};
+
+/// How long a test waits for a mail.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const ASKS: &str = "name: asks
+states:
+  - {name: decide, type: approval, approvers: [lead@example.com]}
+  - {name: go, type: conversation}
+  - {name: stop, type: conversation}
+transitions:
+  - {from: decide, port: approved, to: go}
+  - {from: decide, port: rejected, to: stop}
+";
+
+/// A mail server that takes everything.
+struct Sink {
+    address: SocketAddr,
+    mails: Receiver<String>,
+}
+
+impl Sink {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (told, mails) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let told = told.clone();
+                std::thread::spawn(move || take(stream.expect("a connection"), &told));
+            }
+        });
+        Self { address, mails }
+    }
+
+    fn next(&self) -> String {
+        self.mails.recv_timeout(PATIENCE).expect("a mail goes out")
+    }
+}
+
+/// Talks SMTP until the other side has enough.
+fn take(mut stream: TcpStream, told: &Sender<String>) {
+    let mut lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
+    let mut say = |text: &str| stream.write_all(format!("{text}\r\n").as_bytes()).is_ok();
+    let mut going = say("220 sink");
+    while let (true, Some(Ok(line))) = (going, lines.next()) {
+        going = match line.to_ascii_uppercase().split_whitespace().next() {
+            Some("DATA") => {
+                going = say("354 go on");
+                let mail: Vec<String> =
+                    lines.by_ref().map_while(Result::ok).take_while(|it| it != ".").collect();
+                // A test that has seen enough hears nothing any more.
+                let _gone = told.send(mail.join("\r\n"));
+                going && say("250 taken")
+            }
+            Some("QUIT") => false,
+            _ => say("250 fine"),
+        };
+    }
+}
+
+/// What stands in a field of a mail; folded lines are taken together.
+fn field(mail: &str, name: &str) -> String {
+    let head = mail.split("\r\n\r\n").next().unwrap_or_default().replace("\r\n ", " ");
+    let found = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
+    found.unwrap_or_else(|| panic!("{name}: {mail}")).trim_matches(['<', '>']).to_owned()
+}
+
+/// A server that writes mail, and the doors by which it comes back.
+struct Server {
+    running: Running,
+    sink: Sink,
+    lmtp: SocketAddr,
+    site: Site,
+}
+
+impl Server {
+    fn start() -> Self {
+        let (site, sink) = (Site::new(), Sink::start());
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let lmtp = free.expect("a free port");
+        let (admin, port) = (site.path("admin.key"), sink.address.port());
+        let config = format!(
+            "[[tenants]]\nname = \"acme\"\nadmin_key_file = {admin:?}\n\
+             [mail]\nfrom = \"Acme <approvals@acme.example>\"\nreply = \"r+{{token}}@reply.acme.example\"\n\
+             [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\ntls = \"plain\"\nhello = \"acme.example\"\n\
+             [mail.in]\ntrusted_hosts = [\"mx.acme.example\"]\ndns = [\"127.0.0.1:9\"]\nlmtp = \"{lmtp}\"\n"
+        );
+        std::fs::write(site.path("tenants.toml"), config).expect("a file");
+        let running = Running::of(&mut site.plain("127.0.0.1:0"));
+        Self { running, sink, lmtp, site }
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        let mut command = program();
+        command.env("SWITCHWARD_ADDRESS", &self.running.address).env("SWITCHWARD_API_KEY", ADMIN_KEY);
+        Ended::of(command.args(words))
+    }
+
+    /// Starts a session that asks, and gives the mail.
+    fn asked(&self, key: &str) -> String {
+        let folder = folder(&[("asks.yaml", ASKS)]);
+        self.run(&["deploy", folder.path().join("asks.yaml").to_str().expect("a path")]).with_code(0);
+        self.run(&["start", "asks", "--key", key]).with_code(0);
+        self.sink.next()
+    }
+
+    fn at(&self, key: &str) -> Value {
+        self.run(&["get", key, "-o", "json"]).with_code(0).json()["session"]["at"][0].clone()
+    }
+
+    /// Writes a message to a file.
+    fn file(&self, text: &str) -> String {
+        let path = self.site.path("reply.eml");
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    /// Hands a message over, as a mail server does: the answers to its recipients and to the message.
+    fn hand_over(&self, recipients: &[&str], message: &str) -> Vec<String> {
+        let mut stream = TcpStream::connect(self.lmtp).expect("it listens");
+        let to: String = recipients.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
+        let all = format!("LHLO mx\r\nMAIL FROM:<lead@example.com>\r\n{to}DATA\r\n{message}.\r\nQUIT\r\n");
+        stream.write_all(all.as_bytes()).expect("it reads");
+        let lines: Vec<String> = BufReader::new(stream).lines().map(|line| line.expect("a line")).collect();
+        let greeted = lines.iter().position(|line| line.starts_with("250 SIZE")).expect("a greeting");
+        lines[greeted + 2..].iter().map(|line| line[..3].to_owned()).collect()
+    }
+}
+
+/// The approver's reply; `proof` is what the host in front says of its sender.
+fn reply(mail: &str, proof: &str, text: &str) -> String {
+    let id = field(mail, "Message-ID");
+    format!(
+        "Authentication-Results: mx.acme.example; spf={proof} smtp.mailfrom=example.com; dmarc={proof} \
+         header.from=example.com\r\n\
+         From: Lead <lead@example.com>\r\nTo: {}\r\nSubject: Re: {}\r\nMessage-ID: <{proof}.{}@example.com>\r\n\
+         In-Reply-To: <{id}>\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n",
+        field(mail, "Reply-To"),
+        field(mail, "Subject"),
+        text.len()
+    )
+}
+
+/// The counter of this outcome.
+fn counted(server: &Server, labels: &str) -> bool {
+    let host = server.running.address.strip_prefix("http://").expect("plain HTTP");
+    let mut stream = TcpStream::connect(host).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("it reads");
+    let wanted = format!("switchward_mail_in_total{{{labels}}} 1");
+    BufReader::new(stream).lines().map_while(Result::ok).any(|line| line == wanted)
+}
+
+#[test]
+fn a_reply_comes_back_by_lmtp_and_decides_where_it_is_proved() {
+    let server = Server::start();
+    let mail = server.asked("asks-1");
+    let to = field(&mail, "Reply-To");
+    let codes = server.hand_over(&["lead@example.com", &to], &reply(&mail, "fail", "approve"));
+    assert_eq!(codes, ["550", "250", "354", "250", "221"], "mail for others is none of ours");
+    assert_eq!(server.at("asks-1"), "decide", "nothing proves who wrote it");
+    let codes = server.hand_over(&[&to], &reply(&mail, "pass", "reject\r\n\r\nToo dear."));
+    assert_eq!(codes, ["250", "354", "250", "221"]);
+    assert_eq!(server.at("asks-1"), "stop");
+    let odd = server.hand_over(&["r+none@reply.acme.example"], "no message\r\n");
+    assert_eq!(odd, ["250", "354", "250", "221"], "what nobody understands is kept, and not sent back");
+    assert!(counted(&server, "outcome=\"quarantined\",why=\"malformed\""));
+    let (log, code) = server.running.stop();
+    assert!(log.contains("mail comes in by LMTP"), "{log}");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_message_in_a_file_is_brought_by_hand() {
+    let server = Server::start();
+    let mail = server.asked("asks-1");
+    let bring = |text: &str| server.run(&["mail", "ingest", &server.file(text)]);
+    let told = bring(&reply(&mail, "pass", "approve")).with_code(0);
+    assert_eq!(told.out, "recorded\n");
+    assert_eq!(server.at("asks-1"), "go");
+    assert_eq!(
+        bring(&reply(&mail, "pass", "approve")).with_code(0).out,
+        "recorded\n",
+        "the same is one reply"
+    );
+    let forged = reply(&mail, "pass", "approve").replace("To: r+", "To: r+0");
+    let forged = forged.replace("In-Reply-To: <a.", "In-Reply-To: <a.0");
+    assert_eq!(bring(&forged).with_code(4).out, "quarantined: no_token\n");
+    let bounced = server.run(&["mail", "ingest", &server.file("x"), "-o", "json"]).with_code(4).json();
+    assert_eq!(bounced["outcome"], "quarantined");
+    server.run(&["mail", "ingest", "/nowhere.eml"]).with_code(3);
+    let mut other = program();
+    other.env("SWITCHWARD_ADDRESS", &server.running.address).env("SWITCHWARD_API_KEY", "swk_none");
+    Ended::of(other.args(["mail", "ingest", &server.file("x")])).with_code(6);
+}
+
+#[test]
+fn a_development_server_takes_mail_by_the_same_path() {
+    let dev = Dev::start();
+    let folder = folder(&[("reply.eml", "From: a@b.example\r\nMessage-ID: <1@b.example>\r\n\r\nyes\r\n")]);
+    let file = folder.path().join("reply.eml");
+    let told = dev.run(&["mail", "ingest", file.to_str().expect("a path")]).with_code(4);
+    assert_eq!(told.out, "quarantined: no_token\n");
+}
+
+#[test]
+fn what_is_typed_in_the_mailbox_of_a_development_server_decides_where_it_is_said_to_be_proved() {
+    let dev = Dev::start();
+    let folder = folder(&[("asks.yaml", ASKS)]);
+    dev.run(&["deploy", folder.path().join("asks.yaml").to_str().expect("a path")]).with_code(0);
+    dev.run(&["start", "asks", "--key", "asks-1"]).with_code(0);
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !dev.page("/mail").1.contains("/mail/1") {
+        assert!(std::time::Instant::now() < deadline, "no mail goes out");
+        std::thread::yield_now();
+    }
+    for (proved, state) in [("", "decide"), ("&proved=yes", "go")] {
+        let (head, _) = dev.send(
+            "/mail/1/reply",
+            &[("content-type", "application/x-www-form-urlencoded")],
+            &format!("text=approve{proved}"),
+        );
+        assert!(head.starts_with("http/1.1 303"), "{head}");
+        assert_eq!(dev.json(&["get", "asks-1"])["session"]["at"][0], state, "{proved:?}");
+    }
+}
