@@ -79,16 +79,16 @@ impl Watchers {
 
 /// Whether an event changes what there is to go out.
 fn is_of_outbox(event: &Event) -> bool {
-    match event {
-        Event::EffectQueued { effect } => !effect.body.inner(),
-        event => matches!(
-            event,
-            Event::EffectAcked { .. }
-                | Event::Flow(
-                    Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDeferred { .. }
-                )
-        ),
+    if let Event::EffectQueued { effect } = event {
+        return !effect.body.inner();
     }
+    matches!(
+        event,
+        Event::EffectAcked { .. }
+            | Event::Flow(
+                Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDeferred { .. }
+            )
+    )
 }
 
 /// Whether an event changes what work there is to take.

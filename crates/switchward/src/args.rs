@@ -73,6 +73,7 @@ impl Output {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
 pub(crate) enum Command {
     /// Say everything that is wrong with definitions; needs no server.
     Check(CheckArgs),

@@ -66,7 +66,7 @@ pub(crate) enum Mail {
     /// To a mail server; replies come back by these doors, where there are some.
     Office(Office, Option<Box<Incoming>>),
     /// Into the mailbox of a development server.
-    Mailbox(Sender, Mailbox),
+    Mailbox(Box<Sender>, Mailbox),
 }
 
 /// Both ways of mail.
@@ -92,7 +92,7 @@ impl Mails {
                 Ok(Self { office: Some(office), room, doors, pages })
             }
             Mail::Mailbox(sender, mailbox) => {
-                let office = Office { sender: Arc::new(sender), post: Arc::new(mailbox.clone()) };
+                let office = Office { sender: Arc::new(*sender), post: Arc::new(mailbox.clone()) };
                 let room = mailbox::room(door.clone())?;
                 let pages = mailbox::pages(mailbox, room.clone()).merge(mail::pages(&room));
                 Ok(Self { office: Some(office), room: Some(room), doors: None, pages })

@@ -59,12 +59,14 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
 pub(crate) fn tenant_of(door: &Door, id: TenantId) -> Result<Option<Tenant>, Refusal> {
     let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
     let mut found = None;
-    let read = door.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| match &**row {
-        Row::Tenant(tenant) if tenant.id == id => {
+    let read = door.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
+        if let Row::Tenant(tenant) = &**row
+            && tenant.id == id
+        {
             found = Some(tenant.clone());
-            ControlFlow::Break(())
+            return ControlFlow::Break(());
         }
-        _ => ControlFlow::Continue(()),
+        ControlFlow::Continue(())
     });
     read.map_err(unreadable)?;
     Ok(found)

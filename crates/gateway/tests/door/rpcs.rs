@@ -103,8 +103,6 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
     move |message| set(message, field, Value::String(value.clone()))
 }
 
-mod directory;
-
 /// The rows, which must be exactly the methods of the API.
 pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> = [
@@ -152,6 +150,8 @@ macro_rules! ready {
         |$world: &World| async move { Message::encode_to_vec(&$body) }.boxed()
     };
 }
+
+mod directory;
 
 fn read(method: &'static str, name: Option<(&'static str, Kind)>, ready: Ready) -> Rpc {
     Rpc { method, name, ready, other: |_| {} }

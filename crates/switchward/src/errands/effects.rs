@@ -91,9 +91,8 @@ async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Resul
     {
         after = Some(IndexKey::behind_deliveries_of(tenant));
         for due in due_of(&view, tenant, shard.now(), out)? {
-            match send(shard, &view, bus, mail, &due, out).await? {
-                Some(wait) => return Ok(Round::Full(wait)),
-                None => {}
+            if let Some(wait) = send(shard, &view, bus, mail, &due, out).await? {
+                return Ok(Round::Full(wait));
             }
         }
     }
@@ -109,13 +108,10 @@ fn unreadable(error: &switchward_engine::ViewError) -> Failure {
 fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
     let (now, mut broken) = (Instant::now(), None);
     out.retain(|key, sent| match view.row(key) {
-        Ok(Some(row)) => match &*row {
-            Row::Outbox(effect) => {
-                effect.dead().is_none() && effect.attempt() == sent.attempt && sent.until > now
-            }
-            _ => false,
-        },
-        Ok(None) => false,
+        Ok(row) => {
+            let Some(Row::Outbox(effect)) = row.as_deref() else { return false };
+            effect.dead().is_none() && effect.attempt() == sent.attempt && sent.until > now
+        }
         Err(error) => {
             broken = Some(error);
             true
