@@ -130,8 +130,26 @@ fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
 
 /// A message of a definition to a URL: JSON where it is some, else text.
 pub(super) fn post(url: &str, body: &str) -> Value {
-    let json = serde_json::from_str::<Value>(body).is_ok();
-    let kind = if json { "application/json" } else { "text/plain; charset=utf-8" };
-    // A text is sent as it stands.
+    let (kind, body) = match serde_json::from_str::<Value>(body) {
+        Ok(json) => ("application/json", json),
+        Err(_) => ("text/plain; charset=utf-8", body.into()),
+    };
     json!({ "method": "POST", "url": url, "headers": { "content-type": kind }, "body": body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_to_a_url_is_json_where_it_is_some() {
+        let sent = post("https://a.example", "{\"paid\":1}");
+        assert_eq!(sent["body"], json!({ "paid": 1 }));
+        assert_eq!(sent["headers"]["content-type"], "application/json");
+        let sent = post("https://a.example", "paid, thanks");
+        assert_eq!(
+            (&sent["body"], &sent["headers"]["content-type"]),
+            (&json!("paid, thanks"), &json!("text/plain; charset=utf-8"))
+        );
+    }
 }
