@@ -132,9 +132,10 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     let state = if dead { DEAD } else { PENDING };
     let listed = Key::index(key.tenant_of(), EFFECTS, &[&[state], &at, key.rest()]);
     let tenant = key.tenant_of().0.to_be_bytes();
-    // What is said in the conversation itself has nowhere to go.
-    let chat = matches!(effect.body, EffectBody::Message { channel: Channel::Chat, .. });
-    let goes = (!dead && !chat).then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &at, key.as_bytes()]));
+    // What is said in the conversation itself, and a notice for which nobody was found, have nowhere to go.
+    let stays =
+        matches!(effect.body, EffectBody::Message { channel: Channel::Chat, .. } | EffectBody::Notice { .. });
+    let goes = (!dead && !stays).then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &at, key.as_bytes()]));
     [listed].into_iter().chain(goes).collect()
 }
 

@@ -90,8 +90,8 @@ async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Resul
         && let Some(tenant) = next_tenant(&view, after.as_deref())?
     {
         after = Some(IndexKey::behind_deliveries_of(tenant));
-        for due in due_of(&view, tenant, shard.now(), out)? {
-            if let Some(wait) = send(shard, &view, bus, mail, &due, out).await? {
+        for due in due_of(&view, tenant, shard.now(), mail, out)? {
+            if let Some(wait) = send(shard, &view, bus, &due, out).await? {
                 return Ok(Round::Full(wait));
             }
         }
@@ -131,30 +131,60 @@ fn next_tenant(view: &StateView, after: Option<&[u8]>) -> Result<Option<TenantId
     Ok(found)
 }
 
-/// What of a tenant is due and not out, as much as there is room for.
+/// What of a tenant is due and not out, as much as there is room for. What cannot go now, because there is nothing set up
+/// for it or its place has no room, stands before nothing that can.
 fn due_of(
     view: &StateView,
     tenant: TenantId,
     now: switchward_machine::Time,
+    mail: bool,
     out: &Out,
 ) -> Result<Vec<Due>, Failure> {
     let out_now = out.keys().filter(|key| key.tenant_of() == tenant).count();
     let room = OUT_OF_TENANT_MAX.saturating_sub(out_now).min(OUT_MAX.saturating_sub(out.len()));
-    let (mut found, mut looked) = (Vec::new(), 0);
-    view.scan(&IndexKey::deliveries_of(tenant), None, &mut |entry, _| {
+    let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for sent in out.values() {
+        *places.entry(sent.place.clone()).or_default() += 1;
+    }
+    let scanned = view.scan(&IndexKey::deliveries_of(tenant), None, &mut |entry, _| {
         looked += 1;
-        match IndexKey::delivery_of(entry) {
-            Some(due) if due.at <= now && found.len() < room && looked <= LOOK_MAX => {
-                if !out.contains_key(&due.key) {
+        let Some(due) = IndexKey::delivery_of(entry) else { return ControlFlow::Break(()) };
+        if due.at > now || found.len() >= room || looked > LOOK_MAX {
+            return ControlFlow::Break(());
+        }
+        if out.contains_key(&due.key) {
+            return ControlFlow::Continue(());
+        }
+        match view.row(&due.key) {
+            Ok(row) => {
+                let Some(Row::Outbox(effect)) = row.as_deref() else { return ControlFlow::Continue(()) };
+                let Some(place) = place_of(&effect.body, mail) else { return ControlFlow::Continue(()) };
+                let taken = places.entry(place).or_default();
+                if *taken < OUT_TO_PLACE_MAX {
+                    *taken += 1;
                     found.push(due);
                 }
                 ControlFlow::Continue(())
             }
-            Some(_) | None => ControlFlow::Break(()),
+            Err(error) => {
+                broken = Some(error);
+                ControlFlow::Break(())
+            }
         }
-    })
-    .map_err(|error| unreadable(&error))?;
-    Ok(found)
+    });
+    scanned.map_err(|error| unreadable(&error))?;
+    broken.map_or(Ok(found), |error| Err(unreadable(&error)))
+}
+
+/// Where an effect goes; nothing where it cannot go from here.
+fn place_of(body: &EffectBody, mail: bool) -> Option<String> {
+    let EffectBody::Message { channel, to, .. } = body else { return None };
+    match channel {
+        Channel::Chat => None,
+        Channel::Email => mail.then(|| host_of_mail(to)),
+        Channel::Webhook => Some(host_of_url(to)),
+    }
 }
 
 /// Puts one effect on the bus; how long to wait where the bus takes nothing now.
@@ -162,7 +192,6 @@ async fn send(
     shard: &Shard,
     view: &StateView,
     bus: &dyn Bus,
-    mail: bool,
     due: &Due,
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
@@ -172,23 +201,19 @@ async fn send(
     };
     let tenant = due.key.tenant_of();
     let EffectBody::Message { channel, to, body, .. } = &effect.body else { return Ok(None) };
-    let (stream, kind, place, input) = match channel {
-        // What is said in the conversation itself has nowhere to go.
+    let Some(place) = place_of(&effect.body, true) else { return Ok(None) };
+    let (stream, kind, input) = match channel {
         Channel::Chat => return Ok(None),
-        Channel::Email if !mail => return Ok(None),
         Channel::Email => match letters::letter(view, tenant, session, effect) {
-            Ok(Some(letter)) => (Stream::Mail, MAIL, host_of_mail(to), letter),
+            Ok(Some(letter)) => (Stream::Mail, MAIL, letter),
             Ok(None) => {
                 let ack = Body::AckEffect(AckEffect { number: effect.number });
                 return submit(shard, tenant, session, ack).await.map(|_| None);
             }
             Err(error) => return Err(unreadable(&error)),
         },
-        Channel::Webhook => (Stream::Webhook, POST, host_of_url(to), letters::post(to, body)),
+        Channel::Webhook => (Stream::Webhook, POST, letters::post(to, body)),
     };
-    if out.values().filter(|sent| sent.place == place).count() >= OUT_TO_PLACE_MAX {
-        return Ok(None);
-    }
     let envelope = envelope(tenant, session, effect, kind, input);
     match bus.publish(stream, envelope).await {
         Ok(()) => {
