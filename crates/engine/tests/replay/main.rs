@@ -23,7 +23,7 @@ use world::{Mode, Seen, play};
 
 /// Steps of a world that is replayed at its end.
 const STEPS: usize = 200;
-const RUNS: u64 = 90;
+const RUNS: u64 = 150;
 /// Steps of a world that is replayed after every one of them.
 const STEPS_RESTARTED: usize = 50;
 const RUNS_RESTARTED: u64 = 30;

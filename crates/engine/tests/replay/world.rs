@@ -228,13 +228,20 @@ impl World {
         Ok(())
     }
 
+    /// What is to reach somebody outside, whether there is a way to him or not.
     fn deliveries(&self) -> Vec<Due> {
         let mut found = Vec::new();
-        let read = self.rows.scan(&IndexKey::deliveries(), None, &mut |entry, _| {
-            found.extend(IndexKey::delivery_of(entry).filter(|due| due.at <= self.now));
-            ControlFlow::Continue(())
-        });
-        read.map(|()| found).unwrap_or_default()
+        for tenant in TENANTS {
+            let read = self.rows.scan(&IndexKey::effects(tenant, Some(false)), None, &mut |entry, _| {
+                let key = IndexKey::effect_of(entry).map(|(id, number)| Key::outbox(tenant, id, number));
+                found.extend(key.map(|key| Due { at: self.now, key }));
+                ControlFlow::Continue(())
+            });
+            if read.is_err() {
+                return Vec::new();
+            }
+        }
+        found
     }
 
     fn due(&self, prefix: &[u8]) -> Vec<Due> {
