@@ -4,11 +4,11 @@
 
 use switchward_machine::{OpenId, RunId};
 
+use crate::Event;
 use crate::budget;
 use crate::gates::{mail, mail_bytes};
 use crate::state::{Asked, Directory, EffectBody, Gate, Purpose};
 use crate::turn::{Stop, Turn};
-use crate::{Event, Key};
 
 /// Opens a gate that anybody may decide who may decide at all, and tells those whose affair it is.
 pub(crate) fn open(
@@ -43,8 +43,7 @@ pub(crate) fn open(
 /// neither a directory nor an audience goes by its lists of gates.
 fn found(turn: &Turn<'_, '_>, subject: &str) -> Result<Result<Vec<String>, Option<String>>, Stop> {
     let session = turn.session()?;
-    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
-    let directory = tenancy.as_ref().map(|known| known.directory.clone()).unwrap_or_default();
+    let directory = turn.directory()?;
     let owner = format!("owner:{}", session.definition);
     let mut to = directory.all(&session.audience);
     if session.audience.is_empty() {

@@ -6,7 +6,7 @@ use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId
 use crate::budget::Budget;
 use crate::command::Command;
 use crate::evolve::{Site, apply};
-use crate::state::{EffectBody, Run, Session, ThingBody};
+use crate::state::{Directory, EffectBody, Run, Session, ThingBody};
 use crate::working::{Held, Working};
 use crate::{Effect, Event, Flow, Key, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way};
 
@@ -141,6 +141,12 @@ impl<'a, 'b> Turn<'a, 'b> {
         let at = self.run(run)?;
         let hears = self.machine(&at)?.node(at.node).is_some_and(Node::hears_events);
         Ok(hears.then(|| key.token(id, run, at.entry)))
+    }
+
+    /// Who is who in the tenant.
+    pub(crate) fn directory(&self) -> Result<Directory, ViewError> {
+        let tenancy = self.rows.tenancy_at(&Key::tenancy(self.tenant()))?;
+        Ok(tenancy.map(|known| known.directory.clone()).unwrap_or_default())
     }
 
     /// Whether a mail token was made for this session, this way and this person.

@@ -7,14 +7,14 @@ use crate::command::{Actor, DecideGate};
 use crate::gates::{self, Ruling};
 use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES_MAX};
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
-use crate::state::{Closed, EffectBody, Grant, Open, Resolution, Via};
+use crate::state::{Closed, Directory, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
 use crate::{Event, Key, MailToken, Reason, Rejection, Reply, Way};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, decide.gate)?;
     proved(turn, decide.gate, &open, decide.proof.as_ref())?;
-    entitled(&turn.command.actor, &open, decide)?;
+    entitled(&turn.command.actor, &open, decide, &turn.directory()?)?;
     let spec = gates::spec_of(turn, &open)?;
     let resolve = resolution_of(&spec, decide.decision)?;
     if decide.decision == Decision::Answer {
@@ -71,7 +71,7 @@ pub(super) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop>
     let session = turn.session()?;
     let id = turn.session_id()?;
     if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? {
-        addressed(&turn.command.actor, &closed.open)?;
+        addressed(&turn.command.actor, &closed.open, &turn.directory()?)?;
         return Err(resolved(&closed).into());
     }
     let open = turn.rows.open(turn.tenant(), id, gate)?;
@@ -82,23 +82,29 @@ pub(super) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop>
 
 /// Whether this person may decide it. Looked at before a ledger is asked too, so that who is refused holds no place
 /// there.
-pub(crate) fn entitled(actor: &Actor, open: &Open, decide: &DecideGate) -> Result<(), Rejection> {
-    may_decide(actor, open)?;
+pub(crate) fn entitled(
+    actor: &Actor,
+    open: &Open,
+    decide: &DecideGate,
+    people: &Directory,
+) -> Result<(), Rejection> {
+    may_decide(actor, open, people)?;
     is_meant(open, decide.shown, &decide.comment)
 }
 
 /// Whether this person may decide it, whatever is decided.
-pub(super) fn may_decide(actor: &Actor, open: &Open) -> Result<(), Rejection> {
+pub(super) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
     has_a_say(actor)?;
-    if open.gate.kind.needs_another() && actor.subject == open.gate.requester {
+    if open.gate.kind.needs_another() && people.same(&actor.subject, &open.gate.requester) {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
     }
-    addressed(actor, open)
+    addressed(actor, open, people)
 }
 
 /// Whether the gate is this person's, where it is somebody's.
-fn addressed(actor: &Actor, open: &Open) -> Result<(), Rejection> {
-    if open.gate.addresses(&actor.subject) {
+fn addressed(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
+    let meant = |person: &String| open.gate.addresses(person);
+    if meant(&actor.subject) || people.addresses(&actor.subject).iter().any(meant) {
         return Ok(());
     }
     let message = format!("{} is not one of those who are asked", actor.subject);

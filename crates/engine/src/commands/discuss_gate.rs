@@ -20,7 +20,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Repl
     match spec.resolve(Decision::Discuss) {
         None => turn.emit(Event::GateDiscussed { gate, by, comment })?,
         Some(resolve) => {
-            may_decide(&turn.command.actor, &open)?;
+            may_decide(&turn.command.actor, &open, &turn.directory()?)?;
             let ruling =
                 Ruling { decision: Decision::Discuss, by, comment, via: via(discuss.proof.as_ref()) };
             gates::close(turn, gate, &open, &ruling)?;

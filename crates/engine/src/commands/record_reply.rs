@@ -126,7 +126,7 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     Ok(match round {
         None => About::Nothing,
         // Who asked cannot decide, whichever way it is said.
-        Some(_) if is_own(&open, from) => About::Nothing,
+        Some(_) if is_own(turn, &open, from)? => About::Nothing,
         Some(round) if round != token.round => About::Old(gate, open),
         Some(_) if !reply.authenticated => About::Unproved(gate, open),
         Some(_) => About::Gate(gate, open),
@@ -154,8 +154,8 @@ fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, St
     Ok(turn.made_for(token, Way::Reply, &to)?.is_some())
 }
 
-fn is_own(open: &Open, from: &str) -> bool {
-    open.gate.kind.needs_another() && open.gate.requester.eq_ignore_ascii_case(from)
+fn is_own(turn: &Turn<'_, '_>, open: &Open, from: &str) -> Result<bool, Stop> {
+    Ok(open.gate.kind.needs_another() && turn.directory()?.same(&open.gate.requester, from))
 }
 
 /// The writer's own words, as much of them as is kept.
@@ -169,7 +169,7 @@ fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     let wait = waits_for(turn, leaf, from)?;
     for gate in session.opens.iter().rev() {
         let Some(open) = turn.rows.open(turn.tenant(), id, *gate)? else { continue };
-        if open.gate.wrote_to(from) && !is_own(&open, from) && wait.is_none_or(|wait| wait < *gate) {
+        if open.gate.wrote_to(from) && !is_own(turn, &open, from)? && wait.is_none_or(|wait| wait < *gate) {
             return Ok(About::Gate(*gate, Box::new(Open::clone(&open))));
         }
     }

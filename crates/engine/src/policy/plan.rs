@@ -13,7 +13,7 @@ use crate::command::{Authorize, Body, Command, DecideGate, RecordReply, Scope};
 use crate::commands::{decision_of, entitled, own_words, well_formed};
 use crate::state::{AskedCall, Session};
 use crate::working::Working;
-use crate::{Args, Reason, View, ViewError};
+use crate::{Args, Key, Reason, View, ViewError};
 
 /// What must be asked first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +117,9 @@ fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Resul
     let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(Plan::Direct) };
     let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
-    let refused = moved_on(command, &session) || entitled(&command.actor, &open, decide).is_err();
+    let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
+    let people = tenancy.map(|known| known.directory.clone()).unwrap_or_default();
+    let refused = moved_on(command, &session) || entitled(&command.actor, &open, decide, &people).is_err();
     if refused || known(&rows, command)? {
         return Ok(Plan::Direct);
     }

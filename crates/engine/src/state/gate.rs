@@ -102,7 +102,7 @@ impl Gate {
     /// Whether this person may decide it, as far as addresses go: they are compared without regard to case.
     #[must_use]
     pub fn addresses(&self, person: &str) -> bool {
-        self.asked.as_ref().is_none_or(|asked| asked.open || asked.round_of(person).is_some())
+        self.asked.as_ref().is_none_or(|asked| asked.open) || self.wrote_to(person)
     }
 }
 

@@ -86,6 +86,13 @@ impl Directory {
         found
     }
 
+    /// Whether both are one person: the same name or address without regard to case, or a name and an address of hers.
+    #[must_use]
+    pub fn same(&self, one: &str, other: &str) -> bool {
+        let stands_for = |name: &str, address: &str| has(&self.addresses(name), address);
+        one.eq_ignore_ascii_case(other) || stands_for(one, other) || stands_for(other, one)
+    }
+
     fn members(&self, name: &str) -> Option<&[String]> {
         let name = name.trim().to_lowercase();
         let at = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()?;

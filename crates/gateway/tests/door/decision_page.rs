@@ -31,6 +31,11 @@ fn path_of(asked: &Asked, person: &str) -> String {
     format!("/a/{}", asked.token(Way::Page, person))
 }
 
+/// What approving on somebody's page is answered with.
+pub(crate) async fn decide(world: &World, asked: &Asked, person: &str) -> Answer {
+    world.node.line.send(post(&path_of(asked, person), "decision=approve")).await
+}
+
 async fn status(world: &World, asked: &Asked) -> i32 {
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
     let reply: v1::GetGateResponse = world.ask("agent", "GetGate", &request).await;

@@ -34,19 +34,26 @@ impl Asked {
 impl World {
     /// A release whose agent wants to write a file, of which Kim and Dana are told.
     pub(crate) async fn asked(&self) -> Asked {
+        self.asked_by(self.acme.key("agent"), "kim", KIM).await
+    }
+
+    /// The same, asked by whoever has this key; the owners are Dana and whoever the name stands for.
+    async fn asked_by(&self, secret: &str, name: &str, address: &str) -> Asked {
         let entry = |name: &str, members: &[&str]| v1::DirectoryEntry {
             name: name.to_owned(),
             members: members.iter().map(|one| (*one).to_owned()).collect(),
         };
-        let entries = vec![entry("kim", &[KIM]), entry("owner:release", &["kim", DANA])];
+        let entries = vec![entry(name, &[address]), entry("owner:release", &[name, DANA])];
         let directory = Some(v1::Directory { entries, ..v1::Directory::default() });
         let put = v1::PutDirectoryRequest { directory, ..Default::default() };
         let _: v1::PutDirectoryResponse = self.ask("admin", "PutDirectory", &put).await;
         let start = v1::StartSessionRequest { definition: "release".into(), ..Default::default() };
-        let started: v1::StartSessionResponse = self.ask("agent", "StartSession", &start).await;
-        let session = started.session.expect("a session");
+        let line = &self.node.line;
+        let started = line.ask::<v1::StartSessionResponse>(secret, "StartSession", &start).await;
+        let session = started.expect("it starts").session.expect("a session");
         let call = crate::world::tool_call(&session.name, "mcp:filesystem:write_file");
-        let told: v1::AuthorizeToolCallResponse = self.ask("agent", "AuthorizeToolCall", &call).await;
+        let told = line.ask::<v1::AuthorizeToolCallResponse>(secret, "AuthorizeToolCall", &call).await;
+        let told = told.expect("it is answered");
         let name = told.gate;
         let reply: v1::GetGateResponse =
             self.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
@@ -215,5 +222,34 @@ async fn what_belongs_nowhere_is_put_aside() {
     assert_eq!(from_kim(&nobody, "approve", "c").bring(&room).await, Outcome::Quarantined("no_tenant"));
     let garbage = room.ingest(&Envelope::default(), b"no mail at all").await;
     assert!(matches!(garbage, Outcome::Quarantined(_)), "{garbage:?}");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asked_decides_neither_by_name_nor_by_address() {
+    let world = World::start().await;
+    let role = v1::KeyRole::Operator.into();
+    let request = v1::CreateApiKeyRequest { subject: "boss".into(), role, ..Default::default() };
+    let made: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &request).await;
+    let boss = "boss@acme.example";
+    let (asked, room) = (world.asked_by(&made.secret, "boss", boss).await, world.room(Level::Strict));
+    let token = asked.token(Way::Reply, boss);
+    let reply = Message { from: boss, ..from_kim(&token, "approve", "one") };
+    assert_eq!(reply.bring(&room).await, Outcome::Recorded);
+    let decide = v1::DecideGateRequest {
+        name: asked.gate.name.clone(),
+        decision: v1::GateDecision::Approve.into(),
+        ..Default::default()
+    };
+    let line = &world.node.line;
+    let by_key = line.ask::<v1::DecideGateResponse>(&made.secret, "DecideGate", &decide).await;
+    crate::told::refused(by_key, "SELF_APPROVAL");
+    let page = crate::decision_page::decide(&world, &asked, boss).await;
+    assert_eq!(page.status, http::StatusCode::FORBIDDEN, "{page:?}");
+    assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open));
+    let token = asked.token(Way::Reply, DANA);
+    let reply = Message { from: DANA, ..from_kim(&token, "approve", "two") };
+    assert_eq!(reply.bring(&room).await, Outcome::Recorded);
+    assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Decided));
     world.node.end().await;
 }

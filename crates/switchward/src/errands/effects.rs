@@ -28,7 +28,7 @@ const LOST: Duration = Duration::from_millis(ATTEMPT_MS + 15_000);
 const OUT_MAX: usize = 512;
 /// Of these, of one tenant, so that whose receivers are slow leaves room for others.
 const OUT_OF_TENANT_MAX: usize = 64;
-/// Of these, to one place.
+/// Of these, to one place: whose receiver is slow delays nobody else who writes there.
 const OUT_TO_PLACE_MAX: usize = 16;
 /// Effects that one look at a tenant passes over.
 const LOOK_MAX: usize = 1_024;
@@ -140,11 +140,11 @@ fn due_of(
     mail: bool,
     out: &Out,
 ) -> Result<Vec<Due>, Failure> {
-    let out_now = out.keys().filter(|key| key.tenant_of() == tenant).count();
-    let room = OUT_OF_TENANT_MAX.saturating_sub(out_now).min(OUT_MAX.saturating_sub(out.len()));
+    let own = || out.iter().filter(|(key, _)| key.tenant_of() == tenant).map(|(_, sent)| sent);
+    let room = OUT_OF_TENANT_MAX.saturating_sub(own().count()).min(OUT_MAX.saturating_sub(out.len()));
     let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for sent in out.values() {
+    for sent in own() {
         *places.entry(sent.place.clone()).or_default() += 1;
     }
     let scanned = view.scan(&IndexKey::deliveries_of(tenant), None, &mut |entry, _| {
