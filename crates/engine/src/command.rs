@@ -4,6 +4,7 @@ mod catalogue;
 mod conversation;
 mod effects;
 mod gates;
+mod make;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
@@ -42,19 +43,6 @@ pub struct Command {
     pub trace: Option<String>,
     /// The wish.
     pub body: Body,
-}
-
-impl Command {
-    /// Takes along what the ledger said; nothing happens to a command that asks none.
-    pub fn take_along(&mut self, limits: Option<LimitCheck>) {
-        if let Body::Authorize(call) = &mut self.body {
-            call.limits = limits;
-        } else if let Body::DecideGate(decide) = &mut self.body {
-            decide.limits = limits;
-        } else if let Body::RecordReply(reply) = &mut self.body {
-            reply.limits = limits;
-        }
-    }
 }
 
 /// What a command is about: whose rows it may change.

@@ -7,8 +7,8 @@ use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan, room};
 use switchward_engine::{
-    Actor, Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
-    Settings, View, ViewError,
+    Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope, View,
+    ViewError,
 };
 use switchward_machine::{Bucket, Digest, TenantId, Time};
 use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore};
@@ -230,16 +230,11 @@ impl Cluster {
             if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
                 continue;
             }
-            let install = Command {
+            let install = Command::of_server(
                 tenant,
-                scope: Scope::Shard,
-                request: None,
-                expected_sequence: None,
-                actor: Actor::server(),
-                settings: Settings::default(),
-                trace: None,
-                body: Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }),
-            };
+                Scope::Shard,
+                Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }),
+            );
             shard.submit(install).await?;
         }
         Ok(())

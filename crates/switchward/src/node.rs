@@ -8,8 +8,8 @@ use std::sync::Arc;
 use switchward_delivery::desk::Office;
 use switchward_delivery::mail::Sender;
 use switchward_engine::{
-    Actor, Body, Command, CreateKey, CreateTenant, Directory, EnsureTenancy, Key, MailKey, PutDirectory,
-    Reason, RequestId, Role, Row, Scope, Settings, View,
+    Body, Command, CreateKey, CreateTenant, Directory, EnsureTenancy, Key, MailKey, PutDirectory, Reason,
+    Role, Row, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::mail::{self, Mailroom};
@@ -208,16 +208,7 @@ impl Node {
     }
 
     async fn inner(&self, tenant: TenantId, body: Body) -> anyhow::Result<()> {
-        let command = Command {
-            tenant,
-            scope: Scope::Catalogue,
-            request: None::<RequestId>,
-            expected_sequence: None,
-            actor: Actor::server(),
-            settings: Settings::default(),
-            trace: None,
-            body,
-        };
+        let command = Command::of_server(tenant, Scope::Catalogue, body);
         match self.cluster.execute(command).await {
             Ok(_) => Ok(()),
             Err(Failure::Rejected(no)) if no.reason == Reason::AlreadyExists => Ok(()),
@@ -245,16 +236,11 @@ async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
 }
 
 async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<()> {
-    let command = Command {
+    let command = Command::of_server(
         tenant,
-        scope: Scope::Catalogue,
-        request: None::<RequestId>,
-        expected_sequence: None,
-        actor: Actor::server(),
-        settings: Settings::default(),
-        trace: None,
-        body: Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) }),
-    };
+        Scope::Catalogue,
+        Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) }),
+    );
     cluster.execute(command).await?;
     Ok(())
 }

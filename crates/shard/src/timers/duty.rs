@@ -6,7 +6,7 @@ use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use switchward_engine::{Actor, Body, Command, IndexKey, Key, Row, Settings, Sweep, View};
+use switchward_engine::{Body, Command, IndexKey, Key, Row, Sweep, View};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -289,16 +289,8 @@ pub(crate) async fn fire(shard: &Shard, number: u64, entries: Vec<Key>) -> Resul
     let all = entries.into_iter().map(|entry| async {
         let result = match due_of(&entry) {
             Some(due) => {
-                let command = Command {
-                    tenant: due.key.tenant_of(),
-                    scope: due.scope(),
-                    request: None,
-                    expected_sequence: None,
-                    actor: Actor::server(),
-                    settings: Settings::default(),
-                    trace: None,
-                    body: Body::Sweep(Sweep { key: due.key }),
-                };
+                let command =
+                    Command::of_server(due.key.tenant_of(), due.scope(), Body::Sweep(Sweep { key: due.key }));
                 shard.submit(command).await.map(drop)
             }
             None => Ok(()),

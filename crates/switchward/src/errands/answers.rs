@@ -95,16 +95,7 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Co
             }
         }
     };
-    Some(Command {
-        tenant: TenantId(errand.tenant),
-        scope: Scope::Session(session),
-        request: None,
-        expected_sequence: None,
-        actor: Actor::server(),
-        settings: Settings::default(),
-        trace: None,
-        body,
-    })
+    Some(Command::of_server(TenantId(errand.tenant), Scope::Session(session), body))
 }
 
 /// What is the same next time.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, MAIL, POST};
 use switchward_engine::{
-    AckEffect, Actor, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, Scope,
-    Settings, View as _,
+    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, Scope,
+    View as _,
 };
 use switchward_machine::{Channel, SessionId, TenantId};
 use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
@@ -284,16 +284,7 @@ fn envelope(
 }
 
 async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body) -> Result<(), Failure> {
-    let command = Command {
-        tenant,
-        scope: Scope::Session(session),
-        request: None,
-        expected_sequence: None,
-        actor: Actor::server(),
-        settings: Settings::default(),
-        trace: None,
-        body,
-    };
+    let command = Command::of_server(tenant, Scope::Session(session), body);
     match shard.submit(command).await {
         // It is gone meanwhile.
         Ok(_) | Err(Failure::Rejected(_)) => Ok(()),

@@ -9,8 +9,7 @@ use std::time::Duration;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::Errand;
 use switchward_engine::{
-    Actor, Body, Command, FailWork, IndexKey, LeaseWork, ReleaseWork, Reply, Scope, Settings, View as _,
-    WorkView, work_view,
+    Body, Command, FailWork, IndexKey, LeaseWork, ReleaseWork, Reply, Scope, View as _, WorkView, work_view,
 };
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Clock as _, Failure, Shard, SystemClock};
@@ -159,16 +158,7 @@ async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
 }
 
 async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body) -> Result<Reply, Failure> {
-    let command = Command {
-        tenant,
-        scope: Scope::Session(session),
-        request: None,
-        expected_sequence: None,
-        actor: Actor::server(),
-        settings: Settings::default(),
-        trace: None,
-        body,
-    };
+    let command = Command::of_server(tenant, Scope::Session(session), body);
     shard.submit(command).await
 }
 
