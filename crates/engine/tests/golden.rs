@@ -17,7 +17,7 @@ use switchward_engine::{
     Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenancy, Tenant, Thing, ThingBody, TurnRecord,
     Version, Via, Why, Writer,
 };
-use switchward_engine::{Correlation, Place, SourceSecret, WebhookSource, WebhookSourceFact};
+use switchward_engine::{Correlation, Endpoint, Place, SourceSecret, WebhookSource, WebhookSourceFact};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
     GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,
@@ -333,7 +333,20 @@ fn told() -> Asked {
 fn tenancy() -> Tenancy {
     let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
     let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
-    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory }
+    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new() }
+}
+
+fn told_of() -> Vec<(&'static str, Row)> {
+    let secret = SourceSecret { text: "whsec_c2VjcmV0".into(), until: Some(Time(9)) };
+    let (id, url, filters) = ("ops".into(), "https://ops.example/in".into(), vec!["session.*".into()]);
+    let disabled = Some("gone".into());
+    let endpoint = Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4) };
+    let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
+    let told = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
+    vec![
+        ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
+        ("effect-published", Row::Outbox(effect(told))),
+    ]
 }
 
 /// What is known of who is written to.
@@ -546,6 +559,7 @@ fn rows_keep_their_form() {
     rows.extend(undelivered());
     rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
     rows.extend(written_to());
+    rows.extend(told_of());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
