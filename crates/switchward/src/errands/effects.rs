@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchward_bus::{Bus, BusError, Envelope, Stream};
-use switchward_delivery::desk::{Errand, MAIL, POST};
+use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_engine::{
     AckEffect, Actor, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, Scope,
-    Settings, View as _,
+    Settings, View as _, ViewError,
 };
 use switchward_machine::{Channel, SessionId, TenantId};
-use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
+use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::hooks::{self, Hook};
 use super::letters;
 
 /// How long one attempt may take, from its publishing on, milliseconds.
@@ -54,12 +55,22 @@ enum Round {
     Full(Duration),
 }
 
+/// The way out.
+#[derive(Clone)]
+pub(super) struct Road {
+    pub(super) bus: Arc<dyn Bus>,
+    /// Whether mails go out here.
+    pub(super) mail: bool,
+    /// Knows what tenants are called.
+    pub(super) cluster: Cluster,
+}
+
 /// Relays the effects of one shard until it is told to stop.
-pub(super) async fn work(shard: Shard, bus: Arc<dyn Bus>, mail: bool, mut stop: watch::Receiver<bool>) {
+pub(super) async fn work(shard: Shard, road: Road, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_outbox();
     let (mut out, mut told) = (Out::new(), false);
     loop {
-        let wait = match round(&shard, bus.as_ref(), mail, &mut out).await {
+        let wait = match round(&shard, &road, &mut out).await {
             Ok(Round::Done) => {
                 told = false;
                 None
@@ -82,7 +93,7 @@ pub(super) async fn work(shard: Shard, bus: Arc<dyn Bus>, mail: bool, mut stop: 
     }
 }
 
-async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Result<Round, Failure> {
+async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
     forget(&view, out)?;
     let mut after: Option<Vec<u8>> = None;
@@ -91,7 +102,7 @@ async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Resul
     {
         after = Some(IndexKey::behind_deliveries_of(tenant));
         for due in due_of(&view, tenant, shard.now(), out)? {
-            match send(shard, &view, bus, mail, &due, out).await? {
+            match send(shard, &view, road, &due, out).await? {
                 Some(wait) => return Ok(Round::Full(wait)),
                 None => {}
             }
@@ -165,8 +176,7 @@ fn due_of(
 async fn send(
     shard: &Shard,
     view: &StateView,
-    bus: &dyn Bus,
-    mail: bool,
+    road: &Road,
     due: &Due,
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
@@ -175,29 +185,23 @@ async fn send(
         return Ok(None);
     };
     let tenant = due.key.tenant_of();
-    let EffectBody::Message { channel, to, body, .. } = &effect.body else { return Ok(None) };
-    let (stream, kind, place, input) = match channel {
-        // What is said in the conversation itself stands in its history, and has arrived with that.
-        Channel::Chat => {
+    let parcel = parcel(view, road, tenant, session, effect).map_err(|error| unreadable(&error))?;
+    let (stream, kind, place, input) = match parcel {
+        Parcel::Out(stream, kind, place, input) => (stream, kind, place, input),
+        Parcel::Stays => return Ok(None),
+        Parcel::Arrived => {
             let ack = Body::AckEffect(AckEffect { number: effect.number });
-            return submit(shard, tenant, session, ack).await.map(|_| None);
+            return submit(shard, tenant, session, ack).await.map(|()| None);
         }
-        Channel::Email if !mail => return Ok(None),
-        Channel::Email => match letters::letter(view, tenant, session, effect) {
-            Ok(Some(letter)) => (Stream::Mail, MAIL, host_of_mail(to), letter),
-            Ok(None) => {
-                let ack = Body::AckEffect(AckEffect { number: effect.number });
-                return submit(shard, tenant, session, ack).await.map(|_| None);
-            }
-            Err(error) => return Err(unreadable(&error)),
-        },
-        Channel::Webhook => (Stream::Webhook, POST, host_of_url(to), letters::post(to, body)),
+        Parcel::Dead(message) => {
+            return give_up(shard, tenant, session, effect, (hooks::FAILED, message)).await.map(|()| None);
+        }
     };
     if out.values().filter(|sent| sent.place == place).count() >= OUT_TO_PLACE_MAX {
         return Ok(None);
     }
     let envelope = envelope(tenant, session, effect, kind, input);
-    match bus.publish(stream, envelope).await {
+    match road.bus.publish(stream, envelope).await {
         Ok(()) => {
             let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
             out.insert(due.key.clone(), Sent { attempt, place, until });
@@ -205,16 +209,67 @@ async fn send(
         }
         Err(BusError::Size { .. }) => {
             // It will never fit, and must not stand before the others.
-            let (code, message) = ("too_large".to_owned(), "it is too large to go out".to_owned());
-            let (number, round) = (effect.number, Some(effect.round()));
-            let fail = Body::FailEffect(FailEffect { number, code, message, round });
-            submit(shard, tenant, session, fail).await.map(|()| None)
+            let why = ("too_large", "it is too large to go out".to_owned());
+            give_up(shard, tenant, session, effect, why).await.map(|()| None)
         }
         Err(BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. }) => {
             Ok(Some(retry_after))
         }
         Err(BusError::Closed) => Err(Failure::Draining),
     }
+}
+
+/// What is to be done with an effect.
+enum Parcel {
+    /// It goes out: over which stream, as which kind of errand, to which place, and what the errand holds.
+    Out(Stream, &'static str, String, serde_json::Value),
+    /// It stays where it is, for another server or a later time.
+    Stays,
+    /// There is nothing left to do.
+    Arrived,
+    /// It cannot be sent, for this reason.
+    Dead(String),
+}
+
+fn parcel(
+    view: &StateView,
+    road: &Road,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+) -> Result<Parcel, ViewError> {
+    Ok(match &effect.body {
+        EffectBody::Message { channel, to, body, .. } => match channel {
+            // What is said in the conversation itself stands in its history, and has arrived with that.
+            Channel::Chat => Parcel::Arrived,
+            Channel::Email if !road.mail => Parcel::Stays,
+            Channel::Email => match letters::letter(view, tenant, session, effect)? {
+                Some(letter) => Parcel::Out(Stream::Mail, MAIL, host_of_mail(to), letter),
+                None => Parcel::Arrived,
+            },
+            Channel::Webhook => Parcel::Out(Stream::Webhook, POST, host_of_url(to), letters::post(to, body)),
+        },
+        EffectBody::Publish { .. } => {
+            match hooks::hook(view, &road.cluster, (tenant, session), effect, SystemClock.now())? {
+                Hook::Send(place, input) => Parcel::Out(Stream::Webhook, HOOK, place, input),
+                Hook::Drop => Parcel::Arrived,
+                Hook::Fail(why) => Parcel::Dead(why),
+            }
+        }
+        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => Parcel::Stays,
+    })
+}
+
+/// An effect that will never go out must not stand before the others.
+async fn give_up(
+    shard: &Shard,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+    (code, message): (&str, String),
+) -> Result<(), Failure> {
+    let (number, round, code) = (effect.number, Some(effect.round()), code.to_owned());
+    submit(shard, tenant, session, Body::FailEffect(FailEffect { number, code, message, round })).await
 }
 
 fn host_of_mail(to: &str) -> String {
