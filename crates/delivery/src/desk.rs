@@ -15,7 +15,7 @@ use serde_json::Value;
 use switchward_bus::Bus;
 
 pub use errand::{Errand, ErrandError};
-pub use perform::{MAIL, POST};
+pub use perform::{HOOK, MAIL, POST};
 
 use crate::Failed;
 use crate::http::Client;

@@ -73,3 +73,6 @@ pub const MAIL_ANSWER_BYTES_MAX: usize = 1024;
 pub const MAIL_CONNECTIONS_MAX: u32 = 16;
 /// How long one step of a mail's way to its server may take, seconds.
 pub const MAIL_SECONDS_MAX: u64 = 30;
+
+/// How long an endpoint may take to answer a message, milliseconds.
+pub const HOOK_MS_MAX: u64 = 20_000;

@@ -61,6 +61,8 @@ pub enum Reason {
     NotConfigured,
     /// The receiver of a message answered with something else than a success.
     ReceiverRefused,
+    /// The receiver says that nobody is there any more.
+    ReceiverGone,
     /// A mail that cannot be written: an address is none, or a header would have several lines.
     MailInvalid,
     /// The mail server refuses the mail for good.
@@ -106,6 +108,7 @@ impl Reason {
             Self::ErrandInvalid => "errand_invalid",
             Self::NotConfigured => "not_configured",
             Self::ReceiverRefused => "receiver_refused",
+            Self::ReceiverGone => "receiver_gone",
             Self::MailInvalid => "mail_invalid",
             Self::MailRejected => "mail_rejected",
             Self::MailDeferred => "mail_deferred",

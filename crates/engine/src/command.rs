@@ -11,8 +11,8 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Digest, Micros, SessionId, TenantId, Time};
 
 pub use catalogue::{
-    ActivateVersion, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy, EnsureTenancy,
-    InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
+    ActivateVersion, ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy,
+    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
@@ -289,6 +289,8 @@ pub enum Body {
     PutDirectory(PutDirectory),
     /// What a shard must know of a tenant.
     InstallTenancy(InstallTenancy),
+    /// Where a tenant wants to be told of what happens.
+    Endpoint(ChangeEndpoint),
 }
 
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.

@@ -8,6 +8,7 @@ use crate::commands::dispatch;
 use crate::decision::{Decision, Turn as TurnRecord};
 use crate::evolve::{Changes, Site, finish};
 use crate::limits::BATCH_BYTES_WANTED;
+use crate::publish;
 use crate::turn::{Stop, Turn};
 use crate::working::Working;
 use crate::{Key, Reason, Rejection, Reply, Row, View, ViewError, remembered};
@@ -73,7 +74,7 @@ fn run(
         Ok(None) => {}
     }
     let mut turn = Turn::new(rows, command, at);
-    let result = dispatch(&mut turn);
+    let result = dispatch(&mut turn).and_then(|reply| publish::run(&mut turn).map(|()| reply));
     let events = std::mem::take(&mut turn.events);
     *bytes = bytes.saturating_add(turn.budget.bytes());
     match result {

@@ -33,6 +33,7 @@ mod moves;
 mod period;
 pub mod policy;
 mod public;
+mod publish;
 mod rejection;
 mod remembered;
 mod reply;
@@ -48,13 +49,13 @@ mod working;
 pub use args::{Args, BadArgs};
 pub use callees::pin_callees;
 pub use command::{
-    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, ChangeWebhookSource,
-    Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect, DeferEffect,
-    DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease, FailEffect,
-    FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory,
-    Queued, RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork, ReportCall,
-    ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings, Settle, Start,
-    Sweep, SwitchRun, UpdateTenant,
+    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, ChangeEndpoint,
+    ChangeWebhookSource, Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect,
+    DeferEffect, DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease,
+    FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant,
+    PutDirectory, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork,
+    ReportCall, ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings,
+    Settle, Start, Sweep, SwitchRun, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
@@ -65,6 +66,7 @@ pub use key::{Key, KeyBytes, Kind};
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};
 pub use period::text as time_text;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
+pub use publish::PUBLISHED;
 pub use rejection::{Reason, Rejection};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
@@ -72,10 +74,10 @@ pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters, Open, Outbox,
-    Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request, Reservation, Resolution, Row, RowError,
-    Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, Thing, ThingBody, Version, Via,
-    WebhookSource, Why,
+    EffectBody, Endpoint, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters,
+    Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request, Reservation, Resolution,
+    Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, Thing, ThingBody,
+    Version, Via, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

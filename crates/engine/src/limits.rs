@@ -189,3 +189,16 @@ pub const SOURCE_SECRET_BYTES_MAX: usize = 256;
 pub const SOURCE_POINTER_BYTES_MAX: usize = 512;
 /// How long a secret stays good after another has taken its place, milliseconds.
 pub const ROTATION_MS_MAX: u64 = 7 * 24 * HOUR_MS;
+
+/// Endpoints of a tenant.
+pub const ENDPOINTS_MAX: usize = 20;
+/// The address of an endpoint, bytes.
+pub const ENDPOINT_URL_BYTES_MAX: usize = 2_048;
+/// Entries of one endpoint's list of event types.
+pub const ENDPOINT_FILTERS_MAX: usize = 64;
+/// Messages to endpoints that one turn puts into the outbox. What is beyond is not told, and the session has a warning.
+pub const PUBLISHED_TURN_MAX: usize = 2_000;
+/// Messages to endpoints of one session that have not arrived. What is beyond is not told, and the session has a warning.
+pub const PUBLISHED_MAX: usize = 5_000;
+/// What such a message says of what it is about, bytes.
+pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;

@@ -75,14 +75,23 @@ pub fn machines_of<'e>(
     session: SessionId,
     events: impl IntoIterator<Item = &'e Event>,
 ) -> Result<Machines, ViewError> {
-    let rows = Working::new(view);
+    machines_in(&Working::new(view), tenant, session, events)
+}
+
+/// The same of rows that a turn works on.
+pub(crate) fn machines_in<'e>(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    session: SessionId,
+    events: impl IntoIterator<Item = &'e Event>,
+) -> Result<Machines, ViewError> {
     let mut machines = Machines::default();
     for run in events.into_iter().filter_map(run_of) {
         if machines.0.contains_key(&run) {
             continue;
         }
         if let Some(row) = rows.run_at(&Key::run(tenant, session, run))? {
-            machines.0.insert(run, (machine_of(&rows, tenant, &row)?, row.parent.is_some()));
+            machines.0.insert(run, (machine_of(rows, tenant, &row)?, row.parent.is_some()));
         }
     }
     Ok(machines)
@@ -411,7 +420,9 @@ fn usage(event: &Event) -> Option<PublicEvent> {
                 .with("to", to)
                 .with("subject", subject.as_deref().unwrap_or_default())
                 .with("traceparent", effect.trace.as_deref().unwrap_or_default()),
-            crate::EffectBody::Confirm { .. } | crate::EffectBody::Settle { .. } => return None,
+            crate::EffectBody::Confirm { .. }
+            | crate::EffectBody::Settle { .. }
+            | crate::EffectBody::Publish { .. } => return None,
         },
         _ => return None,
     })

@@ -19,7 +19,7 @@ use switchward_engine::{
     Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenancy, Tenant, Thing, ThingBody, TurnRecord,
     Version, Via, Why, Writer,
 };
-use switchward_engine::{Correlation, Place, SourceSecret, WebhookSource, WebhookSourceFact};
+use switchward_engine::{Correlation, Endpoint, Place, SourceSecret, WebhookSource, WebhookSourceFact};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
     GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,
@@ -371,7 +371,7 @@ fn undelivered() -> [(&'static str, Row); 3] {
     let dead = Dead { code: "no_such_host".into(), message: "it is unknown".into(), at: Time(4) };
     let effect =
         |dead| Effect { fate: Some(Fate { round: 2, dead, ..Fate::default() }), ..effect(message()) };
-    let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1 }));
+    let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1, published: 0 }));
     [
         ("outbox-dead", Row::Outbox(effect(Some(dead)))),
         ("outbox-anew", Row::Outbox(effect(None))),
@@ -518,6 +518,7 @@ fn rows_keep_their_form() {
     rows.extend(undelivered());
     rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
     rows.extend(values::written_to());
+    rows.extend(values::told_of());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");

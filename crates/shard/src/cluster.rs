@@ -204,7 +204,7 @@ impl Cluster {
     pub async fn execute(&self, command: Command) -> Result<Reply, Failure> {
         let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
-        if matches!(command.body, Body::EnsureTenancy(_) | Body::PutDirectory(_)) {
+        if matches!(command.body, Body::EnsureTenancy(_) | Body::PutDirectory(_) | Body::Endpoint(_)) {
             let tenant = command.tenant;
             let reply = self.0.submit(command).await?;
             return self.spread(tenant).await.map(|()| reply);

@@ -184,7 +184,9 @@ async fn deliver(
         body,
     };
     let inner = match &effect.body {
-        EffectBody::Notice { .. } | EffectBody::Message { .. } => return Ok(false),
+        EffectBody::Notice { .. } | EffectBody::Message { .. } | EffectBody::Publish { .. } => {
+            return Ok(false);
+        }
         EffectBody::Confirm { process, call, rules, estimate, at } => {
             let body = Confirm { call: *call, rules: rules.clone(), estimate: *estimate, at: *at };
             command(Scope::Ledger(process.clone()), Some(body.request()), Body::Confirm(body))

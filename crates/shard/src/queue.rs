@@ -226,6 +226,7 @@ fn essential(body: &Body) -> bool {
         | Body::PutAssistant(_)
         | Body::DeleteAssistant(_)
         | Body::WebhookSource(_)
+        | Body::Endpoint(_)
         | Body::EnsureTenancy(_)
         | Body::PutDirectory(_)
         | Body::InstallTenancy(_) => false,
@@ -280,6 +281,7 @@ fn cost(body: &Body) -> usize {
         | Body::EnsureTenancy(_)
         | Body::InstallTenancy(_)
         | Body::WebhookSource(_)
+        | Body::Endpoint(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

@@ -68,7 +68,8 @@ fn structure(row: &Row) -> usize {
         }
         Row::Tenancy(tenancy) => {
             let members = tenancy.directory.entries.iter().map(|entry| entry.members.len() + 1);
-            WEIGHT_BYTES + members.sum::<usize>() * ENTRY_BYTES
+            let endpoints = tenancy.endpoints.iter().map(|one| one.filters.len() + 2 * one.secrets.len() + 2);
+            WEIGHT_BYTES + (members.sum::<usize>() + endpoints.sum::<usize>()) * ENTRY_BYTES
         }
         Row::Ledger(ledger) => {
             WEIGHT_BYTES + (ledger.calls.len() + ledger.reservations.len() * 4) * ENTRY_BYTES

@@ -5,6 +5,7 @@ mod answers;
 mod bus;
 mod config;
 mod effects;
+mod hooks;
 mod letters;
 mod relay;
 mod rules;
@@ -68,14 +69,14 @@ impl Role {
             None => None,
         };
         let bus = bus::open(redis).await?;
-        let answers = Arc::new(answers::ToShards(cluster.clone()));
+        let answers = Arc::new(answers::ToShards::new(cluster.clone()));
         // One that no other server has, and none before: what that one held must not seem to be held by this one.
         let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());
         let (stop, stopped) = watch::channel(false);
-        let mail = office.is_some();
+        let road = effects::Road { bus: Arc::clone(&bus), mail: office.is_some(), cluster: cluster.clone() };
         for shard in cluster.shards() {
-            tokio::spawn(effects::work(shard.clone(), Arc::clone(&bus), mail, stop.subscribe()));
+            tokio::spawn(effects::work(shard.clone(), road.clone(), stop.subscribe()));
             tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds(delivery), stop.subscribe()));
         }
         let taker = format!("timers-{}", std::process::id());

@@ -20,10 +20,10 @@ pub struct Errand {
     pub item: u64,
     /// What proves that an outcome is for this very attempt. Never shown.
     pub token: String,
-    /// `http`, `mail`, or one of [`Kind`](crate::model::Kind).
+    /// `http`, `post`, `hook`, `mail`, or one of [`Kind`](crate::model::Kind).
     pub kind: String,
-    /// For `http`: `{method, url, headers?: {name: value}, body?}`; for `mail` a [`Letter`](crate::mail::Letter); else as
-    /// the kind of question says.
+    /// For `http`, `post` and `hook`: `{method, url, headers?: {name: value}, body?}`, of a `hook` with its signature; for
+    /// `mail` a [`Letter`](crate::mail::Letter); else as the kind of question says.
     pub input: Value,
     /// The JSON Schema that a result of a question must meet.
     pub result_schema: Value,

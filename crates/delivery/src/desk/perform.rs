@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchward_webhook::retry::{Attempt, Verdict};
 
 use super::{Desk, Errand, Outcome};
-use crate::http::Request;
-use crate::limits::{DEADLINE_MS_MAX, RESULT_BYTES_MAX};
+use crate::http::{Request, Response};
+use crate::limits::{DEADLINE_MS_MAX, HOOK_MS_MAX, RESULT_BYTES_MAX};
 use crate::mail::{Letter, compose};
 use crate::model::Kind;
 use crate::{Failed, Reason};
@@ -18,6 +19,9 @@ const HTTP: &str = "http";
 pub const MAIL: &str = "mail";
 /// The kind of errand that is a request whose answer must be a success.
 pub const POST: &str = "post";
+/// The kind of errand that is a signed message to an endpoint: a request whose answer must be a success, as it is
+/// handed in and with nothing added but the trace.
+pub const HOOK: &str = "hook";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The header that carries the trace. Source: W3C Trace Context.
 const TRACEPARENT: &str = "traceparent";
@@ -42,6 +46,8 @@ impl Desk {
         let left = Duration::from_millis(left);
         let result = if errand.kind == POST {
             self.post(errand, left).await
+        } else if errand.kind == HOOK {
+            self.tell(errand, left).await
         } else if errand.kind == MAIL {
             self.write(errand, left).await
         } else if errand.kind == HTTP {
@@ -55,19 +61,38 @@ impl Desk {
     }
 
     async fn ask(&self, errand: &Errand, deadline: Duration) -> Result<Value, Failed> {
+        let response = self.request(errand, deadline).await?;
+        Ok(json!({ "status": response.status, "body": response.body }))
+    }
+
+    async fn request(&self, errand: &Errand, deadline: Duration) -> Result<Response, Failed> {
         let input = HttpInput::deserialize(&errand.input).map_err(|error| {
             Failed::new(Reason::ErrandInvalid, format!("the request cannot be read: {error}"))
         })?;
         let mut headers: Vec<(String, String)> = input.headers.unwrap_or_default().into_iter().collect();
-        let ours =
-            [(IDEMPOTENCY_KEY, Some(&errand.idempotency_key)), (TRACEPARENT, errand.traceparent.as_ref())];
+        let key = Some(&errand.idempotency_key).filter(|_| errand.kind != HOOK);
+        let ours = [(IDEMPOTENCY_KEY, key), (TRACEPARENT, errand.traceparent.as_ref())];
         for (name, value) in ours {
             let own = headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
             headers.extend(value.filter(|_| !own).map(|value| (name.to_owned(), value.clone())));
         }
         let request = Request { method: input.method, url: input.url, headers, body: input.body, deadline };
-        let response = self.client.send(errand.tenant, &request).await?;
-        Ok(json!({ "status": response.status, "body": response.body }))
+        if errand.kind == HOOK {
+            return self.client.send_as_is(errand.tenant, &request).await;
+        }
+        self.client.send(errand.tenant, &request).await
+    }
+
+    /// A signed message. Whoever keeps the list of endpoints is told of one that is gone.
+    async fn tell(&self, errand: &Errand, deadline: Duration) -> Result<Value, Failed> {
+        let response = self.request(errand, deadline.min(Duration::from_millis(HOOK_MS_MAX))).await?;
+        let (status, retry_after) = (response.status, response.retry_after);
+        let told = format!("the endpoint answered {status}");
+        match Attempt::Answered(status).verdict() {
+            Verdict::Delivered => Ok(json!({ "status": status })),
+            Verdict::Gone => Err(Failed::new(Reason::ReceiverGone, told)),
+            Verdict::Failed => Err(Failed { retry_after, ..Failed::new(Reason::ReceiverRefused, told) }),
+        }
     }
 
     /// A request that nobody reads the answer of.

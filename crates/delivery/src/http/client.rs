@@ -83,14 +83,29 @@ impl Client {
         self.send_under(&*self.policies.egress(tenant).map_err(unknown)?, request).await
     }
 
+    /// The same, with a body that is a text sent byte for byte, whatever its `content-type`: what was signed must not
+    /// change.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send).
+    pub async fn send_as_is(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
+        let unknown = |error: RulesUnknown| Failed::new(Reason::RulesUnknown, error.to_string());
+        self.within(&*self.policies.egress(tenant).map_err(unknown)?, request, true).await
+    }
+
     /// Sends a request under rules that are not a tenant's, as for an endpoint that the operator set up.
     ///
     /// # Errors
     ///
     /// As for [`send`](Self::send).
     pub async fn send_under(&self, egress: &Egress, request: &Request) -> Result<Response, Failed> {
+        self.within(egress, request, false).await
+    }
+
+    async fn within(&self, egress: &Egress, request: &Request, as_is: bool) -> Result<Response, Failed> {
         let deadline = request.deadline.min(Duration::from_millis(DEADLINE_MS_MAX));
-        match timeout(deadline, self.exchange(egress, request)).await {
+        match timeout(deadline, self.exchange(egress, request, as_is)).await {
             Ok(result) => result,
             Err(_) => {
                 let told = format!("there was no whole answer within {} ms", deadline.as_millis());
@@ -99,11 +114,11 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, egress: &Egress, request: &Request) -> Result<Response, Failed> {
+    async fn exchange(&self, egress: &Egress, request: &Request, as_is: bool) -> Result<Response, Failed> {
         let target = Target::read(&request.url, egress)?;
         let method = headers::read_method(&request.method)?;
         let mut headers = headers::read_headers(&request.headers)?;
-        let body = body_of(request.body.as_ref(), &mut headers)?;
+        let body = body_of(request.body.as_ref(), &mut headers, as_is)?;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let addresses = pin(&target, egress, &*self.resolver).await?;
         let mut sending = self.transport(addresses)?.request(method, target.url().clone()).headers(headers);
@@ -136,10 +151,10 @@ impl Client {
 }
 
 /// The bytes of a body, and its content type if the sender named none.
-fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>, Failed> {
+fn body_of(body: Option<&Value>, headers: &mut HeaderMap, as_is: bool) -> Result<Option<Vec<u8>>, Failed> {
     let Some(body) = body else { return Ok(None) };
     let named = headers.get(CONTENT_TYPE).map(|name| name.as_bytes().to_ascii_lowercase());
-    let is_json = named.as_ref().is_none_or(|name| name.windows(4).any(|part| part == b"json"));
+    let is_json = !as_is && named.as_ref().is_none_or(|name| name.windows(4).any(|part| part == b"json"));
     if named.is_none() {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }

@@ -345,6 +345,35 @@ async fn requests_that_hang_do_not_hold_up_questions() {
     assert_eq!(reason_of(&office.outcome().await.1), Some("not_configured"));
 }
 
+/// What is handed in is sent as it is; any 2xx is an arrival, 410 the end, and all else is tried again when it may be.
+#[tokio::test]
+async fn a_message_to_an_endpoint_arrives_or_says_what_becomes_of_it() {
+    for (head, reason, wait) in [
+        ("204 x", None, None),
+        ("302 x\r\nlocation: http://127.0.0.1/", Some("receiver_refused"), None),
+        ("410 x", Some("receiver_gone"), None),
+        ("503 x\r\nretry-after: 7", Some("receiver_refused"), Some(7_000)),
+    ] {
+        let server = Server::always(answer(head, b"")).await;
+        let mut office = Office::with_idle(IDLE, &server);
+        let headers = json!({ "webhook-id": "ses_1-3", "content-type": "application/json" });
+        let input =
+            json!({ "method": "POST", "url": server.url("/in"), "headers": headers, "body": "{\"a\": 1}" });
+        office.publish(Stream::Webhook, &Errand { kind: "hook".to_owned(), input, ..ask("") }).await;
+        let _desk = office.desk("one");
+        let (_, outcome) = office.outcome().await;
+        let asked =
+            if let Outcome::Failed { retry_after_ms, .. } = &outcome { *retry_after_ms } else { None };
+        assert_eq!((reason_of(&outcome), asked), (reason, wait), "{head}");
+        let seen = server.seen();
+        assert_eq!((seen.len(), seen[0].body.as_slice()), (1, b"{\"a\": 1}".as_slice()));
+        assert_eq!(
+            (seen[0].header("webhook-id"), seen[0].header("idempotency-key")),
+            (Some("ses_1-3"), None)
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_outcome_that_nobody_wants_ends_and_one_that_must_wait_comes_again() {
     let server = Server::always(answered(200, &json!(1))).await;

@@ -180,3 +180,48 @@ pub struct InstallTenancy {
     /// The catalogue's record.
     pub tenancy: Tenancy,
 }
+
+/// What changes about where a tenant wants to be told of what happens.
+#[derive(Debug, Clone)]
+pub enum ChangeEndpoint {
+    /// A new one, or another address and other filters of one; it is sent messages again where it was not.
+    Put {
+        /// Its name: `[a-z0-9-]`, 1 to 63 characters.
+        id: String,
+        /// Where messages go.
+        url: String,
+        /// What it wants; the caller has looked at them.
+        filters: Vec<String>,
+        /// Drawn for it; used where it is new.
+        secret: String,
+        /// Drawn for the tenant; used where it has no key for its mail tokens yet.
+        key: MailKey,
+        /// What the caller saw, see [`Endpoint::etag`](crate::Endpoint::etag); empty where any will do.
+        etag: String,
+    },
+    /// It has another secret.
+    Rotate {
+        /// Its name.
+        id: String,
+        /// The new one.
+        secret: String,
+        /// How long the one before it stays good, milliseconds.
+        overlap_ms: u64,
+        /// What the caller saw; empty where any will do.
+        etag: String,
+    },
+    /// It is sent nothing any more, until it is put again.
+    Disable {
+        /// Its name.
+        id: String,
+        /// Why: `gone` or `failing`.
+        reason: String,
+    },
+    /// It is no more.
+    Delete {
+        /// Its name.
+        id: String,
+        /// What the caller saw; empty where any will do.
+        etag: String,
+    },
+}

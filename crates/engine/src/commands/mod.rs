@@ -11,6 +11,7 @@ mod definitions;
 mod discuss_gate;
 mod effects;
 mod end_turn;
+mod endpoints;
 mod keys;
 mod ledger;
 mod pause;
@@ -104,6 +105,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::EnsureTenancy(ensure) => tenancy::ensure(turn, ensure),
         Body::PutDirectory(put) => tenancy::put_directory(turn, put),
         Body::InstallTenancy(install) => tenancy::install(turn, install),
+        Body::Endpoint(change) => endpoints::run(turn, change),
         Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }
 }

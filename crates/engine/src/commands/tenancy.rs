@@ -11,9 +11,7 @@ use crate::{Event, Key, Reason, Rejection, Reply};
 
 pub(super) fn ensure(turn: &mut Turn<'_, '_>, ensure: &EnsureTenancy) -> Result<Reply, Stop> {
     if turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?.is_none() {
-        let tenancy =
-            Tenancy { revision: 1, keys: vec![ensure.key.clone()], directory: Directory::default() };
-        turn.emit(Event::TenancyPut(tenancy))?;
+        turn.emit(Event::TenancyPut(Tenancy::first(ensure.key.clone())))?;
     }
     Ok(Reply::Done)
 }
@@ -27,8 +25,8 @@ pub(super) fn put_directory(turn: &mut Turn<'_, '_>, put: &PutDirectory) -> Resu
         return Ok(Reply::Done);
     }
     let tenancy = match known {
-        Some(known) => Tenancy { revision: known.revision + 1, keys: known.keys.clone(), directory },
-        None => Tenancy { revision: 1, keys: vec![put.key.clone()], directory },
+        Some(known) => Tenancy { revision: known.revision + 1, directory, ..Tenancy::clone(&known) },
+        None => Tenancy { directory, ..Tenancy::first(put.key.clone()) },
     };
     turn.emit(Event::TenancyPut(tenancy))?;
     Ok(Reply::Done)

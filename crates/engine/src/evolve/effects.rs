@@ -43,9 +43,7 @@ pub(super) fn arrives(session: &mut Session, effect: &Effect) {
     if effect.body.inner() {
         return;
     }
-    let outbox = session.outbox.get_or_insert_default();
-    outbox.count = outbox.count.saturating_add(1);
-    outbox.bytes = outbox.bytes.saturating_add(bytes(effect));
+    session.outbox.get_or_insert_default().counted(&effect.body, false);
 }
 
 /// It stands there no more; nothing happens where it did not.
@@ -56,17 +54,12 @@ pub(super) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Resu
         let session = rows.session_at_mut(&site.session_key()?)?;
         // What was queued before anybody counted is not in the sum.
         let mut outbox = session.outbox();
-        outbox.count = outbox.count.saturating_sub(1);
-        outbox.bytes = outbox.bytes.saturating_sub(bytes(&effect));
+        outbox.counted(&effect.body, true);
         outbox.dead = outbox.dead.saturating_sub(u32::from(effect.dead().is_some()));
         session.outbox = (outbox != Outbox::default()).then(|| Box::new(outbox));
     }
     rows.delete(key);
     Ok(())
-}
-
-fn bytes(effect: &Effect) -> u64 {
-    u64::try_from(effect.body.bytes()).unwrap_or(u64::MAX)
 }
 
 fn change(

@@ -99,7 +99,8 @@ pub(super) fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Res
             EffectBody::Message { gate: None, .. }
             | EffectBody::Notice { .. }
             | EffectBody::Confirm { .. }
-            | EffectBody::Settle { .. },
+            | EffectBody::Settle { .. }
+            | EffectBody::Publish { .. },
         )
         | None => None,
     };

@@ -118,9 +118,10 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
     Ok(())
 }
 
-/// Whether an event says no more than how far an effect has come.
+/// Whether an event says no more than how far an effect has come, or that an endpoint is told of what happened.
 fn on_its_way(event: &Event) -> bool {
-    matches!(event, Event::EffectAcked { .. } | Event::Flow(Flow::EffectDeferred { .. }))
+    let told = matches!(event, Event::EffectQueued { effect } if effect.body.published());
+    told || matches!(event, Event::EffectAcked { .. } | Event::Flow(Flow::EffectDeferred { .. }))
 }
 
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.

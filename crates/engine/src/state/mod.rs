@@ -3,6 +3,7 @@
 mod catalogue;
 mod children;
 mod data;
+mod endpoint;
 mod gate;
 mod ledger;
 mod outbox;
@@ -15,6 +16,7 @@ mod webhook_source;
 pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
+pub use endpoint::Endpoint;
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};

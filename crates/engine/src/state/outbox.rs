@@ -114,6 +114,24 @@ pub struct Outbox {
     /// Dead letters, each of which is an incident.
     #[n(2)]
     pub dead: u32,
+    /// Messages to endpoints, dead letters counted. They are in neither of the sums above: an endpoint that takes nothing
+    /// must not keep a session from writing to its people.
+    #[cbor(n(3), default, skip_if = "none")]
+    pub published: u32,
+}
+
+impl Outbox {
+    /// What it is with one effect more, or, where `gone`, one fewer.
+    pub(crate) fn counted(&mut self, body: &EffectBody, gone: bool) {
+        let step = |count: u32| if gone { count.saturating_sub(1) } else { count.saturating_add(1) };
+        if body.published() {
+            self.published = step(self.published);
+            return;
+        }
+        let bytes = u64::try_from(body.bytes()).unwrap_or(u64::MAX);
+        self.count = step(self.count);
+        self.bytes = if gone { self.bytes.saturating_sub(bytes) } else { self.bytes.saturating_add(bytes) };
+    }
 }
 
 /// What is needed from the outside.
@@ -198,6 +216,25 @@ pub enum EffectBody {
         #[cbor(n(6), default, skip_if = "Purpose::says")]
         purpose: Purpose,
     },
+    /// An endpoint of the tenant is told of an event.
+    #[n(4)]
+    Publish {
+        /// The endpoint's name.
+        #[n(0)]
+        endpoint: String,
+        /// The event's type.
+        #[n(1)]
+        kind: String,
+        /// The session's sequence after the event.
+        #[n(2)]
+        sequence: u64,
+        /// When it happened.
+        #[n(3)]
+        at: Time,
+        /// What exactly it is about: a gate's number, a state, a capability or a budget's unit, as the type has it.
+        #[n(4)]
+        about: Option<String>,
+    },
 }
 
 /// What a message is for.
@@ -220,8 +257,17 @@ impl EffectBody {
     #[must_use]
     pub fn inner(&self) -> bool {
         match self {
-            Self::Notice { .. } | Self::Message { .. } => false,
+            Self::Notice { .. } | Self::Message { .. } | Self::Publish { .. } => false,
             Self::Confirm { .. } | Self::Settle { .. } => true,
+        }
+    }
+
+    /// Whether it tells an endpoint of what happened.
+    #[must_use]
+    pub fn published(&self) -> bool {
+        match self {
+            Self::Publish { .. } => true,
+            Self::Notice { .. } | Self::Message { .. } | Self::Confirm { .. } | Self::Settle { .. } => false,
         }
     }
 
@@ -230,6 +276,9 @@ impl EffectBody {
     pub fn bytes(&self) -> usize {
         let texts = match self {
             Self::Notice { subject, .. } => subject.len(),
+            Self::Publish { endpoint, kind, about, .. } => {
+                endpoint.len() + kind.len() + about.as_ref().map_or(0, String::len)
+            }
             Self::Message { to, subject, body, .. } => {
                 to.len() + subject.as_ref().map_or(0, String::len) + body.len()
             }

@@ -1,9 +1,11 @@
-//! What every shard must know of a tenant: who its people are, and what its mail tokens are made with.
+//! What every shard must know of a tenant: who its people are, what its mail tokens are made with, and where it wants
+//! to be told of what happens.
 
 use std::collections::BTreeSet;
 
 use minicbor::{CborLen, Decode, Encode};
 
+use super::Endpoint;
 use crate::MailKey;
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
 
@@ -19,6 +21,23 @@ pub struct Tenancy {
     /// Who is who.
     #[n(2)]
     pub directory: Directory,
+    /// Where it wants to be told of what happens, ordered by name.
+    #[cbor(n(3), default, skip_if = "Vec::is_empty")]
+    pub endpoints: Vec<Endpoint>,
+}
+
+impl Tenancy {
+    /// The first of a tenant that had none.
+    #[must_use]
+    pub fn first(key: MailKey) -> Self {
+        Self { revision: 1, keys: vec![key], directory: Directory::default(), endpoints: Vec::new() }
+    }
+
+    /// The endpoint of this name.
+    #[must_use]
+    pub fn endpoint(&self, id: &str) -> Option<&Endpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.id == id)
+    }
 }
 
 /// Who is who in a tenant.

@@ -117,7 +117,10 @@ fn confirmed(turn: &TurnRecord) -> Option<(&Vec<LedgerRule>, Time)> {
     turn.events.iter().find_map(|event| match event {
         Event::EffectQueued { effect } => match &effect.body {
             EffectBody::Confirm { rules, at, .. } => Some((rules, *at)),
-            EffectBody::Notice { .. } | EffectBody::Message { .. } | EffectBody::Settle { .. } => None,
+            EffectBody::Notice { .. }
+            | EffectBody::Message { .. }
+            | EffectBody::Settle { .. }
+            | EffectBody::Publish { .. } => None,
         },
         _ => None,
     })

@@ -154,7 +154,9 @@ impl World {
             let (Row::Outbox(effect), Some(id)) = (&*row, due.key.session_of()) else { continue };
             let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
             let (process, request, body) = match effect.body.clone() {
-                EffectBody::Notice { .. } | EffectBody::Message { .. } => continue,
+                EffectBody::Notice { .. } | EffectBody::Message { .. } | EffectBody::Publish { .. } => {
+                    continue;
+                }
                 EffectBody::Confirm { process, call, rules, estimate, at } => {
                     let confirm = Confirm { call, rules, estimate, at };
                     (process, confirm.request(), Body::Confirm(confirm))

@@ -12,7 +12,7 @@ fn told() -> Asked {
 fn tenancy() -> Tenancy {
     let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
     let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
-    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory }
+    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new() }
 }
 
 /// What is known of who is written to.
@@ -44,4 +44,20 @@ pub(super) fn mailed() -> Vec<Event> {
         Flow::EffectDeferred { number, until, code, message },
     ];
     flows.into_iter().map(Event::Flow).chain([Event::TenancyPut(tenancy())]).collect()
+}
+
+/// What endpoints are and are told.
+pub(super) fn told_of() -> Vec<(&'static str, Row)> {
+    let secret = SourceSecret { text: "whsec_c2VjcmV0".into(), until: Some(Time(9)) };
+    let (id, url, filters) = ("ops".into(), "https://ops.example/in".into(), vec!["session.*".into()]);
+    let disabled = Some("gone".into());
+    let endpoint = Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4) };
+    let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
+    let told = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
+    let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
+    vec![
+        ("session-published", Row::Session(Session { outbox, ..session() })),
+        ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
+        ("effect-published", Row::Outbox(effect(told))),
+    ]
 }

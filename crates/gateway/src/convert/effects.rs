@@ -17,6 +17,7 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         EffectBody::Message { gate, to, subject, .. } => {
             (*gate, to.as_str(), subject.as_deref().unwrap_or_default())
         }
+        EffectBody::Publish { endpoint, kind, .. } => (None, endpoint.as_str(), kind.as_str()),
         // What the server carries itself is shown to nobody.
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } => (None, "", ""),
     };
@@ -55,6 +56,7 @@ fn kind(effect: &Effect) -> &'static str {
     match &effect.body {
         EffectBody::Notice { .. } => "notice",
         EffectBody::Message { channel, .. } => channel.word(),
+        EffectBody::Publish { .. } => "event",
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } => "",
     }
 }

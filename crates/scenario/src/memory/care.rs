@@ -204,8 +204,12 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
         } else if let Row::Outbox(effect) = row
             && !effect.body.inner()
         {
-            outbox.count += 1;
-            outbox.bytes += u64::try_from(effect.body.bytes()).unwrap_or(u64::MAX);
+            if effect.body.published() {
+                outbox.published += 1;
+            } else {
+                outbox.count += 1;
+                outbox.bytes += u64::try_from(effect.body.bytes()).unwrap_or(u64::MAX);
+            }
             outbox.dead += u32::from(effect.dead().is_some());
         }
     }

@@ -127,7 +127,7 @@ impl Memory {
 /// delivery of it be seen.
 fn relayed(tenant: TenantId, id: SessionId, effect: &Effect) -> Option<Command> {
     Some(match &effect.body {
-        EffectBody::Notice { .. } | EffectBody::Message { .. } => return None,
+        EffectBody::Notice { .. } | EffectBody::Message { .. } | EffectBody::Publish { .. } => return None,
         EffectBody::Confirm { process, call, rules, estimate, at } => {
             let body = Confirm { call: *call, rules: rules.clone(), estimate: *estimate, at: *at };
             let request = Some(body.request());

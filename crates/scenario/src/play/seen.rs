@@ -271,6 +271,6 @@ fn effect(event: &Event) -> Option<Value> {
             "text": format!("{}\n{body}", subject.as_deref().unwrap_or_default()),
             "content_type": content.word(),
         })),
-        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
+        EffectBody::Confirm { .. } | EffectBody::Settle { .. } | EffectBody::Publish { .. } => None,
     }
 }

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use switchward_delivery::desk::{AnswerError, Answers, Errand, MAIL, Outcome, POST};
+use switchward_delivery::desk::{AnswerError, Answers, Errand, HOOK, MAIL, Outcome, POST};
 use switchward_engine::{
-    AckEffect, Actor, Attempt, Body, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Reason,
-    RequestId, Scope, Settings,
+    AckEffect, Attempt, Body, ChangeEndpoint, Command, CompleteWork, DeferEffect, FailEffect, FailWork,
+    Reason, RequestId, Scope,
 };
 
 use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId};
 use switchward_shard::{Clock as _, Cluster, Failure, SystemClock};
+use switchward_webhook::retry::{Verdict, wait};
 
 use super::effects;
+use super::hooks::{self, Health};
 
 /// How often an outcome is offered to a shard that cannot take it just now.
 const OFFERS: u32 = 6;
@@ -20,16 +22,50 @@ const OFFERS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// See the module.
-pub(super) struct ToShards(pub(super) Cluster);
+pub(super) struct ToShards {
+    cluster: Cluster,
+    health: Health,
+}
+
+impl ToShards {
+    /// Answers to the shards of this cluster.
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self { cluster, health: Health::default() }
+    }
+
+    /// Notes how an endpoint does, and disables one that is gone or has failed for long.
+    async fn watch(&self, errand: &Errand, outcome: &Outcome) {
+        let Some(endpoint) = errand.input.get("endpoint").and_then(serde_json::Value::as_str) else { return };
+        let verdict = match outcome {
+            Outcome::Done(_) => Verdict::Delivered,
+            Outcome::Failed { reason, .. } if reason == GONE => Verdict::Gone,
+            Outcome::Failed { .. } => Verdict::Failed,
+        };
+        let why = self.health.note(errand.tenant, endpoint, verdict, SystemClock.now());
+        let Some(reason) = why.map(str::to_owned) else { return };
+        let body = Body::Endpoint(ChangeEndpoint::Disable { id: endpoint.to_owned(), reason });
+        let command = Command::of_server(TenantId(errand.tenant), Scope::Catalogue, body);
+        // The next message that fails tries it again.
+        match self.cluster.execute(command).await {
+            Ok(_) => tracing::warn!(tenant = errand.tenant, endpoint, "an endpoint is disabled"),
+            Err(error) => {
+                tracing::warn!(tenant = errand.tenant, endpoint, %error, "failed to disable an endpoint")
+            }
+        }
+    }
+}
 
 #[async_trait]
 impl Answers for ToShards {
     async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
+        if errand.kind == HOOK {
+            self.watch(errand, &outcome).await;
+        }
         let Some(command) = command(errand, outcome) else { return Err(AnswerError::Gone) };
         let mut pause = PAUSE;
         for offer in 1..=OFFERS {
             // The outcome is kept and offered again: doing the errand once more is what it costs to give up.
-            match self.0.execute(command.clone()).await {
+            match self.cluster.execute(command.clone()).await {
                 Ok(_) => return Ok(()),
                 Err(Failure::Rejected(no)) if no.reason == Reason::QuotaExceeded && offer < OFFERS => {}
                 Err(Failure::Rejected(no)) => {
@@ -49,7 +85,7 @@ impl Answers for ToShards {
 /// The command; nothing for an errand that this server never wrote.
 fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
     let session: SessionId = errand.session.parse().ok()?;
-    if errand.kind == MAIL || errand.kind == POST {
+    if errand.kind == MAIL || errand.kind == POST || errand.kind == HOOK {
         return delivered(errand, session, outcome);
     }
     let (thing, fence) = (OpenId(errand.item), errand.token.parse().ok()?);
@@ -64,16 +100,8 @@ fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
     // One errand done twice may have two outcomes; the first is taken.
     let id = format!("errand:{}:{fence}", errand.item);
     let request = RequestId { body: Digest::of(id.as_bytes()), id };
-    Some(Command {
-        tenant: TenantId(errand.tenant),
-        scope: Scope::Session(session),
-        request: Some(request),
-        expected_sequence: None,
-        actor: Actor::server(),
-        settings: Settings::default(),
-        trace: None,
-        body,
-    })
+    let command = Command::of_server(TenantId(errand.tenant), Scope::Session(session), body);
+    Some(Command { request: Some(request), ..command })
 }
 
 /// What came of an attempt to deliver an effect: it has arrived, or is tried again, or is given up.
@@ -81,6 +109,17 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Co
     let (number, attempt) = (errand.item, effects::attempt(&errand.token)?);
     let body = match outcome {
         Outcome::Done(_) => Body::AckEffect(AckEffect { number }),
+        Outcome::Failed { reason, message, retry_after_ms } if errand.kind == HOOK => {
+            let wait = if reason == GONE { None } else { next_hook(errand, attempt, retry_after_ms) };
+            let code = hooks::FAILED.to_owned();
+            match wait {
+                Some(wait) => {
+                    let until = SystemClock.now().after_ms(wait);
+                    Body::DeferEffect(DeferEffect { number, attempt, until, code: reason, message })
+                }
+                None => Body::FailEffect(FailEffect { number, code, message, round: Some(attempt.round) }),
+            }
+        }
         Outcome::Failed { reason, message, retry_after_ms } => {
             let next = if FINAL.contains(&reason.as_str()) { None } else { next(attempt, retry_after_ms) };
             match next {
@@ -96,6 +135,18 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Co
         }
     };
     Some(Command::of_server(TenantId(errand.tenant), Scope::Session(session), body))
+}
+
+/// The reason of an endpoint that says that nobody is there any more.
+const GONE: &str = "receiver_gone";
+
+/// How long a message to an endpoint waits before its next attempt, milliseconds; nothing where there is none.
+fn next_hook(errand: &Errand, attempt: Attempt, wanted_ms: Option<u64>) -> Option<u64> {
+    let digest = Digest::of(errand.idempotency_key.as_bytes());
+    let seed = digest.0.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte));
+    // The attempt that has failed is the number of those before it, and one more; the next is another one.
+    let wait = wait(attempt.number.saturating_add(2), wanted_ms.map(Duration::from_millis), seed)?;
+    u64::try_from(wait.as_millis()).ok()
 }
 
 /// What is the same next time.

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchward_bus::{Bus, BusError, Envelope, Stream};
-use switchward_delivery::desk::{Errand, MAIL, POST};
+use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_engine::{
     AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, Scope,
-    View as _,
+    View as _, ViewError,
 };
 use switchward_machine::{Channel, SessionId, TenantId};
-use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
+use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::hooks::{self, Hook};
 use super::letters;
 
 /// How long one attempt may take, from its publishing on, milliseconds.
@@ -54,12 +55,22 @@ enum Round {
     Full(Duration),
 }
 
+/// The way out.
+#[derive(Clone)]
+pub(super) struct Road {
+    pub(super) bus: Arc<dyn Bus>,
+    /// Whether mails go out here.
+    pub(super) mail: bool,
+    /// Knows what tenants are called.
+    pub(super) cluster: Cluster,
+}
+
 /// Relays the effects of one shard until it is told to stop.
-pub(super) async fn work(shard: Shard, bus: Arc<dyn Bus>, mail: bool, mut stop: watch::Receiver<bool>) {
+pub(super) async fn work(shard: Shard, road: Road, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_outbox();
     let (mut out, mut told) = (Out::new(), false);
     loop {
-        let wait = match round(&shard, bus.as_ref(), mail, &mut out).await {
+        let wait = match round(&shard, &road, &mut out).await {
             Ok(Round::Done) => {
                 told = false;
                 None
@@ -82,7 +93,7 @@ pub(super) async fn work(shard: Shard, bus: Arc<dyn Bus>, mail: bool, mut stop: 
     }
 }
 
-async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Result<Round, Failure> {
+async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
     forget(&view, out)?;
     let mut after: Option<Vec<u8>> = None;
@@ -90,8 +101,8 @@ async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Resul
         && let Some(tenant) = next_tenant(&view, after.as_deref())?
     {
         after = Some(IndexKey::behind_deliveries_of(tenant));
-        for due in due_of(&view, tenant, shard.now(), mail, out)? {
-            if let Some(wait) = send(shard, &view, bus, &due, out).await? {
+        for due in due_of(&view, tenant, shard.now(), road.mail, out)? {
+            if let Some(wait) = send(shard, &view, road, &due, out).await? {
                 return Ok(Round::Full(wait));
             }
         }
@@ -159,7 +170,9 @@ fn due_of(
         match view.row(&due.key) {
             Ok(row) => {
                 let Some(Row::Outbox(effect)) = row.as_deref() else { return ControlFlow::Continue(()) };
-                let Some(place) = place_of(&effect.body, mail) else { return ControlFlow::Continue(()) };
+                let Some(place) = place_of(tenant, &effect.body, mail) else {
+                    return ControlFlow::Continue(());
+                };
                 let taken = places.entry(place).or_default();
                 if *taken < OUT_TO_PLACE_MAX {
                     *taken += 1;
@@ -178,12 +191,15 @@ fn due_of(
 }
 
 /// Where an effect goes; nothing where it cannot go from here.
-fn place_of(body: &EffectBody, mail: bool) -> Option<String> {
-    let EffectBody::Message { channel, to, .. } = body else { return None };
-    match channel {
-        Channel::Chat => None,
-        Channel::Email => mail.then(|| host_of_mail(to)),
-        Channel::Webhook => Some(host_of_url(to)),
+fn place_of(tenant: TenantId, body: &EffectBody, mail: bool) -> Option<String> {
+    match body {
+        EffectBody::Message { channel, to, .. } => match channel {
+            Channel::Chat => None,
+            Channel::Email => mail.then(|| host_of_mail(to)),
+            Channel::Webhook => Some(host_of_url(to)),
+        },
+        EffectBody::Publish { endpoint, .. } => Some(format!("hook {} {endpoint}", tenant.0)),
+        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
     }
 }
 
@@ -191,7 +207,7 @@ fn place_of(body: &EffectBody, mail: bool) -> Option<String> {
 async fn send(
     shard: &Shard,
     view: &StateView,
-    bus: &dyn Bus,
+    road: &Road,
     due: &Due,
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
@@ -200,22 +216,21 @@ async fn send(
         return Ok(None);
     };
     let tenant = due.key.tenant_of();
-    let EffectBody::Message { channel, to, body, .. } = &effect.body else { return Ok(None) };
-    let Some(place) = place_of(&effect.body, true) else { return Ok(None) };
-    let (stream, kind, input) = match channel {
-        Channel::Chat => return Ok(None),
-        Channel::Email => match letters::letter(view, tenant, session, effect) {
-            Ok(Some(letter)) => (Stream::Mail, MAIL, letter),
-            Ok(None) => {
-                let ack = Body::AckEffect(AckEffect { number: effect.number });
-                return submit(shard, tenant, session, ack).await.map(|_| None);
-            }
-            Err(error) => return Err(unreadable(&error)),
-        },
-        Channel::Webhook => (Stream::Webhook, POST, letters::post(to, body)),
+    let Some(place) = place_of(tenant, &effect.body, road.mail) else { return Ok(None) };
+    let parcel = parcel(view, road, tenant, session, effect).map_err(|error| unreadable(&error))?;
+    let (stream, kind, input) = match parcel {
+        Parcel::Out(stream, kind, input) => (stream, kind, input),
+        Parcel::Stays => return Ok(None),
+        Parcel::Arrived => {
+            let ack = Body::AckEffect(AckEffect { number: effect.number });
+            return submit(shard, tenant, session, ack).await.map(|()| None);
+        }
+        Parcel::Dead(message) => {
+            return give_up(shard, tenant, session, effect, (hooks::FAILED, message)).await.map(|()| None);
+        }
     };
     let envelope = envelope(tenant, session, effect, kind, input);
-    match bus.publish(stream, envelope).await {
+    match road.bus.publish(stream, envelope).await {
         Ok(()) => {
             let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
             out.insert(due.key.clone(), Sent { attempt, place, until });
@@ -223,16 +238,65 @@ async fn send(
         }
         Err(BusError::Size { .. }) => {
             // It will never fit, and must not stand before the others.
-            let (code, message) = ("too_large".to_owned(), "it is too large to go out".to_owned());
-            let (number, round) = (effect.number, Some(effect.round()));
-            let fail = Body::FailEffect(FailEffect { number, code, message, round });
-            submit(shard, tenant, session, fail).await.map(|()| None)
+            let why = ("too_large", "it is too large to go out".to_owned());
+            give_up(shard, tenant, session, effect, why).await.map(|()| None)
         }
         Err(BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. }) => {
             Ok(Some(retry_after))
         }
         Err(BusError::Closed) => Err(Failure::Draining),
     }
+}
+
+/// What is to be done with an effect.
+enum Parcel {
+    /// It goes out: over which stream, as which kind of errand, and what the errand holds.
+    Out(Stream, &'static str, serde_json::Value),
+    /// It stays where it is, for another server or a later time.
+    Stays,
+    /// There is nothing left to do.
+    Arrived,
+    /// It cannot be sent, for this reason.
+    Dead(String),
+}
+
+fn parcel(
+    view: &StateView,
+    road: &Road,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+) -> Result<Parcel, ViewError> {
+    Ok(match &effect.body {
+        EffectBody::Message { channel, to, body, .. } => match channel {
+            Channel::Chat => Parcel::Stays,
+            Channel::Email => match letters::letter(view, tenant, session, effect)? {
+                Some(letter) => Parcel::Out(Stream::Mail, MAIL, letter),
+                None => Parcel::Arrived,
+            },
+            Channel::Webhook => Parcel::Out(Stream::Webhook, POST, letters::post(to, body)),
+        },
+        EffectBody::Publish { .. } => {
+            match hooks::hook(view, &road.cluster, (tenant, session), effect, SystemClock.now())? {
+                Hook::Send(input) => Parcel::Out(Stream::Webhook, HOOK, input),
+                Hook::Drop => Parcel::Arrived,
+                Hook::Fail(why) => Parcel::Dead(why),
+            }
+        }
+        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => Parcel::Stays,
+    })
+}
+
+/// An effect that will never go out must not stand before the others.
+async fn give_up(
+    shard: &Shard,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+    (code, message): (&str, String),
+) -> Result<(), Failure> {
+    let (number, round, code) = (effect.number, Some(effect.round()), code.to_owned());
+    submit(shard, tenant, session, Body::FailEffect(FailEffect { number, code, message, round })).await
 }
 
 fn host_of_mail(to: &str) -> String {

@@ -1,0 +1,257 @@
+//! What happens in a session is told to the endpoints of its tenant.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX};
+use switchward_engine::{
+    Actor, Body, ChangeEndpoint, Changes, Command, EffectBody, Endpoint, Event, InstallMachine,
+    InstallTenancy, Key, MailKey, PUBLISHED, Pause, Reason, Reply, Role, Row, Scope, Settings, SourceSecret,
+    Start, Tenancy, View, ViewError, decide, evolve,
+};
+use switchward_formats::compile_file;
+use switchward_machine::{Digest, SessionId, TenantId, Time};
+
+const TENANT: TenantId = TenantId(7);
+const ID: SessionId = SessionId([3; 16]);
+const PROCESS: &str = r#"{
+    "name": "gate", "initial": "ask",
+    "states": { "ask": { "question": "What now?", "answers": { "yes": { "next": null } } } }
+}"#;
+
+#[derive(Default)]
+struct Rows(BTreeMap<Key, Arc<Row>>);
+
+impl View for Rows {
+    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
+        Ok(self.0.get(key).cloned())
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
+    ) -> Result<(), ViewError> {
+        let behind = |key: &Key| after.is_none_or(|after| key.as_bytes() > after);
+        for (key, row) in &self.0 {
+            if key.as_bytes().starts_with(prefix) && behind(key) && visit(key, row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rows {
+    fn apply(&mut self, changes: Changes) {
+        for (key, row) in changes {
+            match row {
+                Some(row) => self.0.insert(key, row),
+                None => self.0.remove(&key),
+            };
+        }
+    }
+
+    /// Carries a command out, and gives its events; replaying its decision must give the same rows.
+    fn execute(&mut self, scope: Scope, body: Body) -> (u64, Vec<Event>) {
+        self.attempt(scope, body).expect("it is not refused")
+    }
+
+    fn attempt(&mut self, scope: Scope, body: Body) -> Result<(u64, Vec<Event>), Reason> {
+        let (actor, settings) = (Actor { subject: "kim".into(), role: Role::Admin }, Settings::default());
+        let command = Command {
+            tenant: TENANT,
+            scope,
+            request: None,
+            expected_sequence: None,
+            actor,
+            settings,
+            trace: None,
+            body,
+        };
+        let decided = decide(&[command], self, Time(1_000)).expect("the rows can be read");
+        let reply = decided.answers.into_iter().next().expect("one answer");
+        let reply = reply.map_err(|rejection| rejection.reason)?;
+        let sequence = if let Reply::Session { sequence, .. } = reply { sequence } else { 0 };
+        let Some(decision) = decided.decision else { return Ok((sequence, Vec::new())) };
+        let replayed = evolve(&decision, self).expect("it fits");
+        assert_eq!(replayed, decided.changes);
+        self.apply(decided.changes);
+        Ok((sequence, decision.turns.into_iter().flat_map(|turn| turn.events).collect()))
+    }
+}
+
+/// A shard that knows these endpoints of the tenant, by name and filters, and the process.
+fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
+    let compiled = compile_file("definition.json", PROCESS.as_bytes(), None);
+    let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
+    let endpoint = |(id, filters, enabled): &(&str, &[&str], bool)| Endpoint {
+        id: (*id).to_owned(),
+        url: format!("https://{id}.example/in"),
+        secrets: vec![SourceSecret { text: "whsec_x".into(), until: None }],
+        filters: filters.iter().map(|one| (*one).to_owned()).collect(),
+        disabled: (!enabled).then(|| "gone".to_owned()),
+        created: Time(1),
+    };
+    let endpoints = endpoints.iter().map(endpoint).collect();
+    let tenancy = Tenancy { endpoints, ..Tenancy::first(MailKey([1; 32])) };
+    let (mut rows, machine) = (Rows::default(), Arc::new(definition.machine));
+    rows.execute(Scope::Shard, Body::InstallTenancy(InstallTenancy { tenancy }));
+    rows.execute(Scope::Shard, Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
+    let start = Start {
+        definition: "gate".into(),
+        version: 1,
+        machine: machine_digest(&rows),
+        key: None,
+        role: "agent".into(),
+        labels: Vec::new(),
+        input: Vec::new(),
+        queue: Vec::new(),
+        contact: None,
+        workflows: Vec::new(),
+        assistant: None,
+        message: None,
+        callees: Vec::new(),
+        reply_key: None,
+        audience: Vec::new(),
+    };
+    (rows, start)
+}
+
+/// Of the one that is installed.
+fn machine_digest(rows: &Rows) -> Digest {
+    let of = |row: &Arc<Row>| if let Row::Machine(machine) = &**row { Some(machine.digest()) } else { None };
+    rows.0.values().find_map(of).expect("it is installed")
+}
+
+/// What endpoints are told: their name, the type, the sequence after the event, and what it is about.
+fn told(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
+    let one = |event: &Event| {
+        let Event::EffectQueued { effect } = event else { return None };
+        let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
+        Some((endpoint.clone(), kind.clone(), *sequence, about.clone()))
+    };
+    events.iter().filter_map(one).collect()
+}
+
+#[test]
+fn each_endpoint_is_told_what_it_wants_in_the_entry_in_which_it_happens() {
+    let (mut rows, start) = shard(&[
+        ("all", &[], true),
+        ("ends", &["session.completed", "task.*"], true),
+        ("off", &["*"], false),
+    ]);
+    let (_, events) = rows.execute(Scope::Session(ID), Body::Start(start));
+    let at = |wanted: fn(&Event) -> bool| {
+        u64::try_from(events.iter().position(wanted).expect("it happens")).unwrap() + 1
+    };
+    let (started, entered) = (
+        at(|event| matches!(event, Event::SessionStarted { .. })),
+        at(|event| matches!(event, Event::Entered { .. })),
+    );
+    let row = |endpoint: &str, kind: &str, at: u64, about: Option<&str>| {
+        (endpoint.to_owned(), kind.to_owned(), at, about.map(str::to_owned))
+    };
+    let first = [
+        row("all", "session.started", started, None),
+        row("all", "session.state_entered", entered, Some("ask")),
+    ];
+    assert_eq!(told(&events), first);
+    let pause = Body::Pause(Pause { comment: "words of people".into() });
+    let (seen, events) = rows.execute(Scope::Session(ID), pause);
+    let told = told(&events);
+    assert_eq!(told, [row("all", "session.paused", seen, None)]);
+    let Some(row) = rows.0.get(&Key::session(TENANT, ID)) else { panic!("there is no session") };
+    let Row::Session(session) = &**row else { panic!("it is no session") };
+    // Whoever saw the reply may go on from it, whoever is told meanwhile.
+    assert_eq!((session.steady, session.sequence), (Some(seen), seen + 1));
+    assert_eq!((session.outbox().count, session.outbox().published), (0, 3));
+}
+
+#[test]
+fn a_tenant_without_endpoints_has_no_messages() {
+    for endpoints in [&[][..], &[("off", &["*"][..], false)]] {
+        let (mut rows, start) = shard(endpoints);
+        let (_, events) = rows.execute(Scope::Session(ID), Body::Start(start));
+        assert!(!events.is_empty());
+        assert_eq!(told(&events), []);
+    }
+}
+
+#[test]
+fn what_is_published_is_in_order_each_once() {
+    assert!(PUBLISHED.is_sorted_by(|one, next| one < next));
+}
+
+fn put(id: &str, url: &str) -> ChangeEndpoint {
+    ChangeEndpoint::Put {
+        id: id.into(),
+        url: url.into(),
+        filters: vec!["session.*".into()],
+        secret: format!("whsec_{id}"),
+        key: MailKey([1; 32]),
+        etag: String::new(),
+    }
+}
+
+fn change(rows: &mut Rows, change: ChangeEndpoint) -> Result<usize, Reason> {
+    rows.attempt(Scope::Catalogue, Body::Endpoint(change)).map(|(_, events)| events.len())
+}
+
+fn kept(rows: &Rows) -> Tenancy {
+    let row = rows.0.get(&Key::tenancy_record(TENANT)).expect("there is a record");
+    let Row::Tenancy(tenancy) = &**row else { panic!("it is no tenancy") };
+    tenancy.clone()
+}
+
+#[test]
+fn an_endpoint_keeps_its_secret_until_it_is_rotated_and_is_sent_again_when_it_is_put_again() {
+    let mut rows = Rows::default();
+    assert_eq!(change(&mut rows, put("ops", "https://one.example/")), Ok(1));
+    assert_eq!(change(&mut rows, put("ops", "https://one.example/")), Ok(0), "nothing has changed");
+    let disable = |reason: &str| ChangeEndpoint::Disable { id: "ops".into(), reason: reason.into() };
+    assert_eq!(change(&mut rows, disable("gone")), Ok(1));
+    assert_eq!(change(&mut rows, disable("failing")), Ok(0), "it is disabled for another reason");
+    let disabled = kept(&rows).endpoints[0].clone();
+    assert_eq!((disabled.disabled.as_deref(), disabled.wants("session.started")), (Some("gone"), false));
+    let ChangeEndpoint::Put { id, url, filters, key, .. } = put("ops", "https://two.example/") else {
+        unreachable!()
+    };
+    let etag = "0000000000000000".to_owned();
+    let stale = ChangeEndpoint::Put { id, url, filters, secret: "whsec_other".into(), key, etag };
+    assert_eq!(change(&mut rows, stale), Err(Reason::EtagMismatch));
+    assert_eq!(change(&mut rows, put("ops", "https://two.example/")), Ok(1));
+    let rotate = |secret: &str, overlap_ms| {
+        let (id, secret, etag) = ("ops".into(), secret.into(), String::new());
+        ChangeEndpoint::Rotate { id, secret, overlap_ms, etag }
+    };
+    assert_eq!(change(&mut rows, rotate("whsec_second", 500)), Ok(1));
+    let endpoint = kept(&rows).endpoints[0].clone();
+    assert!(endpoint.wants("session.started") && !endpoint.wants("task.created"));
+    let good = |at| endpoint.good_secrets(at).collect::<Vec<_>>();
+    assert_eq!(good(Time(1_499)), ["whsec_second", "whsec_ops"]);
+    assert_eq!(good(Time(1_500)), ["whsec_second"]);
+    assert_eq!(kept(&rows).revision, 4);
+    let delete = || ChangeEndpoint::Delete { id: "ops".into(), etag: String::new() };
+    assert_eq!(change(&mut rows, delete()), Ok(1));
+    assert_eq!(change(&mut rows, delete()), Err(Reason::NotFound));
+    assert_eq!(change(&mut rows, rotate("whsec_third", 0)), Err(Reason::NotFound));
+}
+
+#[test]
+fn a_tenant_has_so_many_endpoints_and_no_more() {
+    let mut rows = Rows::default();
+    for at in 0..ENDPOINTS_MAX {
+        assert_eq!(change(&mut rows, put(&format!("e-{at}"), "https://one.example/")), Ok(1));
+    }
+    assert_eq!(change(&mut rows, put("more", "https://one.example/")), Err(Reason::QuotaExceeded));
+    assert_eq!(change(&mut rows, put("e-0", "https://two.example/")), Ok(1));
+    for (id, url) in
+        [("", ""), ("Ops", ""), ("a.b", ""), ("ok", "x".repeat(ENDPOINT_URL_BYTES_MAX + 1).as_str())]
+    {
+        assert_eq!(change(&mut rows, put(id, url)), Err(Reason::FieldInvalid), "{id:?}");
+    }
+    assert!(kept(&rows).endpoints.is_sorted_by(|one, next| one.id < next.id));
+}

@@ -1,0 +1,227 @@
+//! Messages to endpoints: what each says, signed with the secrets of the moment it is sent.
+//!
+//! Chosen: it is signed here, for every attempt, and only the signature goes over the bus. Rejected: to sign at the desk,
+//! for which the secrets would have to go over the bus, or the desk would have to read the tenancy itself. An attempt is
+//! begun within the time that one may take, so that the timestamp is well within what receivers allow.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchward_engine::{Effect, EffectBody, Endpoint, Key, Row, View, ViewError};
+use switchward_machine::{OpenId, SessionId, TenantId, Time};
+use switchward_shard::StateView;
+use switchward_webhook::limits::SECRETS_ACTIVE_MAX;
+use switchward_webhook::retry::{EndpointHealth, Verdict};
+use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, standard};
+
+use super::rules::Names;
+
+/// The code of a dead letter to an endpoint.
+pub(super) const FAILED: &str = "webhook_failed";
+/// Endpoints of which it is kept that they fail.
+const HEALTH_MAX: usize = 10_000;
+
+/// What becomes of a message to an endpoint.
+pub(super) enum Hook {
+    /// It is sent, and the errand holds this.
+    Send(Value),
+    /// Nobody wants it any more: its endpoint is no more.
+    Drop,
+    /// It cannot be sent, for this reason.
+    Fail(String),
+}
+
+/// What becomes of this message now.
+///
+/// # Errors
+/// A row cannot be read.
+pub(super) fn hook(
+    view: &StateView,
+    names: &impl Names,
+    (tenant, session): (TenantId, SessionId),
+    effect: &Effect,
+    now: Time,
+) -> Result<Hook, ViewError> {
+    let EffectBody::Publish { endpoint: id, sequence, .. } = &effect.body else { return Ok(Hook::Drop) };
+    let row = view.row(&Key::tenancy(tenant))?;
+    let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Hook::Drop) };
+    let Some(endpoint) = tenancy.endpoint(id) else { return Ok(Hook::Drop) };
+    if let Some(reason) = &endpoint.disabled {
+        return Ok(Hook::Fail(format!("the endpoint is disabled: {reason}")));
+    }
+    let made = data(view, names, (tenant, session), effect)?;
+    let signed = made.and_then(|(kind, at, data)| {
+        let body =
+            Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(|error| error.to_string())?;
+        signed(endpoint, &message_id(session, *sequence), now, body)
+    });
+    Ok(match signed {
+        Ok(input) => Hook::Send(input),
+        Err(why) => Hook::Fail(why),
+    })
+}
+
+/// What identifies a message: the event that it tells of. It is the same for every attempt, and for an event that is told
+/// again.
+pub(super) fn message_id(session: SessionId, sequence: u64) -> String {
+    format!("{session}-{sequence}")
+}
+
+/// What a message of this id and body is as a request to an endpoint, signed now.
+///
+/// # Errors
+/// The endpoint has no secret that is one.
+pub(super) fn signed(endpoint: &Endpoint, id: &str, now: Time, body: String) -> Result<Value, String> {
+    let secrets: Vec<SigningSecret> =
+        endpoint.good_secrets(now).filter_map(|text| text.parse().ok()).take(SECRETS_ACTIVE_MAX).collect();
+    let headers = standard::sign(&secrets, id, Duration::from_millis(now.0), body.as_bytes());
+    let headers = headers.map_err(|error| error.to_string())?;
+    let ours = [
+        ("content-type", "application/json".to_owned()),
+        ("user-agent", concat!("switchward/", env!("CARGO_PKG_VERSION")).to_owned()),
+    ];
+    let headers: BTreeMap<&str, String> = headers.into_iter().chain(ours).collect();
+    let (url, endpoint) = (&endpoint.url, &endpoint.id);
+    Ok(json!({ "method": "POST", "url": url, "headers": headers, "body": body, "endpoint": endpoint }))
+}
+
+type Made = Result<(EventType, Duration, Data), String>;
+
+/// What a message says: names, and where to ask for more.
+fn data(
+    view: &StateView,
+    names: &impl Names,
+    (tenant, id): (TenantId, SessionId),
+    effect: &Effect,
+) -> Result<Made, ViewError> {
+    let EffectBody::Publish { endpoint, kind, sequence, at, about } = &effect.body else {
+        return Ok(Err("it is no message to an endpoint".to_owned()));
+    };
+    let Some(kind) = EventType::from_name(kind) else {
+        return Ok(Err(format!("there is no event type {kind:?} here")));
+    };
+    let row = view.row(&Key::session(tenant, id))?;
+    let Some(Row::Session(session)) = row.as_deref() else {
+        return Ok(Err("there is no such session".to_owned()));
+    };
+    let gate = || about.as_ref().and_then(|gate| gate.parse().ok()).map(|gate| gate_name(OpenId(gate)));
+    let mut data = Data {
+        tenant: names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string()),
+        session: Some(id.to_string()),
+        sequence: Some(*sequence),
+        definition: Some(session.definition.clone()).filter(|name| !name.is_empty()),
+        ..Data::default()
+    };
+    match kind.group() {
+        Group::Session => data.state.clone_from(about),
+        Group::Approval => data.approval = gate(),
+        Group::Task => data.task = gate(),
+        Group::Policy => data.capability.clone_from(about),
+        Group::Budget => data.budget.clone_from(about),
+        Group::Definition | Group::Delivery | Group::Endpoint | Group::Ping => {
+            data.endpoint = Some(endpoint.clone());
+        }
+    }
+    if kind.group() != Group::Budget && session.version > 0 {
+        data.version = Some(session.version);
+    }
+    Ok(Ok((kind, Duration::from_millis(at.0), data)))
+}
+
+fn gate_name(gate: OpenId) -> String {
+    gate.0.to_string()
+}
+
+/// How the endpoints do to which this server has sent. It is kept in memory: after a restart an endpoint that has failed
+/// for days is watched from the beginning.
+#[derive(Default)]
+pub(super) struct Health(Mutex<BTreeMap<(u32, String), EndpointHealth>>);
+
+impl Health {
+    /// Notes how an attempt ended; why the endpoint is to be disabled, where it is.
+    pub(super) fn note(
+        &self,
+        tenant: u32,
+        endpoint: &str,
+        verdict: Verdict,
+        now: Time,
+    ) -> Option<&'static str> {
+        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = (tenant, endpoint.to_owned());
+        let before = known.remove(&key).unwrap_or_default();
+        let after = before.after(verdict, Duration::from_millis(now.0));
+        if after.enabled() && after.failing_since.is_some() && known.len() < HEALTH_MAX {
+            known.insert(key, after);
+        }
+        after.disabled.map(|why| why.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_engine::{PUBLISHED, SourceSecret};
+    use switchward_webhook::limits::FAILING_MAX;
+    use switchward_webhook::{Headers, SourceKind, Unproven, verify};
+
+    fn secret(byte: u8, until: Option<Time>) -> SourceSecret {
+        SourceSecret { text: SigningSecret::of(&[byte; 32]).unwrap().text(), until }
+    }
+
+    fn endpoint(secrets: Vec<SourceSecret>) -> Endpoint {
+        let (id, url) = ("ops".to_owned(), "https://ops.example/in".to_owned());
+        Endpoint { id, url, secrets, filters: Vec::new(), disabled: None, created: Time(1) }
+    }
+
+    #[test]
+    fn every_type_that_is_published_has_a_form() {
+        for name in PUBLISHED {
+            let kind = EventType::from_name(name).unwrap_or_else(|| panic!("{name} has no form"));
+            assert_ne!(kind.group(), Group::Ping);
+        }
+    }
+
+    /// Both secrets of a rotation prove a message as long as the older one is good, and the timestamp is the attempt's.
+    #[test]
+    fn a_message_is_signed_with_the_secrets_of_the_moment() {
+        let secrets = vec![secret(2, None), secret(1, Some(Time(60_000)))];
+        let endpoint = endpoint(secrets.clone());
+        for (now, old) in [(Time(59_000), true), (Time(60_000), false)] {
+            let input = signed(&endpoint, "ses_1-7", now, "{}".to_owned()).unwrap();
+            let list: Vec<(&str, &[u8])> = input["headers"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str().unwrap().as_bytes()))
+                .collect();
+            let proves = |secret: &SourceSecret| {
+                let (kind, secrets) = (SourceKind::StandardWebhooks, [secret.text.as_str()]);
+                let at = Duration::from_millis(now.0);
+                let headers = Headers::new(&list);
+                verify(kind, &secrets, headers, b"{}", at, Unproven::Refused)
+                    .is_ok_and(|verified| verified.id.as_deref() == Some("ses_1-7"))
+            };
+            assert_eq!((proves(&secrets[0]), proves(&secrets[1])), (true, old), "{now:?}");
+            assert!(!input.to_string().contains("whsec_"), "a secret goes over the bus");
+        }
+        let none = Endpoint { secrets: Vec::new(), ..endpoint };
+        assert!(signed(&none, "ses_1-7", Time(1), "{}".to_owned()).is_err());
+    }
+
+    #[test]
+    fn an_endpoint_is_disabled_when_it_is_gone_or_fails_for_long() {
+        let health = Health::default();
+        let long = u64::try_from(FAILING_MAX.as_millis()).unwrap();
+        assert_eq!(health.note(1, "ops", Verdict::Gone, Time(1)), Some("gone"));
+        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(5)), None);
+        // Another tenant's endpoint of this name is another one.
+        assert_eq!(health.note(2, "ops", Verdict::Delivered, Time(6)), None);
+        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(4 + long)), None);
+        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(5 + long)), Some("failing"));
+        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(6 + long)), None);
+        assert_eq!(health.note(1, "ops", Verdict::Delivered, Time(7 + long)), None);
+        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(6 + 2 * long)), None);
+    }
+}
