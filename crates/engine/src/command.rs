@@ -5,6 +5,7 @@ mod conversation;
 mod effects;
 mod gates;
 mod make;
+mod republish;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
@@ -17,6 +18,7 @@ pub use catalogue::{
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate};
+pub use republish::{Republish, Told};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::key::ledger_home;
@@ -291,6 +293,8 @@ pub enum Body {
     InstallTenancy(InstallTenancy),
     /// Where a tenant wants to be told of what happens.
     Endpoint(ChangeEndpoint),
+    /// An endpoint is told of what it has missed.
+    Republish(Republish),
 }
 
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.

@@ -54,8 +54,8 @@ pub use command::{
     DeferEffect, DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease,
     FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant,
     PutDirectory, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork,
-    ReportCall, ReportUsage, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope, Settings,
-    Settle, Start, Sweep, SwitchRun, UpdateTenant,
+    ReportCall, ReportUsage, Republish, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope,
+    Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
@@ -66,7 +66,7 @@ pub use key::{Key, KeyBytes, Kind};
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};
 pub use period::text as time_text;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
-pub use publish::PUBLISHED;
+pub use publish::{Missed, PUBLISHED, missed};
 pub use rejection::{Reason, Rejection};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};

@@ -200,5 +200,7 @@ pub const ENDPOINT_FILTERS_MAX: usize = 64;
 pub const PUBLISHED_TURN_MAX: usize = 2_000;
 /// Messages to endpoints of one session that have not arrived. What is beyond is not told, and the session has a warning.
 pub const PUBLISHED_MAX: usize = 5_000;
+/// Messages to an endpoint that one command queues anew.
+pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.
 pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;

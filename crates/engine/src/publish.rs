@@ -1,21 +1,29 @@
 //! What happens in a session is told to the endpoints of its tenant: at the end of each turn, in the same entry of the
 //! log, a message for each event that an endpoint wants.
 
-use crate::command::Scope;
-use crate::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use switchward_machine::{SessionId, TenantId, Time};
+
+use crate::command::{Scope, Told};
+use crate::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
 use crate::public::{PublicEvent, machines_in, public_events};
 use crate::state::{EffectBody, Endpoint};
 use crate::turn::{Stop, Turn};
-use crate::{Event, Key};
+use crate::working::Working;
+use crate::{Event, Flow, Key, Kind, Row, View, ViewError};
 
 /// The types of events of sessions that endpoints can be told of, in order.
-pub const PUBLISHED: [&str; 20] = [
+pub const PUBLISHED: [&str; 21] = [
     "approval.decided",
     "approval.escalated",
     "approval.requested",
     "approval.timed_out",
     "approval.undeliverable",
     "budget.exhausted",
+    "delivery.exhausted",
     "policy.asked",
     "policy.denied",
     "session.abandoned",
@@ -52,13 +60,15 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     let room = PUBLISHED_TURN_MAX.min(PUBLISHED_MAX.saturating_sub(waiting));
     let (mut bodies, mut beyond) = (Vec::new(), 0_usize);
     for (at, event) in public_events(&turn.events, &machines) {
-        if PUBLISHED.binary_search(&event.kind).is_err() {
+        let failed = failed(&turn.events[at]);
+        // That an endpoint was not told of something is told to no endpoint.
+        if PUBLISHED.binary_search(&event.kind).is_err() || published(turn.rows, turn.tenant(), id, failed)? {
             continue;
         }
+        let told = told(first, at, turn.now(), &event);
         for endpoint in tenancy.endpoints.iter().filter(|one| one.wants(event.kind)) {
             if bodies.len() < room {
-                let after = first.saturating_add(u64::try_from(at).unwrap_or(u64::MAX)).saturating_add(1);
-                bodies.push(body(turn, endpoint, &event, after));
+                bodies.push(body(endpoint, told.clone()));
             } else {
                 beyond += 1;
             }
@@ -74,14 +84,130 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn body(turn: &Turn<'_, '_>, endpoint: &Endpoint, event: &PublicEvent, sequence: u64) -> EffectBody {
-    EffectBody::Publish {
-        endpoint: endpoint.id.clone(),
-        kind: event.kind.to_owned(),
-        sequence,
-        at: turn.now(),
-        about: about(event),
+/// The effect that cannot be delivered, where the event says so.
+fn failed(event: &Event) -> Option<u64> {
+    if let Event::Flow(Flow::EffectFailed { number, .. }) = event { Some(*number) } else { None }
+}
+
+/// Whether an effect is a message to an endpoint.
+fn published(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    session: SessionId,
+    number: Option<u64>,
+) -> Result<bool, ViewError> {
+    let Some(number) = number else { return Ok(false) };
+    let effect = rows.outbox_at(&Key::outbox(tenant, session, number))?;
+    Ok(effect.is_some_and(|effect| effect.body.published()))
+}
+
+/// What endpoints are told of the event that stands `at` this place of a turn, whose `first` event had the sequence
+/// before it.
+fn told(first: u64, at: usize, time: Time, event: &PublicEvent) -> Told {
+    let sequence = first.saturating_add(u64::try_from(at).unwrap_or(u64::MAX)).saturating_add(1);
+    Told { kind: event.kind.to_owned(), sequence, at: time, about: about(event) }
+}
+
+fn body(endpoint: &Endpoint, told: Told) -> EffectBody {
+    let Told { kind, sequence, at, about } = told;
+    EffectBody::Publish { endpoint: endpoint.id.clone(), kind, sequence, at, about }
+}
+
+/// What an endpoint has missed of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// Messages to it that could not be delivered, by their numbers.
+    pub retry: Vec<u64>,
+    /// Events that it wants and that are not on their way to it.
+    pub events: Vec<Told>,
+    /// The sequence up to which the session was looked through; it is asked from here for the rest, where there is one.
+    pub upto: Option<u64>,
+}
+
+/// What an endpoint has missed of what happened in a session since this time and after this sequence, in order, at most
+/// [`REPUBLISH_MAX`]; where `delivered`, also what has arrived there.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn missed(
+    view: &dyn View,
+    (tenant, session): (TenantId, SessionId),
+    endpoint: &Endpoint,
+    (since, after): (Time, u64),
+    delivered: bool,
+) -> Result<Missed, ViewError> {
+    let rows = Working::new(view);
+    let prefix = Key::prefix_of_session(tenant, session, Kind::History);
+    let mut turns: Vec<(u64, Arc<Row>)> = Vec::new();
+    view.scan(&prefix, None, &mut |key, row| {
+        if matches!(&**row, Row::History(turn) if turn.at >= since) {
+            turns.push((sequence_of(key), Arc::clone(row)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    let events = || {
+        turns.iter().filter_map(
+            |(first, row)| {
+                if let Row::History(turn) = &**row { Some((*first, turn)) } else { None }
+            },
+        )
+    };
+    let machines = machines_in(&rows, tenant, session, events().flat_map(|(_, turn)| &turn.events))?;
+    let queued = queued(events().flat_map(|(_, turn)| &turn.events));
+    let mut missed = Missed::default();
+    for (first, turn) in events() {
+        for (at, event) in public_events(&turn.events, &machines) {
+            let told = told(first, at, turn.at, &event);
+            let wanted = PUBLISHED.binary_search(&event.kind).is_ok() && endpoint.wants(event.kind);
+            let of_us = failed(&turn.events[at]).is_some_and(|number| queued.all.contains(&number))
+                || published(&rows, tenant, session, failed(&turn.events[at]))?;
+            if !wanted || of_us || told.sequence <= after {
+                continue;
+            }
+            if missed.retry.len() + missed.events.len() == REPUBLISH_MAX {
+                return Ok(missed);
+            }
+            missed.upto = Some(told.sequence);
+            let Some(number) = queued.of.get(&(endpoint.id.as_str(), told.sequence)) else {
+                missed.events.push(told);
+                continue;
+            };
+            match rows.outbox_at(&Key::outbox(tenant, session, *number))? {
+                Some(effect) if effect.dead().is_some() => missed.retry.push(*number),
+                Some(_) => {}
+                None if delivered => missed.events.push(told),
+                None => {}
+            }
+        }
     }
+    missed.upto = None;
+    Ok(missed)
+}
+
+fn sequence_of(key: &Key) -> u64 {
+    let rest = key.rest();
+    let last = rest.len().checked_sub(8).and_then(|at| rest[at..].try_into().ok());
+    last.map_or(0, u64::from_be_bytes)
+}
+
+/// Messages that were queued: all their numbers, and the last one of each endpoint and event.
+#[derive(Default)]
+struct Queued<'e> {
+    all: BTreeSet<u64>,
+    of: BTreeMap<(&'e str, u64), u64>,
+}
+
+fn queued<'e>(events: impl Iterator<Item = &'e Event>) -> Queued<'e> {
+    let mut queued = Queued::default();
+    for event in events {
+        if let Event::EffectQueued { effect } = event
+            && let EffectBody::Publish { endpoint, sequence, .. } = &effect.body
+        {
+            queued.all.insert(effect.number);
+            queued.of.insert((endpoint, *sequence), effect.number);
+        }
+    }
+    queued
 }
 
 /// What an event is about, by its group: never what was said or decided in words.
@@ -90,6 +216,7 @@ fn about(event: &PublicEvent) -> Option<String> {
         "approval" | "task" => "gate",
         "policy" => "capability",
         "session" => "state",
+        "delivery" => "number",
         "budget" => {
             let usd = event.fields.iter().any(|(name, _)| *name == "cap_usd");
             return Some(if usd { "usd" } else { "mails" }.to_owned());

@@ -1,7 +1,7 @@
 //! What every service needs: the cluster, the caller, and the way from a request to a command and back.
 
 use prost::Message;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
 use switchward_engine::{
@@ -16,7 +16,7 @@ use tonic::metadata::MetadataMap;
 use crate::auth::{Caller, caller};
 use crate::convert::rfc3339;
 use crate::error::{Reason, Refusal};
-use crate::services::{Advances, Claims, Revocations};
+use crate::services::{Advances, Claims, Pings, Revocations};
 use crate::webhooks::Rates;
 
 /// What the services share; cheap to clone.
@@ -28,6 +28,8 @@ pub struct Door {
     pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) webhook_rates: Arc<Rates>,
+    /// Sends single messages to endpoints, where this server sends any.
+    pub(crate) pings: Arc<OnceLock<Arc<dyn Pings>>>,
     /// Work that the server does by itself: who asks for all kinds is not given these.
     pub(crate) own: Arc<[WorkKind]>,
     /// True from the beginning of the server's end.
@@ -66,6 +68,7 @@ impl Door {
             revocations: Arc::default(),
             claims: Arc::default(),
             webhook_rates: Arc::default(),
+            pings: Arc::default(),
             own: Arc::new([]),
             draining,
         }
@@ -75,6 +78,11 @@ impl Door {
     #[must_use]
     pub fn leaving(self, own: Vec<WorkKind>) -> Self {
         Self { own: own.into(), ..self }
+    }
+
+    /// Sends single messages to endpoints by these means from now on; the first ones count.
+    pub fn pinging(&self, pings: Arc<dyn Pings>) {
+        let _ = self.pings.set(pings);
     }
 
     /// Ends the open streams, which would otherwise hold up a server that stops. Their callers resume elsewhere.

@@ -17,7 +17,7 @@ mod guard;
 pub mod limits;
 pub mod mail;
 mod mask;
-mod names;
+pub mod names;
 mod pages;
 mod reply_tokens;
 pub mod routes;

@@ -122,9 +122,15 @@ pub(crate) fn effect(caller: &Caller, field: &str, name: &str) -> Result<(Sessio
 
 /// How an effect is named in answers.
 pub(crate) fn of_effect(caller: &Caller, session: SessionId, number: u64) -> String {
+    effect_name(&caller.tenant_name, session, number)
+}
+
+/// The resource name of an effect of this tenant.
+#[must_use]
+pub fn effect_name(tenant: &str, session: SessionId, number: u64) -> String {
     let session = session.to_string();
     let short = session.strip_prefix("ses_").unwrap_or(&session);
-    format!("tenants/{}/effects/{EFFECT_PREFIX}{short}_{number}", caller.tenant_name)
+    format!("tenants/{tenant}/effects/{EFFECT_PREFIX}{short}_{number}")
 }
 
 const WORK_PREFIX: &str = "wrk_";
@@ -171,16 +177,44 @@ pub(crate) fn of_webhook_source(caller: &Caller, name: &str) -> String {
     format!("tenants/{}/sources/{name}", caller.tenant_name)
 }
 
+/// The endpoint of a name.
+pub(crate) fn webhook_endpoint<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
+    Ok(ids(caller, "endpoint", field, name, &["endpoints"])?[0])
+}
+
+/// How an endpoint is named in answers.
+pub(crate) fn of_webhook_endpoint(caller: &Caller, name: &str) -> String {
+    endpoint_name(&caller.tenant_name, name)
+}
+
+/// The resource name of an endpoint of this tenant.
+#[must_use]
+pub fn endpoint_name(tenant: &str, name: &str) -> String {
+    format!("tenants/{tenant}/endpoints/{name}")
+}
+
 /// How a session is named in answers.
 pub(crate) fn of_session(caller: &Caller, id: SessionId) -> String {
-    format!("tenants/{}/sessions/{id}", caller.tenant_name)
+    session_name(&caller.tenant_name, id)
+}
+
+/// The resource name of a session of this tenant.
+#[must_use]
+pub fn session_name(tenant: &str, id: SessionId) -> String {
+    format!("tenants/{tenant}/sessions/{id}")
 }
 
 /// How a gate is named in answers.
 pub(crate) fn of_gate(caller: &Caller, session: SessionId, gate: OpenId) -> String {
+    gate_name(&caller.tenant_name, session, gate)
+}
+
+/// The resource name of a gate of this tenant.
+#[must_use]
+pub fn gate_name(tenant: &str, session: SessionId, gate: OpenId) -> String {
     let session = session.to_string();
     let short = session.strip_prefix("ses_").unwrap_or(&session);
-    format!("tenants/{}/gates/{GATE_PREFIX}{short}_{}", caller.tenant_name, gate.0)
+    format!("tenants/{tenant}/gates/{GATE_PREFIX}{short}_{}", gate.0)
 }
 
 /// How a definition is named in answers.

@@ -227,6 +227,7 @@ fn essential(body: &Body) -> bool {
         | Body::DeleteAssistant(_)
         | Body::WebhookSource(_)
         | Body::Endpoint(_)
+        | Body::Republish(_)
         | Body::EnsureTenancy(_)
         | Body::PutDirectory(_)
         | Body::InstallTenancy(_) => false,
@@ -251,6 +252,9 @@ fn cost(body: &Body) -> usize {
         Body::RecordBounce(bounce) => bounce.message.len(),
         Body::PutDirectory(put) => put.directory.bytes(),
         Body::RecordReply(reply) => reply.text.len(),
+        Body::Republish(wish) => {
+            (wish.events.len() + wish.retry.len()) * switchward_engine::limits::EFFECT_BYTES
+        }
         Body::Authorize(call) => call.args.json().len(),
         Body::PutAssistant(put) => {
             put.instructions.len() + put.workflows.iter().map(String::len).sum::<usize>()

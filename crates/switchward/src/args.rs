@@ -11,6 +11,7 @@ mod graph;
 mod mail;
 mod start;
 mod values;
+mod webhooks;
 mod work;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -32,6 +33,10 @@ pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{IngestMail, MailArgs, MailCommand};
 pub(crate) use start::Start;
+pub(crate) use webhooks::{
+    CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, NamedEndpoint, NamedSource,
+    PingEndpoint, PutEndpoint, RecoverEndpoint, RotateEndpoint, RotateSource, SourceCommand, Trigger,
+};
 pub(crate) use work::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork, WorkCommand};
 
 /// Processes that people and AI agents carry out together.

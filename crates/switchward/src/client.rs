@@ -17,6 +17,8 @@ use switchward_api::v1::effect_service_client::EffectServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
+use switchward_api::v1::webhook_endpoint_service_client::WebhookEndpointServiceClient;
+use switchward_api::v1::webhook_source_service_client::WebhookSourceServiceClient;
 use switchward_api::v1::worker_service_client::WorkerServiceClient;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -59,6 +61,8 @@ pub(crate) struct Services {
     pub(crate) policy: PolicyServiceClient<Wire>,
     pub(crate) gates: GateServiceClient<Wire>,
     pub(crate) effects: EffectServiceClient<Wire>,
+    pub(crate) endpoints: WebhookEndpointServiceClient<Wire>,
+    pub(crate) sources: WebhookSourceServiceClient<Wire>,
     pub(crate) clock: ClockServiceClient<Wire>,
     pub(crate) keys: ApiKeyServiceClient<Wire>,
     pub(crate) work: WorkerServiceClient<Wire>,
@@ -141,6 +145,8 @@ impl Client {
             policy: PolicyServiceClient::new(wire.clone()),
             gates: GateServiceClient::new(wire.clone()),
             effects: EffectServiceClient::new(wire.clone()),
+            endpoints: WebhookEndpointServiceClient::new(wire.clone()),
+            sources: WebhookSourceServiceClient::new(wire.clone()),
             clock: ClockServiceClient::new(wire.clone()),
             keys: ApiKeyServiceClient::new(wire.clone()),
             work: WorkerServiceClient::new(wire),

@@ -7,6 +7,7 @@ mod config;
 mod effects;
 mod hooks;
 mod letters;
+mod ping;
 mod relay;
 mod rules;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use switchward_bus::Bus;
 use switchward_delivery::desk::{Config as DeskConfig, Desk, Office};
 use switchward_delivery::http::{Client, Config as HttpConfig};
 use switchward_delivery::model::Model;
+use switchward_gateway::Door;
 use switchward_machine::WorkKind;
 use switchward_shard::Cluster;
 use tokio::sync::watch;
@@ -55,7 +57,7 @@ impl Role {
     /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up; the
     /// address or the password of Redis cannot be used.
     pub(crate) async fn start(
-        cluster: &Cluster,
+        (cluster, door): (&Cluster, &Door),
         delivery: &DeliveryConfig,
         redis: Option<&RedisConfig>,
         office: Option<Office>,
@@ -69,6 +71,7 @@ impl Role {
             None => None,
         };
         let bus = bus::open(redis).await?;
+        door.pinging(Arc::new(ping::Pinger(client.clone())));
         let answers = Arc::new(answers::ToShards::new(cluster.clone()));
         // One that no other server has, and none before: what that one held must not seem to be held by this one.
         let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));

@@ -135,7 +135,7 @@ impl Node {
                 .merge(webhooks::pages(&door))
                 .merge(mail_pages),
         );
-        let delivery = errands::Role::start(&cluster, delivery, redis, office).await?;
+        let delivery = errands::Role::start((&cluster, &door), delivery, redis, office).await?;
         Ok(Self { cluster, door, health, app, delivery, doors })
     }
 

@@ -39,7 +39,9 @@ pub(crate) fn fields(kind: EventType) -> Fields {
         ),
         Group::Budget => (&["tenant", "budget"], &["session", "sequence", "definition", "reason"]),
         Group::Definition => (&["tenant", "definition", "version"], &[]),
-        Group::Delivery => (&["tenant", "delivery", "endpoint"], &["session", "sequence", "reason"]),
+        Group::Delivery => {
+            (&["tenant", "delivery"], &["session", "sequence", "definition", "version", "reason"])
+        }
         Group::Endpoint => (&["tenant", "endpoint", "reason"], &[]),
         Group::Ping => (&["tenant", "endpoint"], &[]),
     };

@@ -21,6 +21,7 @@ mod record_data;
 mod record_event;
 mod record_reply;
 mod report;
+mod republish;
 mod retry_node;
 mod signal_completion;
 mod start;
@@ -106,6 +107,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::PutDirectory(put) => tenancy::put_directory(turn, put),
         Body::InstallTenancy(install) => tenancy::install(turn, install),
         Body::Endpoint(change) => endpoints::run(turn, change),
+        Body::Republish(wish) => republish::run(turn, wish),
         Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }
 }

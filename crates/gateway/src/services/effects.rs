@@ -105,8 +105,8 @@ fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
             ("status", "dead") => wanted.dead = Some(true),
             ("status", "pending") => wanted.dead = Some(false),
             ("status", other) => return Err(unknown_term(other, "dead and pending")),
-            ("kind", "email" | "webhook" | "chat" | "notice") => wanted.kind = Some(value),
-            ("kind", other) => return Err(unknown_term(other, "email, webhook, chat and notice")),
+            ("kind", "email" | "webhook" | "chat" | "notice" | "event") => wanted.kind = Some(value),
+            ("kind", other) => return Err(unknown_term(other, "email, webhook, chat, notice and event")),
             ("session", name) => wanted.session = Some(names::session(&call.caller, "filter", name)?),
             (name, _) => return Err(unknown_term(name, "status, kind and session")),
         }

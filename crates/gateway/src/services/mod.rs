@@ -13,11 +13,13 @@ mod sessions;
 mod start;
 mod tenants;
 mod watch;
+mod webhook_endpoints;
 mod webhook_sources;
 mod worker;
 
 pub(crate) use api_keys::Revocations;
 pub(crate) use clock::Advances;
+pub use webhook_endpoints::{Pinged, Pings};
 pub(crate) use webhook_sources::kind_named;
 pub(crate) use worker::Claims;
 
@@ -31,6 +33,7 @@ use switchward_api::v1::gate_service_server::GateServiceServer;
 use switchward_api::v1::policy_service_server::PolicyServiceServer;
 use switchward_api::v1::session_service_server::SessionServiceServer;
 use switchward_api::v1::tenant_service_server::TenantServiceServer;
+use switchward_api::v1::webhook_endpoint_service_server::WebhookEndpointServiceServer;
 use switchward_api::v1::webhook_source_service_server::WebhookSourceServiceServer;
 use switchward_api::v1::worker_service_server::WorkerServiceServer;
 
@@ -44,6 +47,7 @@ pub fn all(services: Services, door: &Door) -> Services {
         .with(DefinitionServiceServer::new(door.clone()))
         .with(AssistantServiceServer::new(door.clone()))
         .with(WebhookSourceServiceServer::new(door.clone()))
+        .with(WebhookEndpointServiceServer::new(door.clone()))
         .with(SessionServiceServer::new(door.clone()))
         .with(PolicyServiceServer::new(door.clone()))
         .with(GateServiceServer::new(door.clone()))

@@ -78,6 +78,7 @@ pub(crate) async fn furnish(world: &World) -> String {
         let desk = put_assistant(&world.fresh("desk"));
         let _: v1::PutAssistantResponse = world.ask("author", "PutAssistant", &desk).await;
         world.source().await;
+        world.endpoint().await;
         let key = v1::CreateApiKeyRequest { role: v1::KeyRole::Agent.into(), ..Default::default() };
         let _: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &key).await;
         let tenant = v1::CreateTenantRequest { tenant_id: world.fresh("tenant"), ..Default::default() };
@@ -148,7 +149,11 @@ fn in_order(method: &str, entries: &[Json]) {
         "ListVersions" => ("number", true),
         "ListDecisions" => ("sequence", true),
         "ListSessionEvents" => ("sequence", false),
-        "ListDefinitions" | "ListAssistants" | "ListTenants" | "ListWebhookSources" => ("name", false),
+        "ListDefinitions"
+        | "ListAssistants"
+        | "ListTenants"
+        | "ListWebhookSources"
+        | "ListWebhookEndpoints" => ("name", false),
         other => panic!("in which order is {other}?"),
     };
     let place = |entry: &Json| match &entry[member] {

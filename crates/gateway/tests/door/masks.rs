@@ -78,7 +78,11 @@ async fn a_list_says_its_order_and_refuses_any_other() {
             "ListVersions" => "number desc",
             "ListDecisions" => "sequence desc",
             "ListSessionEvents" => "sequence",
-            "ListDefinitions" | "ListAssistants" | "ListTenants" | "ListWebhookSources" => "name",
+            "ListDefinitions"
+            | "ListAssistants"
+            | "ListTenants"
+            | "ListWebhookSources"
+            | "ListWebhookEndpoints" => "name",
             other => panic!("in which order is {other}?"),
         };
         let mut message = pointed(&rpc, rpc.request(&world).await, &session);

@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 15] = [
+const NOTHING_THERE: [&str; 20] = [
     // A name of all tenants together: that it is taken must be told.
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
@@ -70,6 +70,14 @@ const NOTHING_THERE: [&str; 15] = [
     "CreateWebhookSource.source.name",
     "CreateWebhookSource.source.session",
     "UpdateWebhookSource.source.session",
+    // The name of an endpoint that is made, or made anew.
+    "PutWebhookEndpoint.endpoint.name",
+    // An address outside.
+    "PutWebhookEndpoint.endpoint.url",
+    // Types of events.
+    "PutWebhookEndpoint.endpoint.event_types",
+    "PutWebhookEndpoint.endpoint.disabled_reason",
+    "PingWebhookEndpoint.event_type",
     // Marks of changes and reads, which are the caller's own.
     "AuthorizeToolCall.call_id",
     "StartSession.labels.value",
@@ -77,7 +85,7 @@ const NOTHING_THERE: [&str; 15] = [
 
 /// What a field beside the row's own name is the name of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
+pub(crate) enum Names {
     Assistant,
     /// An assistant that is made: the name of another tenant's is as free as any.
     NewAssistant,
@@ -87,10 +95,11 @@ enum Names {
     /// Words of a filter, in which a definition or a session stands.
     Filter,
     Call,
+    Session,
 }
 
 /// The fields that name something of a tenant, beside the one of their row in `rpcs`.
-const BESIDE: [(&str, &str, Names); 13] = [
+pub(crate) const BESIDE: [(&str, &str, Names); 14] = [
     ("StartSession", "assistant", Names::Assistant),
     ("StartSession", "queue", Names::Definitions),
     ("StartSession", "workflows", Names::Definitions),
@@ -100,6 +109,7 @@ const BESIDE: [(&str, &str, Names); 13] = [
     ("StreamWork", "wanted.queues", Names::Definitions),
     ("SwitchWorkflow", "workflow", Names::Definition),
     ("ReportToolUsage", "call_id", Names::Call),
+    ("RecoverWebhookEndpoint", "session", Names::Session),
     ("ListSessions", "filter", Names::Filter),
     ("ListGates", "filter", Names::Filter),
     ("ListDecisions", "filter", Names::Filter),
@@ -169,6 +179,10 @@ async fn names(world: &World, names: Names) -> Vec<(String, String)> {
                 word(&format!("session=\"{session}\""), "session=\"ses_0123456789abcdefghjkmnpqrs\""),
                 word("session=\"globex-order\"", "session=\"never-order\""),
             ]
+        }
+        Names::Session => {
+            let theirs = world.globex.session.name.rsplit('/').next().expect("an id").to_owned();
+            vec![(theirs, format!("ses_{}", crate::tenants::NEVER))]
         }
         Names::Call => {
             let call = tool_call(&world.globex.session.name, "mcp:web:fetch");

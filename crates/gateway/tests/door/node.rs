@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateKey, CreateTenant, IndexKey, Role, Scope, Settings, View,
+    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, IndexKey, Role, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::routes::{Services, one_port};
 use switchward_gateway::serve::serve;
+use switchward_gateway::services::{Pinged, Pings};
 use switchward_gateway::{Door, decision, mail, services, webhooks};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, ClusterOptions, ManualClock};
 use switchward_store::DataDir;
+use switchward_webhook::EventType;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -57,6 +59,7 @@ impl Node {
         let cluster = Cluster::open(options).await.expect("a cluster");
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), Some(clock.clone()));
+        door.pinging(Arc::new(Echo));
         let pages = health
             .pages()
             .merge(webhooks::pages(&door))
@@ -153,5 +156,16 @@ fn command(tenant: TenantId, scope: Scope, body: Body) -> Command {
         settings: Settings::default(),
         trace: None,
         body,
+    }
+}
+
+/// Takes every message and says what it was told.
+struct Echo;
+
+#[tonic::async_trait]
+impl Pings for Echo {
+    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged {
+        let body = format!("{} {} {kind}", tenant.1, endpoint.url);
+        Pinged { message_id: "msg_1".into(), status: Some(204), body, ..Pinged::default() }
     }
 }

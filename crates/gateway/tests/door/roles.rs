@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 34] = [
+const NEVER_AN_AGENT: [&str; 41] = [
     "DecideGate",
     "FailEffect",
     "RetryEffect",
@@ -26,6 +26,13 @@ const NEVER_AN_AGENT: [&str; 34] = [
     "UpdateWebhookSource",
     "RotateWebhookSourceSecret",
     "DeleteWebhookSource",
+    "PutWebhookEndpoint",
+    "GetWebhookEndpoint",
+    "ListWebhookEndpoints",
+    "RotateWebhookEndpointSecret",
+    "PingWebhookEndpoint",
+    "RecoverWebhookEndpoint",
+    "DeleteWebhookEndpoint",
     "CreateApiKey",
     "ListApiKeys",
     "RevokeApiKey",

@@ -9,8 +9,9 @@ use prost_types::field_descriptor_proto::Type;
 use prost_types::method_options::IdempotencyLevel;
 use switchward_api::{descriptor_pool, v1};
 
+use crate::named::BESIDE;
 use crate::ways::find;
-use crate::world::{World, bundle, create_source, deployment, named, put_assistant, tool_call};
+use crate::world::{World, bundle, deployment, named, put_assistant, tool_call};
 
 /// What a name in a request is the name of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub(crate) enum Kind {
     Definition,
     Assistant,
     Source,
+    Endpoint,
     Version,
     Key,
     Work,
@@ -47,11 +49,13 @@ impl Rpc {
         changes(&self.descriptor())
     }
 
-    /// Whether repeats of it are told by a request id. Taking work and keeping it are not: a lease has a token.
+    /// Whether repeats of it are told by a request id. Taking work and keeping it are not: a lease has a token. Nor is
+    /// what changes nothing here, or nothing the second time.
     pub(crate) fn is_once(&self) -> bool {
         let has = self.descriptor().input().get_field_by_name("request_id").is_some();
         let of_leases = ["PollWork", "StreamWork", "ExtendLease"].contains(&self.method);
-        assert_eq!(has, self.changes() && !of_leases, "{}", self.method);
+        let of_endpoints = ["PingWebhookEndpoint", "RecoverWebhookEndpoint"].contains(&self.method);
+        assert_eq!(has, self.changes() && !of_leases && !of_endpoints, "{}", self.method);
         has
     }
 
@@ -109,7 +113,8 @@ pub(crate) fn all() -> Vec<Rpc> {
         definitions(),
         assistants(),
         directory::rows(),
-        sources(),
+        webhooks::sources(),
+        webhooks::endpoints(),
         sessions(),
         policy(),
         gates(),
@@ -135,13 +140,14 @@ pub(crate) fn all() -> Vec<Rpc> {
     rows
 }
 
-/// A field that is called like a name must stand in the row, so that no name goes without its test.
+/// A field that is called like a name must stand in the row or beside it, so that no name goes without its test.
 fn every_name_is_told(row: &Rpc) {
     let told = row.name.map_or("", |(field, _)| field.split('.').next().unwrap_or(field));
     for field in row.descriptor().input().fields() {
         let word = ["name", "parent", "session", "definition"].contains(&field.name());
         let name = word && field.field_descriptor_proto().r#type() == Type::String;
-        assert!(!name || field.name() == told, "{}: {} is a name", row.method, field.name());
+        let beside = BESIDE.iter().any(|(method, path, _)| *method == row.method && *path == field.name());
+        assert!(!name || beside || field.name() == told, "{}: {} is a name", row.method, field.name());
     }
 }
 
@@ -152,6 +158,7 @@ macro_rules! ready {
 }
 
 mod directory;
+mod webhooks;
 
 fn read(method: &'static str, name: Option<(&'static str, Kind)>, ready: Ready) -> Rpc {
     Rpc { method, name, ready, other: |_| {} }
@@ -251,56 +258,6 @@ fn assistants() -> Vec<Rpc> {
                     name: format!("tenants/acme/assistants/{name}"),
                     ..Default::default()
                 }
-            }),
-            other: short_name,
-        },
-    ]
-}
-
-fn sources() -> Vec<Rpc> {
-    let name = Some(("name", Kind::Source));
-    vec![
-        Rpc {
-            method: "CreateWebhookSource",
-            // A name that nobody has is as good as any other here.
-            name: None,
-            ready: ready!(|world| create_source(&world.fresh("shop"))),
-            other: |message| put("source.event_key", "sent")(message),
-        },
-        read(
-            "GetWebhookSource",
-            name,
-            ready!(|_world| v1::GetWebhookSourceRequest { name: "acme-shop".into(), ..Default::default() }),
-        ),
-        read(
-            "ListWebhookSources",
-            Some(("parent", Kind::Tenant)),
-            ready!(|_world| v1::ListWebhookSourcesRequest::default()),
-        ),
-        Rpc {
-            method: "UpdateWebhookSource",
-            name: Some(("source.name", Kind::Source)),
-            ready: ready!(|world| v1::UpdateWebhookSourceRequest {
-                source: create_source(&world.source().await).source,
-                ..Default::default()
-            }),
-            other: |message| put("source.event_key", "sent")(message),
-        },
-        Rpc {
-            method: "RotateWebhookSourceSecret",
-            name,
-            ready: ready!(|world| v1::RotateWebhookSourceSecretRequest {
-                name: world.source().await,
-                ..Default::default()
-            }),
-            other: |message| put("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")(message),
-        },
-        Rpc {
-            method: "DeleteWebhookSource",
-            name,
-            ready: ready!(|world| v1::DeleteWebhookSourceRequest {
-                name: world.source().await,
-                ..Default::default()
             }),
             other: short_name,
         },

@@ -10,7 +10,7 @@ use crate::ways::Way;
 use crate::world::{World, tool_call};
 
 /// A session that was never started, and so a gate that was never opened.
-const NEVER: &str = "0123456789abcdefghjkmnpqrs";
+pub(crate) const NEVER: &str = "0123456789abcdefghjkmnpqrs";
 
 /// The short id at the end of a name.
 fn short(name: &str) -> &str {
@@ -60,6 +60,7 @@ fn names(world: &World, kind: Kind) -> Vec<(String, String)> {
         Kind::Definition => full("definitions", globex.only, "only-never"),
         Kind::Assistant => full("assistants", "globex-desk", "never-desk"),
         Kind::Source => full("sources", "globex-shop", "never-shop"),
+        Kind::Endpoint => full("endpoints", "globex-ops", "never-ops"),
         Kind::Version => {
             let mut all =
                 full("definitions", &format!("{}/versions/1", globex.only), "only-never/versions/1");

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use prost::Message;
 use switchward_api::v1;
+use switchward_engine::limits::ENDPOINTS_MAX;
 use tonic::Status;
 
 use crate::node::Node;
@@ -243,6 +244,31 @@ impl World {
         reply.source.expect("a source").name
     }
 
+    /// The name of a new endpoint of acme.
+    pub(crate) async fn endpoint(&self) -> String {
+        let request = self.put_endpoint().await;
+        let reply: v1::PutWebhookEndpointResponse = self.ask("admin", "PutWebhookEndpoint", &request).await;
+        reply.endpoint.expect("an endpoint").name
+    }
+
+    /// A request that makes an endpoint of acme; the oldest one goes where there would be too many.
+    pub(crate) async fn put_endpoint(&self) -> v1::PutWebhookEndpointRequest {
+        let list = v1::ListWebhookEndpointsRequest::default();
+        let known: v1::ListWebhookEndpointsResponse = self.ask("admin", "ListWebhookEndpoints", &list).await;
+        if known.endpoints.len() + 2 > ENDPOINTS_MAX {
+            let made = known.endpoints.into_iter().filter(|one| one.name.contains("/endpoints/ops"));
+            let oldest = made.min_by_key(|one| {
+                let number = one.name.chars().filter(char::is_ascii_digit).collect::<String>();
+                number.parse::<u64>().unwrap_or(u64::MAX)
+            });
+            let name = oldest.expect("one that was made").name;
+            let delete = v1::DeleteWebhookEndpointRequest { name, ..Default::default() };
+            let _: v1::DeleteWebhookEndpointResponse =
+                self.ask("admin", "DeleteWebhookEndpoint", &delete).await;
+        }
+        put_endpoint(&self.fresh("ops"))
+    }
+
     /// Deploys a definition of acme, and gives its version.
     pub(crate) async fn deploy(&self, source: &str) -> v1::Version {
         let reply: v1::DeployDefinitionResponse =
@@ -269,6 +295,17 @@ pub(crate) fn create_source(name: &str) -> v1::CreateWebhookSourceRequest {
         ..v1::WebhookSource::default()
     };
     v1::CreateWebhookSourceRequest { source: Some(source), ..Default::default() }
+}
+
+/// A request that makes an endpoint, which wants nothing that happens by itself.
+pub(crate) fn put_endpoint(name: &str) -> v1::PutWebhookEndpointRequest {
+    let endpoint = v1::WebhookEndpoint {
+        name: name.to_owned(),
+        url: "https://ops.example/in".into(),
+        event_types: vec!["ping".into()],
+        ..v1::WebhookEndpoint::default()
+    };
+    v1::PutWebhookEndpointRequest { endpoint: Some(endpoint), ..Default::default() }
 }
 
 /// A request for one tool call.
@@ -334,6 +371,8 @@ async fn seed(node: &Node, name: &'static str, only: &'static str, admin: &str) 
     let _: v1::PutAssistantResponse = ask(node, admin, "PutAssistant", &desk).await;
     let shop = create_source(&format!("{name}-shop"));
     let _: v1::CreateWebhookSourceResponse = ask(node, admin, "CreateWebhookSource", &shop).await;
+    let ops = put_endpoint(&format!("{name}-ops"));
+    let _: v1::PutWebhookEndpointResponse = ask(node, admin, "PutWebhookEndpoint", &ops).await;
     let session = start(node, &keys["agent"], &format!("{name}-order")).await;
     let call = tool_call(&session.name, "mcp:filesystem:write_file");
     let asked: v1::AuthorizeToolCallResponse = ask(node, &keys["agent"], "AuthorizeToolCall", &call).await;

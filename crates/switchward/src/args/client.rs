@@ -12,6 +12,7 @@ use super::gates::Decide;
 use super::mail::MailArgs;
 use super::start::Start;
 use super::values::duration;
+use super::webhooks::{EndpointArgs, SourceArgs, Trigger};
 use super::work::Work;
 
 /// The commands that talk to a server.
@@ -121,6 +122,13 @@ Examples:
     Directory(On<DirectoryArgs>),
     /// Bring mail that came in; for hosts whose mail server neither hands it over nor is asked for it.
     Mail(On<MailArgs>),
+    /// Say where this tenant wants to be told of what happens, by signed webhooks.
+    Endpoint(On<EndpointArgs>),
+    /// Say from where webhooks come in, and which session's events they become.
+    Source(On<SourceArgs>),
+    /// Send an example of an event to an endpoint; for development.
+    #[command(after_help = "Example:\n  switchward trigger session.completed ops")]
+    Trigger(On<Trigger>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
     /// Take work that sessions need done from outside, and hand in what came of it.

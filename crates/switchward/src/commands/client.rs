@@ -6,12 +6,14 @@ mod converse;
 mod definitions;
 mod directory;
 mod drive;
+mod endpoint;
 mod explain;
 mod get;
 mod list;
 mod mail;
 mod person;
 mod show;
+mod source;
 mod talk;
 mod watch;
 mod work;
@@ -60,6 +62,9 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         }
         ClientCommand::Assistant(on) => assistant::run(&person(&on, output).await?, on.what.what).await,
         ClientCommand::Directory(on) => directory::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Endpoint(on) => endpoint::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Source(on) => source::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Trigger(on) => endpoint::trigger(&person(&on, output).await?, on.what).await,
         ClientCommand::Mail(on) => mail::run(on, output).await,
         ClientCommand::Keys(on) => {
             let talk = person(&on, output).await?;

@@ -14,7 +14,7 @@ use switchward_shard::{Clock as _, Cluster, Failure, SystemClock};
 use switchward_webhook::retry::{Verdict, wait};
 
 use super::effects;
-use super::hooks::{self, Health};
+use super::hooks::{self, GONE, Health};
 
 /// How often an outcome is offered to a shard that cannot take it just now.
 const OFFERS: u32 = 6;
@@ -136,9 +136,6 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Co
     };
     Some(Command::of_server(TenantId(errand.tenant), Scope::Session(session), body))
 }
-
-/// The reason of an endpoint that says that nobody is there any more.
-const GONE: &str = "receiver_gone";
 
 /// How long a message to an endpoint waits before its next attempt, milliseconds; nothing where there is none.
 fn next_hook(errand: &Errand, attempt: Attempt, wanted_ms: Option<u64>) -> Option<u64> {

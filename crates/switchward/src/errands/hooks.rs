@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchward_engine::{Effect, EffectBody, Endpoint, Key, Row, View, ViewError};
+use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_webhook::limits::SECRETS_ACTIVE_MAX;
@@ -20,6 +21,10 @@ use super::rules::Names;
 
 /// The code of a dead letter to an endpoint.
 pub(super) const FAILED: &str = "webhook_failed";
+/// The reason of an endpoint that says that nobody is there any more.
+pub(super) const GONE: &str = "receiver_gone";
+/// The reason of one that answers anything else than that it has taken the message.
+pub(super) const REFUSED: &str = "receiver_refused";
 /// Endpoints of which it is kept that they fail.
 const HEALTH_MAX: usize = 10_000;
 
@@ -106,10 +111,11 @@ fn data(
     let Some(Row::Session(session)) = row.as_deref() else {
         return Ok(Err("there is no such session".to_owned()));
     };
-    let gate = || about.as_ref().and_then(|gate| gate.parse().ok()).map(|gate| gate_name(OpenId(gate)));
+    let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
+    let number = || about.as_ref().and_then(|number| number.parse().ok());
+    let gate = || number().map(|gate| names::gate_name(&tenant, id, OpenId(gate)));
     let mut data = Data {
-        tenant: names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string()),
-        session: Some(id.to_string()),
+        session: Some(names::session_name(&tenant, id)),
         sequence: Some(*sequence),
         definition: Some(session.definition.clone()).filter(|name| !name.is_empty()),
         ..Data::default()
@@ -120,18 +126,16 @@ fn data(
         Group::Task => data.task = gate(),
         Group::Policy => data.capability.clone_from(about),
         Group::Budget => data.budget.clone_from(about),
-        Group::Definition | Group::Delivery | Group::Endpoint | Group::Ping => {
-            data.endpoint = Some(endpoint.clone());
+        Group::Delivery => data.delivery = number().map(|number| names::effect_name(&tenant, id, number)),
+        Group::Definition | Group::Endpoint | Group::Ping => {
+            data.endpoint = Some(names::endpoint_name(&tenant, endpoint));
         }
     }
+    data.tenant.clone_from(&tenant);
     if kind.group() != Group::Budget && session.version > 0 {
         data.version = Some(session.version);
     }
     Ok(Ok((kind, Duration::from_millis(at.0), data)))
-}
-
-fn gate_name(gate: OpenId) -> String {
-    gate.0.to_string()
 }
 
 /// How the endpoints do to which this server has sent. It is kept in memory: after a restart an endpoint that has failed

@@ -55,10 +55,15 @@ pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exi
         let secret = if reply.secret.is_empty() {
             format!("{CARE}was shown when the key was made, and is kept nowhere{CARE:#}")
         } else {
-            format!("{STRONG}{}{STRONG:#}\n{CARE}shown this once: keep it{CARE:#}", clean(&reply.secret))
+            once(&reply.secret)
         };
         format!("{}{}", shown(&key), card(&[("secret ", secret)]))
     })
+}
+
+/// A secret that is shown here and never again.
+pub(super) fn once(secret: &str) -> String {
+    format!("{STRONG}{}{STRONG:#}\n{CARE}shown this once: keep it{CARE:#}", clean(secret))
 }
 
 /// The time that is so far ahead of now.

@@ -1,0 +1,59 @@
+//! An endpoint is told of what it has missed. A session at its end is told of still.
+
+use crate::command::Republish;
+use crate::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, REPUBLISH_MAX};
+use crate::publish::PUBLISHED;
+use crate::state::EffectBody;
+use crate::turn::{Stop, Turn, check_size, check_text};
+use crate::{Flow, Key, Reason, Rejection, Reply};
+
+pub(super) fn run(turn: &mut Turn<'_, '_>, wish: &Republish) -> Result<Reply, Stop> {
+    turn.expect_sequence(&*turn.session()?)?;
+    check_size("events", wish.retry.len().saturating_add(wish.events.len()), REPUBLISH_MAX, "messages")?;
+    takes(turn, &wish.endpoint)?;
+    let (root, waiting) = {
+        let session = turn.session()?;
+        (session.root, usize::try_from(session.outbox().published).unwrap_or(usize::MAX))
+    };
+    if waiting.saturating_add(wish.events.len()) > PUBLISHED_MAX {
+        let message = format!("the session has {PUBLISHED_MAX} messages to endpoints that have not arrived");
+        return Err(Rejection::new(Reason::QuotaExceeded, message).into());
+    }
+    for number in &wish.retry {
+        let key = Key::outbox(turn.tenant(), turn.session_id()?, *number);
+        let dead = turn.rows.outbox_at(&key)?.is_some_and(|effect| {
+            let ours =
+                matches!(&effect.body, EffectBody::Publish { endpoint, .. } if *endpoint == wish.endpoint);
+            ours && effect.dead().is_some()
+        });
+        if dead {
+            turn.emit(Flow::EffectRetried { number: *number })?;
+        }
+    }
+    for event in &wish.events {
+        check_text("about", event.about.as_deref().unwrap_or_default(), PUBLISHED_ABOUT_BYTES_MAX)?;
+        if PUBLISHED.binary_search(&event.kind.as_str()).is_err() {
+            let message = format!("endpoints are not told of {:?}", event.kind);
+            return Err(Rejection::new(Reason::FieldInvalid, message).into());
+        }
+        let (endpoint, kind, about) = (wish.endpoint.clone(), event.kind.clone(), event.about.clone());
+        let (sequence, at) = (event.sequence, event.at);
+        turn.send(root, EffectBody::Publish { endpoint, kind, sequence, at, about })?;
+    }
+    turn.moved()
+}
+
+/// Whether the endpoint is there and is sent messages.
+fn takes(turn: &Turn<'_, '_>, id: &str) -> Result<(), Stop> {
+    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+    let Some(endpoint) = tenancy.as_ref().and_then(|known| known.endpoint(id)) else {
+        return Err(Rejection::new(Reason::NotFound, "there is no such endpoint").into());
+    };
+    match &endpoint.disabled {
+        None => Ok(()),
+        Some(why) => {
+            let message = format!("the endpoint is disabled: {why}; put it again to have it sent messages");
+            Err(Rejection::new(Reason::StateMismatch, message).into())
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! WebhookEndpointService.
+
+mod recover;
+
+use std::time::Duration;
+
+use switchward_api::v1;
+use switchward_api::v1::webhook_endpoint_service_server::WebhookEndpointService;
+use switchward_engine::limits::ROTATION_MS_MAX;
+use switchward_engine::{Body, ChangeEndpoint, Endpoint, Key, MailKey, RequestId, Row, Scope};
+use switchward_machine::TenantId;
+use switchward_webhook::{EventType, Filters, SigningSecret};
+use tonic::{Request, Response, Status};
+
+use crate::auth::{Caller, roles};
+use crate::convert::{ms_of, timestamp};
+use crate::door::{Call, Door, named, request_id};
+use crate::error::{Reason, Refusal};
+use crate::mask::Mask;
+use crate::names;
+use crate::pages::{Page, order};
+
+/// Sends single messages to endpoints.
+#[tonic::async_trait]
+pub trait Pings: Send + Sync {
+    /// Sends an example of this type, signed as every message is, and waits for the answer.
+    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged;
+}
+
+/// How a single message was answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pinged {
+    /// Its id.
+    pub message_id: String,
+    /// The status of the answer, where there was one.
+    pub status: Option<u16>,
+    /// A lower-case code of what was wrong; empty where it was taken.
+    pub code: String,
+    /// What exactly, for a person.
+    pub message: String,
+    /// From the beginning of the request to the end of the answer.
+    pub took: Duration,
+    /// The body that was sent.
+    pub body: String,
+}
+
+type Answered<T> = Result<Response<T>, Status>;
+
+/// How long the secret before signs too where the caller does not say: a day, milliseconds.
+const OVERLAP_MS: u64 = 24 * 3_600_000;
+/// Random bytes of a secret.
+const DRAWN_BYTES: usize = 32;
+
+#[tonic::async_trait]
+impl WebhookEndpointService for Door {
+    async fn put_webhook_endpoint(
+        &self,
+        request: Request<v1::PutWebhookEndpointRequest>,
+    ) -> Answered<v1::PutWebhookEndpointResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "PutWebhookEndpoint", &message)?;
+        let wish = message.endpoint.ok_or_else(|| Refusal::field("endpoint", "is required"))?;
+        let id = names::webhook_endpoint(&call.caller, "endpoint.name", &wish.name)?.to_owned();
+        if !(wish.url.starts_with("https://") || wish.url.starts_with("http://")) {
+            return Err(Refusal::field("endpoint.url", "begins with https://").into());
+        }
+        Filters::read(wish.event_types.iter().map(String::as_str))
+            .map_err(|error| Refusal::field("endpoint.event_types", error.to_string()))?;
+        let secret = drawn();
+        let change = ChangeEndpoint::Put {
+            id: id.clone(),
+            url: wish.url,
+            filters: wish.event_types,
+            secret: secret.clone(),
+            key: MailKey(rand::random()),
+            etag: wish.etag,
+        };
+        let row = changed(&call, request, change, &id, &wish.name).await?;
+        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret));
+        Ok(Response::new(v1::PutWebhookEndpointResponse { endpoint, secret }))
+    }
+
+    async fn get_webhook_endpoint(
+        &self,
+        request: Request<v1::GetWebhookEndpointRequest>,
+    ) -> Answered<v1::GetWebhookEndpointResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let mask = Mask::read("WebhookEndpoint", message.read_mask)?;
+        let id = names::webhook_endpoint(&call.caller, "name", &message.name)?;
+        let shown = mask.keep(of_endpoint(&call.caller, &endpoint(&call, id, &message.name).await?));
+        Ok(Response::new(v1::GetWebhookEndpointResponse { endpoint: Some(shown) }))
+    }
+
+    async fn list_webhook_endpoints(
+        &self,
+        request: Request<v1::ListWebhookEndpointsRequest>,
+    ) -> Answered<v1::ListWebhookEndpointsResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let mask = Mask::read("WebhookEndpoint", message.read_mask)?;
+        order(&message.order_by, "name")?;
+        let list = ["endpoints", call.caller.tenant_name.as_str()];
+        let page = Page::read(message.page_size, &message.page_token, &list)?;
+        let all = endpoints(&call).await?;
+        let all = all.iter().map(|one| (one.id.clone().into_bytes(), of_endpoint(&call.caller, one)));
+        let (endpoints, next_page_token) = page.cut(all.collect());
+        let endpoints = mask.keep_each(endpoints);
+        Ok(Response::new(v1::ListWebhookEndpointsResponse { endpoints, next_page_token }))
+    }
+
+    async fn rotate_webhook_endpoint_secret(
+        &self,
+        request: Request<v1::RotateWebhookEndpointSecretRequest>,
+    ) -> Answered<v1::RotateWebhookEndpointSecretResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "RotateWebhookEndpointSecret", &message)?;
+        let id = names::webhook_endpoint(&call.caller, "name", &message.name)?.to_owned();
+        let overlap_ms = message.overlap.map_or(Some(OVERLAP_MS), ms_of).filter(|ms| *ms <= ROTATION_MS_MAX);
+        let overlap_ms = overlap_ms.ok_or_else(|| Refusal::field("overlap", "must be at most 7 days"))?;
+        let (secret, etag) = (drawn(), message.expected_etag);
+        let change = ChangeEndpoint::Rotate { id: id.clone(), secret: secret.clone(), overlap_ms, etag };
+        let row = changed(&call, request, change, &id, &message.name).await?;
+        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret));
+        Ok(Response::new(v1::RotateWebhookEndpointSecretResponse { endpoint, secret }))
+    }
+
+    async fn ping_webhook_endpoint(
+        &self,
+        request: Request<v1::PingWebhookEndpointRequest>,
+    ) -> Answered<v1::PingWebhookEndpointResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let id = names::webhook_endpoint(&call.caller, "name", &message.name)?;
+        let kind = match message.event_type.as_str() {
+            "" => EventType::Ping,
+            name => EventType::from_name(name).ok_or_else(|| unknown_type(name))?,
+        };
+        let row = endpoint(&call, id, &message.name).await?;
+        let Some(pings) = self.pings.get() else {
+            return Err(Refusal::new(Reason::StateMismatch, "this server sends nothing by itself").into());
+        };
+        let pinged = pings.ping((call.caller.tenant, &call.caller.tenant_name), &row, kind).await;
+        let duration = prost_types::Duration::try_from(pinged.took).ok();
+        let Pinged { message_id, status, code, message, body, .. } = pinged;
+        let http_status = status.map_or(0, u32::from);
+        let answer =
+            v1::PingWebhookEndpointResponse { message_id, http_status, code, message, duration, body };
+        Ok(Response::new(answer))
+    }
+
+    async fn recover_webhook_endpoint(
+        &self,
+        request: Request<v1::RecoverWebhookEndpointRequest>,
+    ) -> Answered<v1::RecoverWebhookEndpointResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        Ok(Response::new(recover::recover(&call, message).await?))
+    }
+
+    async fn delete_webhook_endpoint(
+        &self,
+        request: Request<v1::DeleteWebhookEndpointRequest>,
+    ) -> Answered<v1::DeleteWebhookEndpointResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "DeleteWebhookEndpoint", &message)?;
+        let id = names::webhook_endpoint(&call.caller, "name", &message.name)?.to_owned();
+        let body = Body::Endpoint(ChangeEndpoint::Delete { id, etag: message.expected_etag });
+        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "endpoint", &message.name))?;
+        Ok(Response::new(v1::DeleteWebhookEndpointResponse {}))
+    }
+}
+
+fn unknown_type(name: &str) -> Refusal {
+    Refusal::field("event_type", format!("there is no type {name:?}; `switchward schema events` lists them"))
+}
+
+fn drawn() -> String {
+    SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text()
+}
+
+/// Carries out a change, and gives the endpoint as it is then.
+async fn changed(
+    call: &Call<'_>,
+    request: Option<RequestId>,
+    change: ChangeEndpoint,
+    id: &str,
+    asked: &str,
+) -> Result<Endpoint, Refusal> {
+    let reply = call.execute(Scope::Catalogue, request, None, Body::Endpoint(change)).await;
+    reply.map_err(|refusal| named(refusal, "endpoint", asked))?;
+    endpoint(call, id, asked).await
+}
+
+async fn endpoints(call: &Call<'_>) -> Result<Vec<Endpoint>, Refusal> {
+    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
+        if let Row::Tenancy(row) = row { Some(row.endpoints.clone()) } else { None }
+    });
+    Ok(found.await?.unwrap_or_default())
+}
+
+/// The endpoint of this name.
+///
+/// # Errors
+/// NOT_FOUND, under the name that was asked for.
+async fn endpoint(call: &Call<'_>, id: &str, asked: &str) -> Result<Endpoint, Refusal> {
+    let found = endpoints(call).await?.into_iter().find(|one| one.id == id);
+    found.ok_or_else(|| Refusal::not_found("endpoint", asked))
+}
+
+/// The secret as it is shown once: of an endpoint that was there before nothing is shown.
+fn shown(row: &Endpoint, text: String) -> String {
+    let is_now = row.secrets.first().is_some_and(|secret| secret.text == text);
+    if is_now { text } else { String::new() }
+}
+
+fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
+    v1::WebhookEndpoint {
+        name: names::of_webhook_endpoint(caller, &row.id),
+        url: row.url.clone(),
+        event_types: row.filters.clone(),
+        disabled_reason: row.disabled.clone().unwrap_or_default(),
+        old_secret_expire_time: row.secrets.get(1).and_then(|secret| secret.until).map(timestamp),
+        create_time: Some(timestamp(row.created)),
+        etag: row.etag(),
+    }
+}

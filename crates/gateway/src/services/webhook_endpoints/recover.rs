@@ -1,0 +1,112 @@
+//! What an endpoint has missed is sent to it.
+
+use switchward_api::v1;
+use switchward_engine::{
+    Body, Endpoint, IndexKey, Key, Missed, Republish, Row, Scope, View, ViewError, missed,
+};
+use switchward_machine::{SessionId, Time};
+
+use super::endpoint;
+use crate::convert;
+use crate::door::{Call, named, refusal, unreadable};
+use crate::error::{Reason, Refusal};
+use crate::names;
+use crate::pages::Page;
+
+/// Goes through a page of sessions.
+pub(super) async fn recover(
+    call: &Call<'_>,
+    message: v1::RecoverWebhookEndpointRequest,
+) -> Result<v1::RecoverWebhookEndpointResponse, Refusal> {
+    let id = names::webhook_endpoint(&call.caller, "name", &message.name)?;
+    let since = message.since_time.ok_or_else(|| Refusal::field("since_time", "is required"))?;
+    let since = convert::time("since_time", since)?;
+    let only = match message.session.as_str() {
+        "" => None,
+        name => Some(names::session(&call.caller, "session", name)?),
+    };
+    let list =
+        ["recovered", call.caller.tenant_name.as_str(), message.name.as_str(), message.session.as_str()];
+    let page = Page::read(message.page_size, &message.page_token, &list)?;
+    let endpoint = endpoint(call, id, &message.name).await?;
+    if let Some(why) = &endpoint.disabled {
+        let text = format!("the endpoint is disabled: {why}; put it again to have it sent messages");
+        return Err(Refusal::new(Reason::StateMismatch, text));
+    }
+    let wish = Wish { endpoint, since, delivered: message.include_delivered };
+    let (sessions, next_page_token) = match only {
+        Some(session) => (vec![(names::of_session(&call.caller, session), session)], String::new()),
+        None => changed(call, &page, since).await?,
+    };
+    let mut recovered = Vec::new();
+    for (session, id) in sessions {
+        let messages = of_session(call, &wish, id).await.map_err(|no| named(no, "session", &session))?;
+        if messages > 0 {
+            recovered.push(v1::RecoveredSession { session, messages });
+        }
+    }
+    Ok(v1::RecoverWebhookEndpointResponse { sessions: recovered, next_page_token })
+}
+
+struct Wish {
+    endpoint: Endpoint,
+    since: Time,
+    delivered: bool,
+}
+
+type Sessions = (Vec<(String, SessionId)>, String);
+
+/// A page of the sessions in which something has happened since.
+async fn changed(call: &Call<'_>, page: &Page, since: Time) -> Result<Sessions, Refusal> {
+    let tenant = call.caller.tenant;
+    let mut parts = Vec::new();
+    for shard in call.door.cluster.shards() {
+        let view = shard.read().await.map_err(refusal)?;
+        let part = page.part(&view, &IndexKey::sessions(tenant), |entry| {
+            let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
+            let row = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
+            let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
+            let session = (session.updated >= since)
+                .then(|| v1::RecoveredSession { session: id.to_string(), messages: 0 });
+            Ok(session)
+        });
+        parts.push(part?);
+    }
+    let (sessions, token) = page.merge(parts);
+    let named = sessions.into_iter().filter_map(|one| {
+        let id: SessionId = one.session.parse().ok()?;
+        Some((names::of_session(&call.caller, id), id))
+    });
+    Ok((named.collect(), token))
+}
+
+/// Sends what was missed of one session; how many messages.
+async fn of_session(call: &Call<'_>, wish: &Wish, id: SessionId) -> Result<u32, Refusal> {
+    let (mut messages, mut after) = (0_usize, 0);
+    loop {
+        let Missed { retry, events, upto } = look(call, wish, id, after).await?;
+        let count = retry.len() + events.len();
+        if count > 0 {
+            let body = Republish { endpoint: wish.endpoint.id.clone(), retry, events };
+            call.execute(Scope::Session(id), None, None, Body::Republish(body)).await?;
+        }
+        messages += count;
+        match upto {
+            Some(upto) => after = upto,
+            None => return Ok(u32::try_from(messages).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+async fn look(call: &Call<'_>, wish: &Wish, id: SessionId, after: u64) -> Result<Missed, Refusal> {
+    let view = call.shard(id).read().await.map_err(refusal)?;
+    let tenant = call.caller.tenant;
+    let known = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
+    if known.is_none() {
+        return Err(Refusal::not_found("session", names::of_session(&call.caller, id)));
+    }
+    let found = |rows: &dyn View| -> Result<Missed, ViewError> {
+        missed(rows, (tenant, id), &wish.endpoint, (wish.since, after), wish.delivered)
+    };
+    view.steady(found).map_err(unreadable)
+}

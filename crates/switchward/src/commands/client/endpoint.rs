@@ -1,0 +1,227 @@
+//! Endpoints: where a tenant wants to be told of what happens.
+
+use std::time::{Duration, SystemTime};
+
+use switchward_api::v1;
+
+use super::admin::once;
+use super::list::{LIMIT_DEFAULT, follow, more};
+use super::show;
+use super::talk::Talk;
+use crate::args::{
+    DeleteEndpoint, EndpointCommand, NamedEndpoint, Page, PingEndpoint, PutEndpoint, RecoverEndpoint,
+    RotateEndpoint, Trigger,
+};
+use crate::exit::Exit;
+use crate::output::{CARE, Table, card, clean, count};
+
+pub(super) async fn run(talk: &Talk, what: EndpointCommand) -> Result<(), Exit> {
+    match what {
+        EndpointCommand::Put(put) => self::put(talk, put).await,
+        EndpointCommand::Get(named) => get(talk, named).await,
+        EndpointCommand::List(page) => list(talk, page).await,
+        EndpointCommand::Rotate(rotate) => self::rotate(talk, rotate).await,
+        EndpointCommand::Ping(ping) => self::ping(talk, ping).await,
+        EndpointCommand::Recover(recover) => self::recover(talk, recover).await,
+        EndpointCommand::Delete(delete) => self::delete(talk, delete).await,
+    }
+}
+
+pub(super) async fn trigger(talk: &Talk, trigger: Trigger) -> Result<(), Exit> {
+    ping(talk, PingEndpoint { name: trigger.name, event: trigger.event }).await
+}
+
+async fn put(talk: &Talk, put: PutEndpoint) -> Result<(), Exit> {
+    let endpoint = v1::WebhookEndpoint {
+        name: put.name,
+        url: put.url,
+        event_types: put.events,
+        ..v1::WebhookEndpoint::default()
+    };
+    let request = v1::PutWebhookEndpointRequest { endpoint: Some(endpoint), request_id: talk.request_id() };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.endpoints.put_webhook_endpoint(request).await });
+    let reply = reply.await?;
+    let endpoint = reply.endpoint.clone().unwrap_or_default();
+    talk.printer.message("PutWebhookEndpointResponse", &reply, || with_secret(&endpoint, &reply.secret))?;
+    talk.printer.advice(&format!("switchward endpoint ping {}", show::id(&endpoint.name)));
+    Ok(())
+}
+
+async fn get(talk: &Talk, named: NamedEndpoint) -> Result<(), Exit> {
+    let request = v1::GetWebhookEndpointRequest { name: named.name, ..Default::default() };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.endpoints.get_webhook_endpoint(request).await });
+    let reply = reply.await?;
+    let endpoint = reply.endpoint.clone().unwrap_or_default();
+    talk.printer.message("GetWebhookEndpointResponse", &reply, || shown(&endpoint))
+}
+
+async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
+    let fetch = async |page_size, page_token| {
+        let request = v1::ListWebhookEndpointsRequest { page_size, page_token, ..Default::default() };
+        let reply = talk.client.call(request, |mut it, request| async move {
+            it.endpoints.list_webhook_endpoints(request).await
+        });
+        reply.await.map(|reply| (reply.endpoints, reply.next_page_token))
+    };
+    let (endpoints, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
+    let reply = v1::ListWebhookEndpointsResponse { endpoints, next_page_token };
+    let text = || {
+        let mut table = Table::new(&["ENDPOINT", "URL", "WANTS", "STATUS"]);
+        for endpoint in &reply.endpoints {
+            table.row([
+                show::id(&endpoint.name).to_owned(),
+                clean(&endpoint.url),
+                wants(endpoint),
+                status(endpoint),
+            ]);
+        }
+        table.text("no endpoints")
+    };
+    talk.printer.list(
+        ("ListWebhookEndpointsResponse", &reply),
+        ("WebhookEndpoint", &reply.endpoints),
+        text,
+    )?;
+    more(talk, &reply.next_page_token);
+    Ok(())
+}
+
+async fn rotate(talk: &Talk, rotate: RotateEndpoint) -> Result<(), Exit> {
+    let request = v1::RotateWebhookEndpointSecretRequest {
+        name: rotate.name,
+        overlap: Some(overlap(rotate.overlap, rotate.now)?),
+        request_id: talk.request_id(),
+        ..Default::default()
+    };
+    let reply = talk.client.call(request, |mut it, request| async move {
+        it.endpoints.rotate_webhook_endpoint_secret(request).await
+    });
+    let reply = reply.await?;
+    let endpoint = reply.endpoint.clone().unwrap_or_default();
+    talk.printer
+        .message("RotateWebhookEndpointSecretResponse", &reply, || with_secret(&endpoint, &reply.secret))
+}
+
+/// How long a secret goes on when another has taken its place.
+pub(super) fn overlap(length: Duration, now: bool) -> Result<prost_types::Duration, Exit> {
+    let length = if now { Duration::ZERO } else { length };
+    prost_types::Duration::try_from(length).map_err(|_| Exit::usage("that is longer than any overlap"))
+}
+
+async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
+    let request = v1::PingWebhookEndpointRequest { name: ping.name.clone(), event_type: ping.event };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.endpoints.ping_webhook_endpoint(request).await });
+    let reply = reply.await?;
+    talk.printer.message("PingWebhookEndpointResponse", &reply, || {
+        let took = reply.duration.map(show::length).unwrap_or_default();
+        let outcome = if reply.code.is_empty() {
+            "it took the message".to_owned()
+        } else {
+            format!("{CARE}{}: {}{CARE:#}", clean(&reply.code), clean(&reply.message))
+        };
+        card(&[
+            ("message", clean(&reply.message_id)),
+            ("answer", if reply.http_status == 0 { String::new() } else { reply.http_status.to_string() }),
+            ("outcome", outcome),
+            ("after", format!("{} ms", took.as_millis())),
+            ("body", clean(&reply.body)),
+        ])
+    })?;
+    if reply.code.is_empty() { Ok(()) } else { Err(Exit::told(1)) }
+}
+
+async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
+    let since = SystemTime::now().checked_sub(recover.since).unwrap_or(SystemTime::UNIX_EPOCH);
+    let fetch = async |page_size, page_token| {
+        let request = v1::RecoverWebhookEndpointRequest {
+            name: recover.name.clone(),
+            since_time: Some(since.into()),
+            session: recover.session.clone().unwrap_or_default(),
+            include_delivered: recover.delivered,
+            page_size,
+            page_token,
+        };
+        let reply = talk.client.call(request, |mut it, request| async move {
+            it.endpoints.recover_webhook_endpoint(request).await
+        });
+        reply.await.map(|reply| (reply.sessions, reply.next_page_token))
+    };
+    let (mut sessions, mut token) = (Vec::new(), String::new());
+    loop {
+        let (more, next) = fetch(0, token).await?;
+        sessions.extend(more);
+        token = next;
+        if token.is_empty() {
+            break;
+        }
+    }
+    let reply = v1::RecoverWebhookEndpointResponse { sessions, next_page_token: token };
+    let text = || {
+        let mut table = Table::new(&["SESSION", "MESSAGES"]);
+        for session in &reply.sessions {
+            table.row([show::id(&session.session).to_owned(), session.messages.to_string()]);
+        }
+        table.text("nothing was missed")
+    };
+    talk.printer.list(
+        ("RecoverWebhookEndpointResponse", &reply),
+        ("RecoveredSession", &reply.sessions),
+        text,
+    )?;
+    let messages = reply.sessions.iter().map(|one| usize::try_from(one.messages).unwrap_or(0)).sum();
+    if messages > 0 {
+        talk.printer.advice(&format!(
+            "switchward list effects --filter 'kind=\"event\"' shows which of the {} have not arrived",
+            count(messages, "message")
+        ));
+    }
+    Ok(())
+}
+
+async fn delete(talk: &Talk, delete: DeleteEndpoint) -> Result<(), Exit> {
+    talk.sure(&format!("deleting {}", delete.name), delete.yes)?;
+    let request = v1::DeleteWebhookEndpointRequest {
+        name: delete.name.clone(),
+        expected_etag: String::new(),
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.endpoints.delete_webhook_endpoint(request).await });
+    let reply = reply.await?;
+    talk.printer
+        .message("DeleteWebhookEndpointResponse", &reply, || card(&[("deleted", clean(&delete.name))]))
+}
+
+fn with_secret(endpoint: &v1::WebhookEndpoint, secret: &str) -> String {
+    let secret = if secret.is_empty() { String::new() } else { card(&[("secret ", once(secret))]) };
+    format!("{}{secret}", shown(endpoint))
+}
+
+fn shown(endpoint: &v1::WebhookEndpoint) -> String {
+    card(&[
+        ("endpoint", clean(show::id(&endpoint.name))),
+        ("url", clean(&endpoint.url)),
+        ("wants", wants(endpoint)),
+        ("status", status(endpoint)),
+        ("old secret", show::time(endpoint.old_secret_expire_time.as_ref())),
+        ("made", show::time(endpoint.create_time.as_ref())),
+    ])
+}
+
+fn wants(endpoint: &v1::WebhookEndpoint) -> String {
+    if endpoint.event_types.is_empty() { "*".to_owned() } else { clean(&endpoint.event_types.join(", ")) }
+}
+
+fn status(endpoint: &v1::WebhookEndpoint) -> String {
+    match endpoint.disabled_reason.as_str() {
+        "" => "enabled".to_owned(),
+        why => format!("{CARE}disabled: {}{CARE:#}", clean(why)),
+    }
+}
