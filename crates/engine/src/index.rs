@@ -24,6 +24,9 @@ const EFFECTS: u8 = 10;
 const DEAD: u8 = 1;
 const PENDING: u8 = 2;
 
+/// Bytes that stand for a place where effects go.
+const LANE_BYTES: usize = 4;
+
 /// The tenant of entries that are the server's own business.
 const NOBODY: TenantId = TenantId(0);
 
@@ -135,8 +138,17 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     // What is said in the conversation itself, and a notice for which nobody was found, have nowhere to go.
     let stays =
         matches!(effect.body, EffectBody::Message { channel: Channel::Chat, .. } | EffectBody::Notice { .. });
-    let goes = (!dead && !stays).then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &at, key.as_bytes()]));
+    let goes = (!dead && !stays)
+        .then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &lane(&effect.body), &at, key.as_bytes()]));
     [listed].into_iter().chain(goes).collect()
+}
+
+/// Stands for where an effect goes: what goes elsewhere never waits behind it. Places that share one by chance share a
+/// queue.
+fn lane(body: &EffectBody) -> [u8; LANE_BYTES] {
+    let mut lane = [0; LANE_BYTES];
+    lane.copy_from_slice(&Digest::of(body.place().as_bytes()).0[..LANE_BYTES]);
+    lane
 }
 
 /// The part of a key that stands for a queue.
@@ -182,32 +194,37 @@ impl IndexKey {
         Key::index(NOBODY, RELAY, &[]).as_bytes().to_vec()
     }
 
-    /// The effects of all tenants that are to go out and are no dead letters: one tenant after the other, and of each the
-    /// earliest first.
+    /// The effects of all tenants that are to go out and are no dead letters: one tenant after the other, of each one place
+    /// after the other, and of each place the earliest first.
     #[must_use]
     pub fn deliveries() -> Vec<u8> {
         Key::index(NOBODY, DELIVERIES, &[]).as_bytes().to_vec()
     }
 
-    /// The effects of one tenant that are to go out and are no dead letters, the earliest first.
+    /// Those of the place that this entry of [`IndexKey::deliveries`] is of.
     #[must_use]
-    pub fn deliveries_of(tenant: TenantId) -> Vec<u8> {
-        Key::index(NOBODY, DELIVERIES, &[&tenant.0.to_be_bytes()]).as_bytes().to_vec()
+    pub fn deliveries_beside(entry: &Key) -> Vec<u8> {
+        Key::index(NOBODY, DELIVERIES, &[Self::lane_of(entry)]).as_bytes().to_vec()
     }
 
-    /// Stands in [`IndexKey::deliveries`] behind all of a tenant, and before all of those after it.
+    /// Stands in [`IndexKey::deliveries`] behind all of the place that this entry is of, and before those after it.
     #[must_use]
-    pub fn behind_deliveries_of(tenant: TenantId) -> Vec<u8> {
-        let behind = [tenant.0.to_be_bytes().as_slice(), &[u8::MAX; 64]].concat();
+    pub fn behind_deliveries_beside(entry: &Key) -> Vec<u8> {
+        let behind = [Self::lane_of(entry), &[u8::MAX; 64]].concat();
         Key::index(NOBODY, DELIVERIES, &[&behind]).as_bytes().to_vec()
+    }
+
+    fn lane_of(entry: &Key) -> &[u8] {
+        entry.rest().get(1..5 + LANE_BYTES).unwrap_or_default()
     }
 
     /// What an entry of [`IndexKey::deliveries`] is about.
     #[must_use]
     pub fn delivery_of(entry: &Key) -> Option<Due> {
         let rest = entry.rest();
-        let at = Time(u64::from_be_bytes(rest.get(5..13)?.try_into().ok()?));
-        Some(Due { at, key: Key::from_bytes(rest.get(13..)?)? })
+        let (at, key) = (5 + LANE_BYTES, 13 + LANE_BYTES);
+        let time = Time(u64::from_be_bytes(rest.get(at..key)?.try_into().ok()?));
+        Some(Due { at: time, key: Key::from_bytes(rest.get(key..)?)? })
     }
 
     /// The effects of a tenant that have not gone out, dead letters first, each kind oldest first; or one kind alone.

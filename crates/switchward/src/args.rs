@@ -34,8 +34,9 @@ pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{IngestMail, MailArgs, MailCommand};
 pub(crate) use start::Start;
 pub(crate) use webhooks::{
-    CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, NamedEndpoint, NamedSource,
-    PingEndpoint, PutEndpoint, RecoverEndpoint, RotateEndpoint, RotateSource, SourceCommand, Trigger,
+    CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, Listen, NamedEndpoint,
+    NamedSource, PingEndpoint, PutEndpoint, RecoverEndpoint, RotateEndpoint, RotateSource, SchemaArgs,
+    SchemaCommand, SourceCommand, Trigger,
 };
 pub(crate) use work::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork, WorkCommand};
 
@@ -92,6 +93,8 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Start a server.
     Server(ServerArgs),
+    /// Print the forms of what the server sends, as JSON Schema; needs no server.
+    Schema(SchemaArgs),
     /// Watch an agent being walked through a deploy gate.
     Demo(DemoArgs),
     /// What talks to a server.

@@ -8,6 +8,7 @@ mod effects;
 mod hooks;
 mod letters;
 mod ping;
+mod places;
 mod relay;
 mod rules;
 #[cfg(test)]

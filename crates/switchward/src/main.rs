@@ -14,6 +14,7 @@ mod node;
 mod output;
 mod profile;
 mod ready;
+mod receiver;
 mod telemetry;
 mod tls;
 
@@ -45,6 +46,7 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Test(test) => commands::test::run(&test, output),
         Command::Dev(dev) => commands::dev::run(dev, output),
         Command::Server(server) => commands::server::run(server, output),
+        Command::Schema(schema) => commands::schema::run(&schema),
         Command::Demo(demo) => commands::demo::run(&demo, output),
         Command::Client(command) => commands::client::run(command, output),
     }

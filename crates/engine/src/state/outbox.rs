@@ -271,6 +271,28 @@ impl EffectBody {
         }
     }
 
+    /// Where it goes, so that what goes elsewhere need not wait for it: `mail` and a host, `web` and a host, `hook` and an
+    /// endpoint; empty for what stays here.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match self {
+            Self::Message { channel: Channel::Email, to, .. } => {
+                let host = to.rsplit_once('@').map_or("", |(_, host)| host);
+                format!("mail {}", host.to_ascii_lowercase())
+            }
+            Self::Message { channel: Channel::Webhook, to, .. } => {
+                let rest = to.split_once("://").map_or(to.as_str(), |(_, rest)| rest);
+                let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+                format!("web {}", host.to_ascii_lowercase())
+            }
+            Self::Publish { endpoint, .. } => format!("hook {endpoint}"),
+            Self::Message { channel: Channel::Chat, .. }
+            | Self::Notice { .. }
+            | Self::Confirm { .. }
+            | Self::Settle { .. } => String::new(),
+        }
+    }
+
     /// What it holds, bytes; about what its row has.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -12,7 +12,7 @@ use super::gates::Decide;
 use super::mail::MailArgs;
 use super::start::Start;
 use super::values::duration;
-use super::webhooks::{EndpointArgs, SourceArgs, Trigger};
+use super::webhooks::{EndpointArgs, Listen, SourceArgs, Trigger};
 use super::work::Work;
 
 /// The commands that talk to a server.
@@ -126,6 +126,14 @@ Examples:
     Endpoint(On<EndpointArgs>),
     /// Say from where webhooks come in, and which session's events they become.
     Source(On<SourceArgs>),
+    /// Be told of what happens by webhooks on this machine, for as long as this runs; for development.
+    #[command(after_help = "\
+Examples:
+  switchward listen
+  switchward listen --event approval.* --forward http://127.0.0.1:3000/hooks
+
+The server must be able to reach this machine at 127.0.0.1, as `switchward dev` can.")]
+    Listen(On<Listen>),
     /// Send an example of an event to an endpoint; for development.
     #[command(after_help = "Example:\n  switchward trigger session.completed ops")]
     Trigger(On<Trigger>),

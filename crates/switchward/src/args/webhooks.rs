@@ -101,6 +101,45 @@ pub(crate) struct Trigger {
     pub(crate) name: String,
 }
 
+/// Arguments of `listen`.
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// A type that is wanted, like session.started or session.*; may be said again. Without it, all.
+    #[arg(long = "event", value_name = "TYPE")]
+    pub(crate) events: Vec<String>,
+    /// Hand verified messages on to this address of this machine, as they came; its answer is the server's.
+    #[arg(long, value_name = "URL")]
+    pub(crate) forward: Option<String>,
+    /// The port to listen on; 0 for any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// End after so many messages.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) count: Option<u32>,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Of what.
+    #[command(subcommand)]
+    pub(crate) what: SchemaCommand,
+}
+
+/// What has a schema.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchemaCommand {
+    /// The bodies of webhooks, by their types.
+    #[command(
+        after_help = "Examples:\n  switchward schema events\n  switchward schema events session.completed"
+    )]
+    Events {
+        /// The type; without it, one object with all of them.
+        #[arg(value_name = "TYPE")]
+        event: Option<String>,
+    },
+}
+
 /// Arguments of `endpoint recover`.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverEndpoint {

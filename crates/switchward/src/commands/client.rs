@@ -10,6 +10,7 @@ mod endpoint;
 mod explain;
 mod get;
 mod list;
+mod listen;
 mod mail;
 mod person;
 mod show;
@@ -64,6 +65,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Directory(on) => directory::run(&person(&on, output).await?, on.what.what).await,
         ClientCommand::Endpoint(on) => endpoint::run(&person(&on, output).await?, on.what.what).await,
         ClientCommand::Source(on) => source::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Listen(on) => listen::run(on, output).await,
         ClientCommand::Trigger(on) => endpoint::trigger(&person(&on, output).await?, on.what).await,
         ClientCommand::Mail(on) => mail::run(on, output).await,
         ClientCommand::Keys(on) => {

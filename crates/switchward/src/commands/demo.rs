@@ -9,6 +9,7 @@ mod server;
 mod steps;
 mod story;
 mod teller;
+mod webhooks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +62,9 @@ async fn play(scratch: &Path, data: &Path, output: Output) -> Result<Steps, Exit
     story.kill().await?;
     story.approve().await?;
     story.mail().await?;
+    story.integrator().await?;
     story.answer().await?;
+    story.told_by_webhook().await?;
     story.history().await?;
     story.end().await
 }

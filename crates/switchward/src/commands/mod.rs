@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod graph;
+pub(crate) mod schema;
 pub(crate) mod server;
 pub(crate) mod simulate;
 pub(crate) mod test;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::hooks::{self, Hook};
 use super::letters;
+use super::places::{Place, Places};
 
 /// How long one attempt may take, from its publishing on, milliseconds.
 const ATTEMPT_MS: u64 = 90_000;
@@ -29,9 +30,7 @@ const LOST: Duration = Duration::from_millis(ATTEMPT_MS + 15_000);
 const OUT_MAX: usize = 512;
 /// Of these, of one tenant, so that whose receivers are slow leaves room for others.
 const OUT_OF_TENANT_MAX: usize = 64;
-/// Of these, to one place: whose receiver is slow delays nobody else who writes there.
-const OUT_TO_PLACE_MAX: usize = 16;
-/// Effects that one look at a tenant passes over.
+/// Effects that one look at a place passes over.
 const LOOK_MAX: usize = 1_024;
 /// How long is waited where nothing is told.
 const TICK: Duration = Duration::from_secs(1);
@@ -39,13 +38,35 @@ const TICK: Duration = Duration::from_secs(1);
 /// An effect that is out.
 struct Sent {
     attempt: Attempt,
-    place: String,
+    place: Place,
     /// When it is taken for lost.
     until: Instant,
 }
 
-/// Effects that are out, by their rows.
-type Out = BTreeMap<Key, Sent>;
+/// What is out.
+#[derive(Default)]
+struct Out {
+    /// Effects by their rows.
+    sent: BTreeMap<Key, Sent>,
+    places: Places,
+    /// Behind which entry of the index the next round begins, so that who stands first has no advantage.
+    turn: Option<Vec<u8>>,
+}
+
+impl Out {
+    fn count(&self, of: impl Fn(&Place) -> bool) -> usize {
+        self.sent.values().filter(|sent| of(&sent.place)).count()
+    }
+
+    /// How much more of a tenant may go to a place now.
+    fn room(&self, place: &Place) -> usize {
+        let of_place = self.places.room(place, Instant::now());
+        OUT_MAX
+            .saturating_sub(self.sent.len())
+            .min(OUT_OF_TENANT_MAX.saturating_sub(self.count(|(tenant, _)| *tenant == place.0)))
+            .min(of_place.saturating_sub(self.count(|known| known == place)))
+    }
+}
 
 /// What came of a round.
 enum Round {
@@ -68,7 +89,7 @@ pub(super) struct Road {
 /// Relays the effects of one shard until it is told to stop.
 pub(super) async fn work(shard: Shard, road: Road, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_outbox();
-    let (mut out, mut told) = (Out::new(), false);
+    let (mut out, mut told) = (Out::default(), false);
     loop {
         let wait = match round(&shard, &road, &mut out).await {
             Ok(Round::Done) => {
@@ -96,16 +117,27 @@ pub(super) async fn work(shard: Shard, road: Road, mut stop: watch::Receiver<boo
 async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
     forget(&view, out)?;
-    let mut after: Option<Vec<u8>> = None;
-    while out.len() < OUT_MAX
-        && let Some(tenant) = next_tenant(&view, after.as_deref())?
-    {
-        after = Some(IndexKey::behind_deliveries_of(tenant));
-        for due in due_of(&view, tenant, shard.now(), road.mail, out)? {
+    let began = out.turn.clone();
+    let (mut after, mut wrapped) = (began.clone(), false);
+    while out.sent.len() < OUT_MAX {
+        let Some(entry) = next(&view, after.as_deref())? else {
+            if wrapped || began.is_none() {
+                break;
+            }
+            (after, wrapped) = (None, true);
+            continue;
+        };
+        let behind = IndexKey::behind_deliveries_beside(&entry);
+        if wrapped && began.as_ref().is_some_and(|began| behind > *began) {
+            break;
+        }
+        for due in due_of(&view, &entry, shard.now(), road.mail, out)? {
             if let Some(wait) = send(shard, &view, road, &due, out).await? {
                 return Ok(Round::Full(wait));
             }
         }
+        out.turn = Some(behind.clone());
+        after = Some(behind);
     }
     Ok(Round::Done)
 }
@@ -115,12 +147,20 @@ fn unreadable(error: &switchward_engine::ViewError) -> Failure {
     Failure::Stopped
 }
 
-/// Forgets what has arrived, was put off or is taken for lost.
+/// Forgets what has arrived, was put off or is taken for lost, and learns from it how places do.
 fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
     let (now, mut broken) = (Instant::now(), None);
-    out.retain(|key, sent| match view.row(key) {
+    let places = &mut out.places;
+    out.sent.retain(|key, sent| match view.row(key) {
         Ok(row) => {
-            let Some(Row::Outbox(effect)) = row.as_deref() else { return false };
+            let Some(Row::Outbox(effect)) = row.as_deref() else {
+                places.took(&sent.place);
+                return false;
+            };
+            // What is given up says that it could not be taken; what is put off, that the place could not take it.
+            if effect.dead().is_none() && effect.attempt() != sent.attempt {
+                places.failed(&sent.place, now);
+            }
             effect.dead().is_none() && effect.attempt() == sent.attempt && sent.until > now
         }
         Err(error) => {
@@ -131,53 +171,49 @@ fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
     broken.map_or(Ok(()), |error| Err(unreadable(&error)))
 }
 
-/// The next tenant that has anything to go out.
-fn next_tenant(view: &StateView, after: Option<&[u8]>) -> Result<Option<TenantId>, Failure> {
+/// The next place of a tenant to which anything is to go: its first entry.
+fn next(view: &StateView, after: Option<&[u8]>) -> Result<Option<Key>, Failure> {
     let mut found = None;
     view.scan(&IndexKey::deliveries(), after, &mut |entry, _| {
-        found = IndexKey::delivery_of(entry).map(|due| due.key.tenant_of());
+        found = Some(entry.clone());
         ControlFlow::Break(())
     })
     .map_err(|error| unreadable(&error))?;
     Ok(found)
 }
 
-/// What of a tenant is due and not out, as much as there is room for. What cannot go now, because there is nothing set up
-/// for it or its place has no room, stands before nothing that can.
+/// What is due and not out of what goes to the place of this entry, as much as there is room for.
 fn due_of(
     view: &StateView,
-    tenant: TenantId,
+    entry: &Key,
     now: switchward_machine::Time,
     mail: bool,
     out: &Out,
 ) -> Result<Vec<Due>, Failure> {
-    let own = || out.iter().filter(|(key, _)| key.tenant_of() == tenant).map(|(_, sent)| sent);
-    let room = OUT_OF_TENANT_MAX.saturating_sub(own().count()).min(OUT_MAX.saturating_sub(out.len()));
     let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for sent in own() {
-        *places.entry(sent.place.clone()).or_default() += 1;
-    }
-    let scanned = view.scan(&IndexKey::deliveries_of(tenant), None, &mut |entry, _| {
+    let mut rooms: BTreeMap<Place, usize> = BTreeMap::new();
+    let scanned = view.scan(&IndexKey::deliveries_beside(entry), None, &mut |entry, _| {
         looked += 1;
         let Some(due) = IndexKey::delivery_of(entry) else { return ControlFlow::Break(()) };
-        if due.at > now || found.len() >= room || looked > LOOK_MAX {
+        if due.at > now || looked > LOOK_MAX {
             return ControlFlow::Break(());
         }
-        if out.contains_key(&due.key) {
+        if out.sent.contains_key(&due.key) {
             return ControlFlow::Continue(());
         }
         match view.row(&due.key) {
             Ok(row) => {
                 let Some(Row::Outbox(effect)) = row.as_deref() else { return ControlFlow::Continue(()) };
-                let Some(place) = place_of(tenant, &effect.body, mail) else {
+                if !goes(&effect.body, mail) {
                     return ControlFlow::Continue(());
-                };
-                let taken = places.entry(place).or_default();
-                if *taken < OUT_TO_PLACE_MAX {
-                    *taken += 1;
-                    found.push(due);
                 }
+                let place = (due.key.tenant_of(), effect.body.place());
+                let room = rooms.entry(place).or_insert_with_key(|place| out.room(place));
+                if *room == 0 {
+                    return ControlFlow::Break(());
+                }
+                *room -= 1;
+                found.push(due);
                 ControlFlow::Continue(())
             }
             Err(error) => {
@@ -190,16 +226,16 @@ fn due_of(
     broken.map_or(Ok(found), |error| Err(unreadable(&error)))
 }
 
-/// Where an effect goes; nothing where it cannot go from here.
-fn place_of(tenant: TenantId, body: &EffectBody, mail: bool) -> Option<String> {
+/// Whether an effect can go from here.
+fn goes(body: &EffectBody, mail: bool) -> bool {
     match body {
-        EffectBody::Message { channel, to, .. } => match channel {
-            Channel::Chat => None,
-            Channel::Email => mail.then(|| host_of_mail(to)),
-            Channel::Webhook => Some(host_of_url(to)),
+        EffectBody::Message { channel, .. } => match channel {
+            Channel::Chat => false,
+            Channel::Email => mail,
+            Channel::Webhook => true,
         },
-        EffectBody::Publish { endpoint, .. } => Some(format!("hook {} {endpoint}", tenant.0)),
-        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
+        EffectBody::Publish { .. } => true,
+        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => false,
     }
 }
 
@@ -216,7 +252,7 @@ async fn send(
         return Ok(None);
     };
     let tenant = due.key.tenant_of();
-    let Some(place) = place_of(tenant, &effect.body, road.mail) else { return Ok(None) };
+    let place = (tenant, effect.body.place());
     let parcel = parcel(view, road, tenant, session, effect).map_err(|error| unreadable(&error))?;
     let (stream, kind, input) = match parcel {
         Parcel::Out(stream, kind, input) => (stream, kind, input),
@@ -233,7 +269,7 @@ async fn send(
     match road.bus.publish(stream, envelope).await {
         Ok(()) => {
             let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
-            out.insert(due.key.clone(), Sent { attempt, place, until });
+            out.sent.insert(due.key.clone(), Sent { attempt, place, until });
             Ok(None)
         }
         Err(BusError::Size { .. }) => {
@@ -297,17 +333,6 @@ async fn give_up(
 ) -> Result<(), Failure> {
     let (number, round, code) = (effect.number, Some(effect.round()), code.to_owned());
     submit(shard, tenant, session, Body::FailEffect(FailEffect { number, code, message, round })).await
-}
-
-fn host_of_mail(to: &str) -> String {
-    let host = to.rsplit_once('@').map_or("", |(_, host)| host);
-    format!("mail {}", host.to_ascii_lowercase())
-}
-
-fn host_of_url(url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    format!("web {}", place.to_ascii_lowercase())
 }
 
 /// The name of an attempt, and what an answer to it must bring back.

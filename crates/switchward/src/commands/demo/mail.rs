@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Deserialize;
 use switchward_api::v1;
-use switchward_delivery::guard::{Egress, Policies, RulesUnknown};
 use switchward_delivery::http::{Client, Config, Request};
 
 use super::story::{AGENT, PERSON, Story, ensure};
 use crate::exit::Exit;
 use crate::output::{CARE, GOOD};
+use crate::receiver::Here;
 
 const WRITE_FILE: &str = "mcp:filesystem:write_file";
 const WRITE_ARGS: &str = r#"{"path":"/srv/releases/current"}"#;
@@ -26,16 +26,6 @@ struct Mail {
     number: u64,
     subject: String,
     text: String,
-}
-
-/// This machine alone may be asked.
-struct Here;
-
-impl Policies for Here {
-    fn egress(&self, _tenant: u32) -> Result<Arc<Egress>, RulesUnknown> {
-        let ports = (1..=u16::MAX).collect();
-        Ok(Arc::new(Egress { allow_loopback: true, allow_http: true, ports, allowed_hosts: None }))
-    }
 }
 
 /// The pages of the demo's server.

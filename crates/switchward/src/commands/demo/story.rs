@@ -16,6 +16,7 @@ use crate::args::Output;
 use crate::client::{Client, drawn_request_id};
 use crate::exit::Exit;
 use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, count, period};
+use crate::receiver::Receiver;
 
 pub(super) const AGENT: &str = "agent";
 pub(super) const PERSON: &str = "person";
@@ -36,10 +37,12 @@ pub(super) struct Story {
     files: Files,
     pub(super) server: Server,
     agent: Client,
-    person: Client,
-    session: String,
+    pub(super) person: Client,
+    pub(super) session: String,
     /// The gate that waits for a person.
     pub(super) gate: String,
+    /// Where webhooks arrive, once somebody asked for them.
+    pub(super) receiver: Option<Receiver>,
 }
 
 impl Story {
@@ -57,7 +60,8 @@ impl Story {
         let server = Server::start(&files).await?;
         let (agent, person) = (server.agent().await?, server.person().await?);
         let (session, gate) = (String::new(), String::new());
-        Ok(Self { teller, steps: Steps::default(), files, server, agent, person, session, gate })
+        let (steps, receiver) = (Steps::default(), None);
+        Ok(Self { teller, steps, files, server, agent, person, session, gate, receiver })
     }
 
     /// A process is deployed, byte for byte.

@@ -1,0 +1,95 @@
+//! `switchward listen`: this tenant's webhooks on this machine, for as long as it runs.
+
+use switchward_api::v1;
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{Listen, On, Output, Who};
+use crate::exit::Exit;
+use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, print};
+use crate::receiver::{Received, Receiver};
+
+pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
+    let talk = Talk::open(&on.connection, Who::Person, output).await?;
+    let listen = on.what;
+    let forward = listen.forward.clone();
+    let mut receiver = Receiver::listen(listen.port, forward).await.map_err(Exit::failed)?;
+    let name = format!("listen-{:08x}", rand::random::<u32>());
+    let secret = register(&talk, &name, &listen, &receiver.url).await?;
+    receiver.knows(&secret);
+    if !talk.printer.is_json() {
+        print(&format!(
+            "{STRONG}{name}{STRONG:#} is told of what happens from now on, at {}; ctrl-c ends it\n",
+            clean(&receiver.url)
+        ))?;
+    }
+    let heard = tokio::select! {
+        heard = hear(&mut receiver, output, listen.count) => heard,
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    };
+    let request = v1::DeleteWebhookEndpointRequest { name, ..Default::default() };
+    talk.client
+        .call(request, |mut it, request| async move { it.endpoints.delete_webhook_endpoint(request).await })
+        .await?;
+    heard
+}
+
+async fn register(talk: &Talk, name: &str, listen: &Listen, url: &str) -> Result<String, Exit> {
+    let endpoint = v1::WebhookEndpoint {
+        name: name.to_owned(),
+        url: url.to_owned(),
+        event_types: listen.events.clone(),
+        ..v1::WebhookEndpoint::default()
+    };
+    let request = v1::PutWebhookEndpointRequest { endpoint: Some(endpoint), request_id: talk.request_id() };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.endpoints.put_webhook_endpoint(request).await });
+    Ok(reply.await?.secret)
+}
+
+/// Tells what comes, until so many messages have come.
+async fn hear(receiver: &mut Receiver, output: Output, count: Option<u32>) -> Result<(), Exit> {
+    let mut left = count;
+    while left != Some(0) {
+        let message = receiver.next().await.map_err(Exit::failed)?;
+        if output.json() {
+            print(&format!(
+                "{}\n",
+                serde_json::json!({ "id": message.id, "message": message.body, "refused": message.refused })
+            ))?;
+        } else {
+            print(&told(&message))?;
+        }
+        left = left.map(|left| left.saturating_sub(1));
+    }
+    Ok(())
+}
+
+fn told(message: &Received) -> String {
+    if let Some(why) = &message.refused {
+        return format!("{PROBLEM}refused{PROBLEM:#}  {}\n", clean(why));
+    }
+    let data = &message.body["data"];
+    let text = |name: &str| data[name].as_str().map(|text| clean(show::id(text))).unwrap_or_default();
+    let facts: Vec<String> =
+        ["session", "state", "approval", "task", "capability", "budget", "delivery", "definition"]
+            .iter()
+            .map(|name| (name, text(name)))
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(name, text)| format!("{name}={text}"))
+            .collect();
+    let handed = match &message.forwarded {
+        None => String::new(),
+        Some(Ok(status)) if *status < 300 => format!("  {GOOD}handed on: {status}{GOOD:#}"),
+        Some(Ok(status)) => format!("  {PROBLEM}handed on: {status}{PROBLEM:#}"),
+        Some(Err(why)) => format!("  {PROBLEM}not handed on: {}{PROBLEM:#}", clean(why)),
+    };
+    let at = message.body["timestamp"].as_str().map(clean).unwrap_or_default();
+    format!(
+        "{at}  {STRONG}{:<24}{STRONG:#}  {}  {CARE}{}{CARE:#}{handed}\n",
+        clean(message.kind()),
+        facts.join(" "),
+        clean(&message.id)
+    )
+}
