@@ -9,7 +9,7 @@ use switchward_engine::{
     Reason, RequestId, Scope,
 };
 
-use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId};
+use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, SystemClock};
 use switchward_webhook::retry::{Verdict, wait};
 
@@ -61,7 +61,9 @@ impl Answers for ToShards {
         if errand.kind == HOOK {
             self.watch(errand, &outcome).await;
         }
-        let Some(command) = command(errand, outcome) else { return Err(AnswerError::Gone) };
+        let Some(command) = command(errand, outcome, self.cluster.now()) else {
+            return Err(AnswerError::Gone);
+        };
         let mut pause = PAUSE;
         for offer in 1..=OFFERS {
             // The outcome is kept and offered again: doing the errand once more is what it costs to give up.
@@ -83,10 +85,10 @@ impl Answers for ToShards {
 }
 
 /// The command; nothing for an errand that this server never wrote.
-fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
+fn command(errand: &Errand, outcome: Outcome, now: Time) -> Option<Command> {
     let session: SessionId = errand.session.parse().ok()?;
     if errand.kind == MAIL || errand.kind == POST || errand.kind == HOOK {
-        return delivered(errand, session, outcome);
+        return delivered(errand, session, outcome, now);
     }
     let (thing, fence) = (OpenId(errand.item), errand.token.parse().ok()?);
     let (cost, tokens) = (Micros(0), 0);
@@ -105,7 +107,7 @@ fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
 }
 
 /// What came of an attempt to deliver an effect: it has arrived, or is tried again, or is given up.
-fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Command> {
+fn delivered(errand: &Errand, session: SessionId, outcome: Outcome, now: Time) -> Option<Command> {
     let (number, attempt) = (errand.item, effects::attempt(&errand.token)?);
     let body = match outcome {
         Outcome::Done(_) => Body::AckEffect(AckEffect { number }),
@@ -114,7 +116,7 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Co
             let code = hooks::FAILED.to_owned();
             match wait {
                 Some(wait) => {
-                    let until = SystemClock.now().after_ms(wait);
+                    let until = now.after_ms(wait);
                     Body::DeferEffect(DeferEffect { number, attempt, until, code: reason, message })
                 }
                 None => Body::FailEffect(FailEffect { number, code, message, round: Some(attempt.round) }),
@@ -124,7 +126,7 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Co
             let next = if FINAL.contains(&reason.as_str()) { None } else { next(attempt, retry_after_ms) };
             match next {
                 Some(wait) => {
-                    let until = SystemClock.now().after_ms(wait);
+                    let until = now.after_ms(wait);
                     Body::DeferEffect(DeferEffect { number, attempt, until, code: reason, message })
                 }
                 None => {

@@ -15,21 +15,21 @@ mod over_redis;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A request that came, with the way to answer it.
-struct Asked {
+pub(crate) struct Asked {
     line: String,
     headers: Vec<String>,
-    body: Value,
-    answer: Sender<(u16, Value)>,
+    pub(crate) body: Value,
+    pub(crate) answer: Sender<(u16, Value)>,
 }
 
 /// An endpoint on this machine that answers as it is told to.
-struct Endpoint {
-    url: String,
-    asked: Receiver<Asked>,
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    pub(crate) asked: Receiver<Asked>,
 }
 
 impl Endpoint {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
         let (told, asked) = channel();
@@ -44,7 +44,7 @@ impl Endpoint {
 
     /// The next request, which must be of this line.
     #[track_caller]
-    fn next(&self, line: &str) -> Asked {
+    pub(crate) fn next(&self, line: &str) -> Asked {
         let asked = self.asked.recv_timeout(PATIENCE).expect("it is asked");
         assert!(asked.line.starts_with(line), "{}", asked.line);
         asked
@@ -52,7 +52,7 @@ impl Endpoint {
 }
 
 impl Asked {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }

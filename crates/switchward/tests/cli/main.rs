@@ -24,4 +24,5 @@ mod tokens;
 mod traces;
 mod usage;
 mod verbs;
+mod webhooks;
 mod work;

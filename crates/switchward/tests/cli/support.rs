@@ -6,7 +6,11 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// How long is looked for what must become so.
+const UNTIL_MAX: Duration = Duration::from_secs(60);
 
 /// A program with nothing in its environment that is meant for another one.
 pub(crate) fn program() -> Command {
@@ -246,6 +250,18 @@ impl Dev {
     /// Runs a command against the server.
     pub(crate) fn run(&self, words: &[&str]) -> Ended {
         Ended::of(self.command().args(words))
+    }
+
+    /// Looks until it is so.
+    ///
+    /// # Panics
+    /// It does not become so for a minute.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, so: impl Fn() -> bool) {
+        let deadline = Instant::now() + UNTIL_MAX;
+        while !so() {
+            assert!(Instant::now() < deadline, "not so for {UNTIL_MAX:?}: {what}");
+        }
     }
 
     /// Runs a command against the server and reads its one line of JSON.

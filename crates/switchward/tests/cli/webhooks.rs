@@ -1,0 +1,191 @@
+//! Endpoints: what is told, under which id, and what happens where nobody takes it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::errands::{Asked, Endpoint};
+use crate::support::{Dev, folder, run};
+
+const PROCESS: &str = r#"{
+    "name": "gate", "initial": "ask",
+    "states": { "ask": { "question": "What now?", "answers": { "yes": { "next": null } } } }
+}"#;
+
+fn dev() -> Dev {
+    let (dev, files) = (Dev::start(), folder(&[("gate.json", PROCESS)]));
+    dev.json(&["deploy", &files.path().join("gate.json").to_string_lossy()]);
+    dev
+}
+
+impl Asked {
+    fn id(&self) -> String {
+        self.header("webhook-id").expect("a message has an id").to_owned()
+    }
+
+    fn kind(&self) -> &str {
+        self.body["type"].as_str().unwrap_or_default()
+    }
+
+    fn take(self) {
+        self.answer.send((200, json!({}))).expect("the request waits");
+    }
+}
+
+#[test]
+fn a_message_has_one_id_until_it_is_taken() {
+    let (dev, ops) = (dev(), Endpoint::start());
+    let put = dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.completed"]);
+    assert!(put["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")), "{put}");
+    let again = dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.completed"]);
+    assert_eq!(again["secret"], Value::Null, "a secret is shown once");
+    dev.json(&["start", "gate", "--key", "told-1"]);
+    dev.json(&["answer", "told-1", "yes"]);
+    let first = ops.next("POST /");
+    assert_eq!(first.kind(), "session.completed");
+    let id = first.id();
+    first.answer.send((500, json!({}))).expect("the request waits");
+    let tried = RefCell::new(None);
+    dev.until("it is tried again", || {
+        dev.json(&["clock", "advance", "6s"]);
+        *tried.borrow_mut() = ops.asked.try_recv().ok();
+        tried.borrow().is_some()
+    });
+    let second = tried.into_inner().expect("it was tried again");
+    assert_eq!(second.id(), id);
+    assert_eq!(second.kind(), "session.completed");
+    second.take();
+    dev.until("nothing is on its way", || {
+        dev.json(&["list", "effects"])["effects"].as_array().is_none_or(Vec::is_empty)
+    });
+    // What has arrived is told again, where that is wished, under its id.
+    let told = dev.json(&["endpoint", "recover", "ops", "--since", "1h", "--delivered"]);
+    assert_eq!(told["sessions"][0]["messages"], 1, "{told}");
+    let third = ops.next("POST /");
+    assert_eq!(third.id(), id);
+    third.take();
+}
+
+#[test]
+fn an_endpoint_that_is_gone_is_sent_nothing_until_it_is_put_again() {
+    let (dev, ops) = (dev(), Endpoint::start());
+    dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);
+    dev.json(&["start", "gate", "--key", "lost-1"]);
+    ops.next("POST /").answer.send((410, json!({}))).expect("the request waits");
+    let reason = || dev.json(&["endpoint", "get", "ops"])["endpoint"]["disabledReason"].clone();
+    dev.until("the endpoint is disabled", || reason() == "gone");
+    dev.until("its message is a dead letter", || {
+        dev.json(&["list", "effects", "--filter", "status=\"dead\" AND kind=\"event\""])["effects"][0]["to"]
+            == "ops"
+    });
+    dev.json(&["start", "gate", "--key", "lost-2"]);
+    let refused = dev.run(&["endpoint", "recover", "ops", "--since", "1h", "-o", "json"]).with_code(4);
+    assert_eq!(refused.error()["reason"], "STATE_MISMATCH");
+    dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);
+    let recovered = dev.json(&["endpoint", "recover", "ops", "--since", "1h"]);
+    assert_eq!(recovered["sessions"].as_array().map(Vec::len), Some(2), "{recovered}");
+    let mut sessions = BTreeSet::new();
+    for _ in 0..2 {
+        let asked = ops.next("POST /");
+        sessions.insert(asked.body["data"]["session"].clone().to_string());
+        asked.take();
+    }
+    assert_eq!(sessions.len(), 2, "the dead letter, and what was never queued");
+    dev.until("nothing is missed", || {
+        let missed = dev.json(&["endpoint", "recover", "ops", "--since", "1h"]);
+        missed["sessions"].as_array().is_none_or(Vec::is_empty)
+    });
+}
+
+/// One endpoint takes its time over every message, one refuses all of them: a third one gets its own all the same.
+#[test]
+fn an_endpoint_waits_for_no_other() {
+    const SESSIONS: usize = 40;
+    let (dev, slow, bad, good) = (dev(), Endpoint::start(), Endpoint::start(), Endpoint::start());
+    for (name, endpoint) in [("slow", &slow), ("bad", &bad), ("good", &good)] {
+        dev.json(&["endpoint", "put", name, &endpoint.url, "--event", "session.started"]);
+    }
+    let mut wanted = BTreeSet::new();
+    for number in 0..SESSIONS {
+        let key = format!("many-{number}");
+        let started = dev.json(&["start", "gate", "--key", &key]);
+        wanted.insert(started["session"]["name"].as_str().expect("a name").to_owned());
+    }
+    let mut held = Vec::new();
+    while !wanted.is_empty() {
+        held.extend(slow.asked.try_iter());
+        for asked in bad.asked.try_iter() {
+            asked.answer.send((503, json!({}))).expect("the request waits");
+        }
+        let asked = good.next("POST /");
+        wanted.remove(asked.body["data"]["session"].as_str().expect("a session"));
+        asked.take();
+    }
+    assert!(!held.is_empty(), "the slow one was asked, too");
+}
+
+#[test]
+fn listen_tells_of_what_happens_and_leaves_nothing_behind() {
+    let dev = dev();
+    let mut listen = dev.command();
+    listen.args(["listen", "--count", "1", "--event", "session.started", "-o", "json"]);
+    let listening = listen.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    dev.until("it listens", || {
+        dev.json(&["endpoint", "list"])["endpoints"].as_array().is_some_and(|all| all.len() == 1)
+    });
+    dev.json(&["start", "gate", "--key", "heard-1"]);
+    let ended = listening.wait_with_output().expect("it ends");
+    assert!(ended.status.success(), "{ended:?}");
+    let heard: Value = serde_json::from_slice(&ended.stdout).expect("one line of JSON");
+    assert_eq!((&heard["message"]["type"], &heard["refused"]), (&json!("session.started"), &Value::Null));
+    assert!(dev.json(&["endpoint", "list"])["endpoints"].as_array().is_none_or(Vec::is_empty));
+}
+
+#[test]
+fn a_ping_and_an_example_say_how_they_were_answered() {
+    let (dev, ops) = (dev(), Endpoint::start());
+    dev.json(&["endpoint", "put", "ops", &ops.url]);
+    for (words, kind, status, code) in [
+        (vec!["endpoint", "ping", "ops"], "ping", 200, 0),
+        (vec!["trigger", "approval.requested", "ops"], "approval.requested", 500, 1),
+    ] {
+        let told = std::thread::scope(|scope| {
+            let command = scope.spawn(|| dev.run(&[&words[..], &["-o", "json"]].concat()).with_code(code));
+            let asked = ops.next("POST /");
+            assert_eq!(asked.kind(), kind);
+            asked.answer.send((status, json!({}))).expect("the request waits");
+            command.join().expect("the command ends").json()
+        });
+        assert_eq!(told["httpStatus"], status);
+        assert_eq!(told["code"].as_str().unwrap_or_default().is_empty(), code == 0, "{told}");
+    }
+    drop(ops);
+}
+
+#[test]
+fn every_type_of_event_has_a_schema() {
+    let schema = |words: &[&str]| -> Value {
+        let printed = run([&["schema", "events"], words].concat()).with_code(0).out;
+        serde_json::from_str(&printed).expect("JSON")
+    };
+    let all = schema(&[]);
+    let all = all.as_object().expect("one object");
+    assert!(all.len() > 20 && all.contains_key("session.completed"), "{all:?}");
+    assert_eq!(schema(&["session.completed"]), all["session.completed"]);
+    run(["schema", "events", "session.done"]).with_code(2);
+}
+
+#[test]
+fn a_source_is_made_shown_and_deleted() {
+    let dev = dev();
+    let made = dev.json(&["source", "create", "shop", "--session-at", "/order/session", "--event", "paid"]);
+    assert!(made["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")), "{made}");
+    let listed = dev.json(&["source", "list"]);
+    assert_eq!(listed["sources"][0]["eventKey"], "paid", "{listed}");
+    let rotated = dev.json(&["source", "rotate", "shop", "--now"]);
+    assert_ne!(rotated["secret"], made["secret"]);
+    dev.run(&["source", "delete", "shop"]).with_code(2);
+    dev.json(&["source", "delete", "shop", "--yes"]);
+    dev.run(&["source", "get", "shop"]).with_code(3);
+}
