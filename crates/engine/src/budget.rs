@@ -107,10 +107,17 @@ fn over(now: usize, more: usize, max: usize) -> bool {
 
 /// Why so many effects more that hold so many bytes cannot go out; nothing where they can.
 pub(crate) fn effects(turn: &Turn<'_, '_>, count: usize, bytes: usize) -> Result<Option<Fault>, Stop> {
-    if let Some(fault) = turn.budget.step(count, bytes) {
-        return Ok(Some(fault));
-    }
-    Ok(Budget::outbox(count, bytes, &*turn.session()?))
+    Ok(effects_of(turn, &*turn.session()?, count, bytes))
+}
+
+/// The same of a session that is at hand.
+pub(crate) fn effects_of(
+    turn: &Turn<'_, '_>,
+    session: &Session,
+    count: usize,
+    bytes: usize,
+) -> Option<Fault> {
+    turn.budget.step(count, bytes).or_else(|| Budget::outbox(count, bytes, session))
 }
 
 /// Why work that is handed so many bytes cannot be opened; nothing where it can. It does not stand in the outbox.

@@ -251,7 +251,8 @@ fn escalate(
 /// A mail about a gate.
 pub(crate) fn mail(to: String, subject: String, body: String, gate: OpenId, purpose: Purpose) -> EffectBody {
     let (channel, content) = (Channel::Email, Content::Text);
-    EffectBody::Message { channel, to, subject: Some(subject), body, content, gate: Some(gate), purpose }
+    let (subject, gate) = (Some(subject), Some(gate));
+    EffectBody::Message { channel, to, subject, body, content, gate, purpose, head: None }
 }
 
 /// What mails to these hold, bytes.

@@ -85,6 +85,7 @@ impl Letter {
             content,
             gate,
             purpose: if gate.is_some() { Purpose::Ask } else { Purpose::Say },
+            head: None,
         })
     }
 }

@@ -23,8 +23,18 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
         unreachable!()
     };
-    let ask = EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask };
+    let ask =
+        EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask, head: None };
+    let head = MailHead {
+        from: Some("bot@example.com".into()),
+        to: vec!["sam@example.com".into()],
+        cc: vec!["lead@example.com".into()],
+    };
+    let EffectBody::Message { channel, to, subject, body, .. } = message() else { unreachable!() };
+    let (content, purpose, head) = (Content::Text, Purpose::Say, Some(head));
+    let mail = EffectBody::Message { channel, to, subject, body, content, gate: None, purpose, head };
     vec![
+        ("effect-mail", Row::Outbox(effect(mail))),
         ("tenancy", Row::Tenancy(tenancy())),
         ("session-audience", Row::Session(session)),
         ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask) })),

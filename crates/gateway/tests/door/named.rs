@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 15] = [
+const NOTHING_THERE: [&str; 16] = [
     // A name of all tenants together: that it is taken must be told.
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
@@ -72,6 +72,7 @@ const NOTHING_THERE: [&str; 15] = [
     "UpdateWebhookSource.source.session",
     // Marks of changes and reads, which are the caller's own.
     "AuthorizeToolCall.call_id",
+    "SendEmail.call_id",
     "StartSession.labels.value",
 ];
 
