@@ -74,10 +74,10 @@ pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MailHead, Meters,
-    Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request, Reservation, Resolution,
-    Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, Thing, ThingBody,
-    Version, Via, WebhookSource, Why,
+    EffectBody, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead,
+    Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request, Reservation,
+    Resolution, Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, Thing,
+    ThingBody, Version, Via, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -160,6 +160,9 @@ pub const ANSWERED_MAX: usize = 100;
 pub const MAILED_MAX: usize = 1_000;
 /// People who may decide one gate, escalations included; more are not asked.
 pub const ADDRESSEES_MAX: usize = 1_000;
+/// Mails that one session sends in a calendar day of UTC, requests, answers and copies counted; one more is an error of its
+/// state, or QUOTA_EXCEEDED. As many as may wait to go out: what sends more does not end.
+pub const MAILS_OF_DAY_MAX: u32 = 10_000;
 /// Addresses that one mail of an agent goes to, `to`, `cc` and `bcc` together.
 pub const MAIL_RECIPIENTS_MAX: usize = 50;
 /// The subject of an agent's mail, characters.

@@ -264,7 +264,7 @@ fn has_room(
     let Some(mail) = &call.mail else { return Ok(()) };
     let effects = mail.effects();
     let bytes = effects.iter().map(EffectBody::bytes).fold(0, usize::saturating_add);
-    let fault = budget::effects_of(turn, session, effects.len(), bytes);
+    let fault = budget::mails_of(turn, session, effects.len(), bytes);
     fault.map_or(Ok(()), |fault| Err(Rejection::new(Reason::QuotaExceeded, fault.message)))
 }
 

@@ -120,7 +120,10 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
 
 /// Whether an event says no more than how far an effect has come.
 fn on_its_way(event: &Event) -> bool {
-    matches!(event, Event::EffectAcked { .. } | Event::Flow(Flow::EffectDeferred { .. }))
+    matches!(
+        event,
+        Event::EffectAcked { .. } | Event::Flow(Flow::EffectDeferred { .. } | Flow::EffectHeld { .. })
+    )
 }
 
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.

@@ -22,7 +22,7 @@ pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purp
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{
-    Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, Meters, Remembered, Run, Session,
+    Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Run, Session,
 };
 pub use tenancy::{Directory, DirectoryEntry, Tenancy};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

@@ -35,6 +35,10 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let mail = EffectBody::Message { channel, to, subject, body, content, gate: None, purpose, head };
     vec![
         ("effect-mail", Row::Outbox(effect(mail))),
+        (
+            "session-mailed",
+            Row::Session(Session { mailed: Some(MailDay { day: 20, count: 3 }), ..super::session() }),
+        ),
         ("tenancy", Row::Tenancy(tenancy())),
         ("session-audience", Row::Session(session)),
         ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask) })),
@@ -51,7 +55,8 @@ pub(super) fn mailed() -> Vec<Event> {
         Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence },
         Flow::AudienceSet { audience: vec!["kim".into()] },
         Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
-        Flow::EffectDeferred { number, until, code, message },
+        Flow::EffectDeferred { number, until, code: code.clone(), message: message.clone() },
     ];
-    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut(tenancy())]).collect()
+    let held = Event::Flow(Flow::EffectHeld { number, until, code, message });
+    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut(tenancy()), held]).collect()
 }

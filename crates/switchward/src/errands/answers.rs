@@ -86,7 +86,8 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Co
             match next {
                 Some(wait) => {
                     let until = SystemClock.now().after_ms(wait);
-                    Body::DeferEffect(DeferEffect { number, attempt, until, code: reason, message })
+                    let (code, made) = (reason, true);
+                    Body::DeferEffect(DeferEffect { number, attempt, until, code, message, made })
                 }
                 None => {
                     let round = Some(attempt.round);

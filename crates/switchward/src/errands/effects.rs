@@ -9,14 +9,15 @@ use std::time::Duration;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, MAIL, POST};
 use switchward_engine::{
-    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, Scope,
-    View as _,
+    AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row,
+    Scope, View as _,
 };
 use switchward_machine::{Channel, SessionId, TenantId};
 use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::caps::{Caps, Full};
 use super::letters;
 
 /// How long one attempt may take, from its publishing on, milliseconds.
@@ -57,9 +58,9 @@ enum Round {
 /// Relays the effects of one shard until it is told to stop.
 pub(super) async fn work(shard: Shard, bus: Arc<dyn Bus>, mail: bool, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_outbox();
-    let (mut out, mut told) = (Out::new(), false);
+    let (mut out, mut caps, mut told) = (Out::new(), Caps::default(), false);
     loop {
-        let wait = match round(&shard, bus.as_ref(), mail, &mut out).await {
+        let wait = match round(&shard, bus.as_ref(), mail, &mut out, &mut caps).await {
             Ok(Round::Done) => {
                 told = false;
                 None
@@ -82,7 +83,13 @@ pub(super) async fn work(shard: Shard, bus: Arc<dyn Bus>, mail: bool, mut stop: 
     }
 }
 
-async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Result<Round, Failure> {
+async fn round(
+    shard: &Shard,
+    bus: &dyn Bus,
+    mail: bool,
+    out: &mut Out,
+    caps: &mut Caps,
+) -> Result<Round, Failure> {
     let view = shard.read().await?;
     forget(&view, out)?;
     let mut after: Option<Vec<u8>> = None;
@@ -91,6 +98,9 @@ async fn round(shard: &Shard, bus: &dyn Bus, mail: bool, out: &mut Out) -> Resul
     {
         after = Some(IndexKey::behind_deliveries_of(tenant));
         for due in due_of(&view, tenant, shard.now(), mail, out)? {
+            if put_off(shard, &view, &due, caps).await? {
+                continue;
+            }
             if let Some(wait) = send(shard, &view, bus, &due, out).await? {
                 return Ok(Round::Full(wait));
             }
@@ -185,6 +195,21 @@ fn place_of(body: &EffectBody, mail: bool) -> Option<String> {
         Channel::Email => mail.then(|| host_of_mail(to)),
         Channel::Webhook => Some(host_of_url(to)),
     }
+}
+
+/// Whether a mail must wait, because there is no room for it in this hour; its session then says so. What the bus
+/// then does not take is counted again.
+async fn put_off(shard: &Shard, view: &StateView, due: &Due, caps: &mut Caps) -> Result<bool, Failure> {
+    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
+    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
+        return Ok(false);
+    };
+    let EffectBody::Message { channel: Channel::Email, to, .. } = &effect.body else { return Ok(false) };
+    let tenant = due.key.tenant_of();
+    let Err(Full { until, code, message }) = caps.count(tenant, to, shard.now()) else { return Ok(false) };
+    let (number, attempt, code) = (effect.number, effect.attempt(), code.to_owned());
+    let defer = DeferEffect { number, attempt, until, code, message, made: false };
+    submit(shard, tenant, session, Body::DeferEffect(defer)).await.map(|()| true)
 }
 
 /// Puts one effect on the bus; how long to wait where the bus takes nothing now.
