@@ -63,6 +63,8 @@ pub const DESK_DRAIN_MS: u64 = 10_000;
 
 /// An address for mail. Source: RFC 5321, 4.5.3.1.3.
 pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
+/// Addresses at the head of one mail.
+pub const MAIL_HEAD_MAX: usize = 128;
 /// A subject, characters.
 pub const MAIL_SUBJECT_CHARS_MAX: usize = 998;
 /// What a mail says, the facts counted.

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 pub use compose::{Composed, compose};
 pub use dkim::Dkim;
-pub use letter::{Choice, Fact, Letter, Purpose};
+pub use letter::{Choice, Fact, Head, Letter, Purpose};
 pub use smtp::{Smtp, SmtpConfig, SmtpTls};
 
 use crate::{Failed, Reason};

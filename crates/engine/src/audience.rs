@@ -58,6 +58,6 @@ fn found(turn: &Turn<'_, '_>, subject: &str) -> Result<Result<Vec<String>, Optio
             || format!("no address is found for the session's audience, {owner:?} or the default audience");
         return Ok(Err(missed.then(why)));
     }
-    let fault = budget::effects(turn, to.len(), mail_bytes(&to, subject, ""))?;
+    let fault = budget::mails(turn, to.len(), mail_bytes(&to, subject, ""))?;
     Ok(fault.map_or(Ok(to), |fault| Err(Some(fault.message))))
 }

@@ -6,8 +6,8 @@ use crate::data::length;
 use crate::event::Flow;
 use crate::faults::Fault;
 use crate::limits::{
-    EFFECT_BYTES, EFFECTS_BYTES_MAX, EFFECTS_MAX, EFFECTS_TURN_MAX, OUTBOX_BYTES_MAX, OUTBOX_MAX,
-    TURN_BYTES_MAX,
+    EFFECT_BYTES, EFFECTS_BYTES_MAX, EFFECTS_MAX, EFFECTS_TURN_MAX, MAILS_OF_DAY_MAX, OUTBOX_BYTES_MAX,
+    OUTBOX_MAX, TURN_BYTES_MAX,
 };
 use crate::state::{Gate, ThingBody};
 use crate::turn::{Stop, Turn};
@@ -107,10 +107,29 @@ fn over(now: usize, more: usize, max: usize) -> bool {
 
 /// Why so many effects more that hold so many bytes cannot go out; nothing where they can.
 pub(crate) fn effects(turn: &Turn<'_, '_>, count: usize, bytes: usize) -> Result<Option<Fault>, Stop> {
-    if let Some(fault) = turn.budget.step(count, bytes) {
-        return Ok(Some(fault));
+    Ok(effects_of(turn, &*turn.session()?, count, bytes))
+}
+
+/// Why so many mails more that hold so many bytes cannot go out; nothing where they can.
+pub(crate) fn mails(turn: &Turn<'_, '_>, count: usize, bytes: usize) -> Result<Option<Fault>, Stop> {
+    Ok(mails_of(turn, &*turn.session()?, count, bytes))
+}
+
+/// The same of a session that is at hand.
+pub(crate) fn mails_of(turn: &Turn<'_, '_>, session: &Session, count: usize, bytes: usize) -> Option<Fault> {
+    let sent = session.mailed.unwrap_or_default().on(turn.now());
+    let count_now = u32::try_from(count).unwrap_or(u32::MAX);
+    if sent.saturating_add(count_now) > MAILS_OF_DAY_MAX {
+        let message =
+            format!("the session has sent {sent} mails today, at most {MAILS_OF_DAY_MAX} a day go out");
+        return Some(Fault::outbox(message));
     }
-    Ok(Budget::outbox(count, bytes, &*turn.session()?))
+    effects_of(turn, session, count, bytes)
+}
+
+/// The same of effects that are no mails.
+fn effects_of(turn: &Turn<'_, '_>, session: &Session, count: usize, bytes: usize) -> Option<Fault> {
+    turn.budget.step(count, bytes).or_else(|| Budget::outbox(count, bytes, session))
 }
 
 /// Why work that is handed so many bytes cannot be opened; nothing where it can. It does not stand in the outbox.

@@ -366,6 +366,8 @@ pub struct Authorize {
     pub call_id: String,
     /// What the ledger said, where limits have a say.
     pub limits: Option<LimitCheck>,
+    /// The mail that goes out in the same decision where the call is allowed; the call is then made and reported.
+    pub mail: Option<crate::Outgoing>,
 }
 
 /// A call was made.

@@ -51,7 +51,7 @@ pub(crate) fn open(
     };
     // The gate shows what the letter says, and those who get it.
     let shown = letter.bytes() / letter.to.len().max(1) + letter.bytes();
-    if let Some(fault) = budget::effects(turn, letter.to.len(), letter.bytes())?.or(turn.budget.room(shown)) {
+    if let Some(fault) = budget::mails(turn, letter.to.len(), letter.bytes())?.or(turn.budget.room(shown)) {
         return Ok(Some(fault));
     }
     let asked = Asked {
@@ -231,7 +231,7 @@ fn escalate(
     new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));
     to.retain(|one| known(one) || new.contains(one));
     let bytes = mail_bytes(to.iter(), &asked.subject, &asked.body);
-    if let Some(fault) = budget::effects(turn, to.len(), bytes)? {
+    if let Some(fault) = budget::mails(turn, to.len(), bytes)? {
         to.clear();
         new.clear();
         problem = Some(fault.message);
@@ -251,7 +251,8 @@ fn escalate(
 /// A mail about a gate.
 pub(crate) fn mail(to: String, subject: String, body: String, gate: OpenId, purpose: Purpose) -> EffectBody {
     let (channel, content) = (Channel::Email, Content::Text);
-    EffectBody::Message { channel, to, subject: Some(subject), body, content, gate: Some(gate), purpose }
+    let (subject, gate) = (Some(subject), Some(gate));
+    EffectBody::Message { channel, to, subject, body, content, gate, purpose, head: None }
 }
 
 /// What mails to these hold, bytes.
@@ -288,7 +289,7 @@ pub(crate) fn tell(
     body: String,
 ) -> Result<(), Stop> {
     let subject = format!("Re: {}", asked.subject);
-    if let Some(fault) = budget::effects(turn, 1, mail_bytes([to], &subject, &body))? {
+    if let Some(fault) = budget::mails(turn, 1, mail_bytes([to], &subject, &body))? {
         return budget::unsent(turn, run, &fault);
     }
     turn.send(run, mail(to.to_owned(), subject, body, gate, Purpose::Tell))?;

@@ -30,6 +30,7 @@ pub mod limits;
 mod mail_token;
 mod messages;
 mod moves;
+mod outgoing;
 mod period;
 pub mod policy;
 mod public;
@@ -64,6 +65,7 @@ pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind};
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};
+pub use outgoing::{BadMail, Draft, Outgoing};
 pub use period::text as time_text;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
 pub use publish::{Missed, PUBLISHED, missed};
@@ -74,10 +76,10 @@ pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Endpoint, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, Meters,
-    Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request, Reservation, Resolution,
-    Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, Thing, ThingBody,
-    Version, Via, WebhookSource, Why,
+    EffectBody, Endpoint, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MailDay,
+    MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request,
+    Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy,
+    Tenant, Thing, ThingBody, Version, Via, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

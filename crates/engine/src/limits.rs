@@ -160,6 +160,15 @@ pub const ANSWERED_MAX: usize = 100;
 pub const MAILED_MAX: usize = 1_000;
 /// People who may decide one gate, escalations included; more are not asked.
 pub const ADDRESSEES_MAX: usize = 1_000;
+/// Mails that one session sends in a calendar day of UTC, requests, answers and copies counted; one more is an error of its
+/// state, or QUOTA_EXCEEDED. As many as may wait to go out: what sends more does not end.
+pub const MAILS_OF_DAY_MAX: u32 = 10_000;
+/// Addresses that one mail of an agent goes to, `to`, `cc` and `bcc` together.
+pub const MAIL_RECIPIENTS_MAX: usize = 50;
+/// The subject of an agent's mail, characters.
+pub const MAIL_SUBJECT_CHARS_MAX: usize = 998;
+/// The text of an agent's mail, bytes: with every sign escaped it fits into what a call may be called with.
+pub const MAIL_TEXT_BYTES_MAX: usize = 32 * 1024;
 /// A mail that comes in, bytes of its text.
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
 /// What is kept of a mail's own text, bytes; the rest is cut off.

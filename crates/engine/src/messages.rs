@@ -47,7 +47,12 @@ pub(crate) fn send(
         Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
-    if let Some(fault) = budget::effects(turn, letter.to.len(), letter.bytes())? {
+    let (count, bytes) = (letter.to.len(), letter.bytes());
+    let over = match letter.channel {
+        Channel::Email => budget::mails(turn, count, bytes)?,
+        Channel::Chat | Channel::Webhook => budget::effects(turn, count, bytes)?,
+    };
+    if let Some(fault) = over {
         return Ok(Some(fault));
     }
     for effect in letter.effects(None) {
@@ -85,6 +90,7 @@ impl Letter {
             content,
             gate,
             purpose: if gate.is_some() { Purpose::Ask } else { Purpose::Say },
+            head: None,
         })
     }
 }

@@ -250,7 +250,8 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         Flow::EffectFailed { .. }
         | Flow::EffectRetried { .. }
         | Flow::EffectDismissed { .. }
-        | Flow::EffectDeferred { .. } => return delivered(flow),
+        | Flow::EffectDeferred { .. }
+        | Flow::EffectHeld { .. } => return delivered(flow),
         Flow::Judged { judged, .. } => PublicEvent::new("guard.judged").with("holds", judged.holds),
         Flow::ChoicePending { .. } | Flow::ChoiceOver { .. } => return None,
         Flow::Rested { .. } | Flow::EarlyTaken { .. } | Flow::ThingClosed { .. } | Flow::Looped { .. } => {
@@ -274,7 +275,9 @@ fn delivered(flow: &Flow) -> Option<PublicEvent> {
         Some(PublicEvent::new("delivery.retried").with("number", number))
     } else if let Flow::EffectDismissed { number } = flow {
         Some(PublicEvent::new("delivery.dismissed").with("number", number))
-    } else if let Flow::EffectDeferred { number, until, code, message } = flow {
+    } else if let Flow::EffectDeferred { number, until, code, message }
+    | Flow::EffectHeld { number, until, code, message } = flow
+    {
         let told = PublicEvent::new("delivery.deferred").with("number", number).with("until_ms", until.0);
         Some(told.with("code", code).with("message", message))
     } else {

@@ -59,7 +59,7 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
             Some(fault) => Next::Fault(fault),
         });
     }
-    let fault = budget::effects(turn, letter.to.len(), letter.bytes())?;
+    let fault = budget::mails(turn, letter.to.len(), letter.bytes())?;
     // Each gate says what its letter says.
     if let Some(fault) = fault.or(turn.budget.room(letter.bytes().saturating_mul(2))) {
         return Ok(Next::Fault(fault));

@@ -14,10 +14,10 @@ use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
     Authorized, Call, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Definition, Directory,
     DirectoryEntry, Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Grant, Held, History,
-    Json, Judged, Lease, LedgerRow, Loop, MailKey, MatchedRule, Meters, Open, Outbox, Owed, Parent, Part,
-    Pinned, Purpose, Remaining, Remembered, Reply, ReplyKey, Request, Reservation, Resolution, Role, Row,
-    Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenancy, Tenant, Thing, ThingBody, TurnRecord,
-    Version, Via, Why, Writer,
+    Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead, MailKey, MatchedRule, Meters, Open, Outbox,
+    Owed, Parent, Part, Pinned, Purpose, Remaining, Remembered, Reply, ReplyKey, Request, Reservation,
+    Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Tenancy, Tenant, Thing,
+    ThingBody, TurnRecord, Version, Via, Why, Writer,
 };
 use switchward_engine::{Correlation, Endpoint, Place, SourceSecret, WebhookSource, WebhookSourceFact};
 use switchward_machine::{
@@ -117,6 +117,7 @@ fn session() -> Session {
         outbox: None,
         steady: None,
         audience: Vec::new(),
+        mailed: None,
         callees: Vec::new(),
     }
 }
@@ -278,6 +279,7 @@ fn message() -> EffectBody {
         content: Content::Html,
         gate: Some(OpenId(6)),
         purpose: Purpose::Say,
+        head: None,
     }
 }
 

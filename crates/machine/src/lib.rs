@@ -41,6 +41,8 @@ pub use money::{Micros, MoneyError};
 pub use node::{Attempts, Boundary, NoExit, Node};
 pub use op::{Case, Channel, Content, Convert, Dialect, Each, Message, Next, Op, Recipient, Text, Write};
 pub use pattern::{AddressPattern, Pattern, PatternError};
-pub use policy::{ArgRule, Breach, Budget, BudgetUnit, Layer, Limit, Otherwise, Period, Policy, Rule};
+pub use policy::{
+    ArgRule, Breach, Budget, BudgetUnit, Layer, Limit, Otherwise, Period, Policy, Rule, SENDING,
+};
 pub use time::Time;
 pub use words::{Status, StatusWords};

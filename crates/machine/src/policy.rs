@@ -4,6 +4,9 @@ use minicbor::{CborLen, Decode, Encode};
 
 use crate::{AddressPattern, GateIx, Micros, NodeIx, Num, Pattern};
 
+/// The capability of sending a mail. Source: checkpoint processes, `email_config`.
+pub const SENDING: &str = "resend-email";
+
 /// Every layer that has a say; the strictest verdict of those that speak wins: deny, ask, allow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Policy {

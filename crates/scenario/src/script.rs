@@ -143,6 +143,8 @@ pub enum Verb {
     },
     /// May the agent call this?
     Authorize(Authorize),
+    /// The agent sends a mail.
+    SendEmail(switchward_engine::Draft),
     /// A tool was called.
     Tool {
         /// Its capability.
@@ -216,6 +218,7 @@ impl Verb {
             Self::Event { .. } => "event",
             Self::Email { .. } => "email",
             Self::Authorize(_) => "authorize",
+            Self::SendEmail(_) => "send_email",
             Self::Tool { .. } => "tool",
             Self::Usage { .. } => "usage",
             Self::Work(_) => "work",

@@ -86,7 +86,10 @@ fn is_of_outbox(event: &Event) -> bool {
         event,
         Event::EffectAcked { .. }
             | Event::Flow(
-                Flow::EffectFailed { .. } | Flow::EffectRetried { .. } | Flow::EffectDeferred { .. }
+                Flow::EffectFailed { .. }
+                    | Flow::EffectRetried { .. }
+                    | Flow::EffectDeferred { .. }
+                    | Flow::EffectHeld { .. }
             )
     )
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod bus;
+mod caps;
 mod config;
 mod effects;
 mod hooks;

@@ -1,13 +1,13 @@
 //! How a mail is written. Source: RFC 5322; RFC 3834 for what answers by itself; W3C and Gmail for what is read aloud.
 
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
-use lettre::message::{Mailbox, Message, MultiPart, SinglePart};
+use lettre::message::{Mailbox, Message, MessageBuilder, MultiPart, SinglePart};
 use lettre::{Address, address::Envelope};
 
 use super::html::{escaped, page, visible};
 use super::{Letter, Purpose, Sender, invalid};
 use crate::Failed;
-use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_SUBJECT_CHARS_MAX};
+use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_HEAD_MAX, MAIL_SUBJECT_CHARS_MAX};
 
 /// What stands above everything that a reply quotes.
 pub(super) const REPLY_ABOVE: &str = "--- reply above this line ---";
@@ -54,16 +54,16 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
     let named = letter.reply_token.as_ref().map_or_else(|| "n".to_owned(), |token| format!("a.{token}"));
     let message_id = format!("{named}.{}@{host}", letter.id);
     let thread = format!("<t.{}@{host}>", letter.thread);
-    let mut builder = Message::builder()
-        .from(from.clone())
-        .to(Mailbox::new(None, to.clone()))
+    let mut builder = addressed(letter, &from, &to)?
         .subject(subject(letter))
         .message_id(Some(format!("<{message_id}>")))
         .in_reply_to(thread.clone())
         .references(thread)
         .header(Plain::<AutoSubmitted>::new("auto-generated"))
         .header(Plain::<Suppress>::new("All"));
-    let reply_to = letter.reply_token.as_ref().and_then(|token| sender.reply_to(token));
+    let answered_elsewhere = letter.head.as_ref().is_some_and(|head| head.from.is_some());
+    let token = letter.reply_token.as_ref().filter(|_| !answered_elsewhere);
+    let reply_to = token.and_then(|token| sender.reply_to(token));
     if let Some(reply) = &reply_to {
         builder = builder.reply_to(Mailbox::new(None, address(reply)?));
     }
@@ -80,6 +80,35 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
     Ok(Composed { from, to, message_id, subject, reply_to, text, raw: message.formatted() })
 }
 
+/// From whom and to whom, as it stands at the head: who writes in another's name is named beside it (RFC 5322, 3.6.2).
+/// Who gets a copy that nobody sees stands nowhere.
+fn addressed(letter: &Letter, own: &Mailbox, to: &Address) -> Result<MessageBuilder, Failed> {
+    let envelope = Envelope::new(Some(own.email.clone()), vec![to.clone()]);
+    let builder = Message::builder().envelope(envelope.map_err(|error| invalid(error.to_string()))?);
+    let Some(head) = &letter.head else {
+        return Ok(builder.from(own.clone()).to(Mailbox::new(None, to.clone())));
+    };
+    let mut builder = match &head.from {
+        Some(from) => {
+            let from = address(from)?;
+            let builder = builder.from(Mailbox::new(None, from.clone()));
+            if from == own.email { builder } else { builder.sender(own.clone()) }
+        }
+        None => builder.from(own.clone()),
+    };
+    for one in &head.to {
+        builder = builder.to(Mailbox::new(None, address(one)?));
+    }
+    for one in &head.cc {
+        builder = builder.cc(Mailbox::new(None, address(one)?));
+    }
+    Ok(if head.to.is_empty() && head.cc.is_empty() {
+        builder.header(Plain::<Undisclosed>::new("undisclosed-recipients:;"))
+    } else {
+        builder
+    })
+}
+
 fn part(kind: ContentType, body: String) -> SinglePart {
     SinglePart::builder().header(kind).body(body)
 }
@@ -89,6 +118,10 @@ fn check(letter: &Letter) -> Result<(), Failed> {
     let plain =
         |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_');
     let tokens = letter.reply_token.iter().chain(&letter.page_token).chain([&letter.id, &letter.thread]);
+    let head = letter.head.iter().flat_map(|head| head.from.iter().chain(&head.to).chain(&head.cc));
+    if head.count() > MAIL_HEAD_MAX {
+        return Err(invalid(format!("a mail names at most {MAIL_HEAD_MAX} at its head")));
+    }
     if lines(&letter.to) || lines(&letter.subject) || !tokens.into_iter().all(|token| plain(token)) {
         return Err(invalid("a header would have several lines, or signs that it may not have"));
     }
@@ -207,6 +240,14 @@ struct AutoSubmitted;
 
 impl Named for AutoSubmitted {
     const NAME: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
+}
+
+/// To whom, where nobody is to be named. Source: RFC 5322, 3.4.
+#[derive(Clone)]
+struct Undisclosed;
+
+impl Named for Undisclosed {
+    const NAME: HeaderName = HeaderName::new_from_ascii_str("To");
 }
 
 /// What Exchange reads in its place.

@@ -32,6 +32,23 @@ pub struct Letter {
     /// What can be decided; nothing where words are asked for, or nothing is.
     #[serde(default)]
     pub choice: Option<Choice>,
+    /// What stands at its head where somebody else than the server writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
+}
+
+/// What stands at the head of a mail that is not the server's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Who writes, and gets the replies; nothing: the server's own address, and replies go where its own go.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// To whom, as all see it; may lack the one that this copy goes to.
+    #[serde(default)]
+    pub to: Vec<String>,
+    /// Who gets it, too, as all see it.
+    #[serde(default)]
+    pub cc: Vec<String>,
 }
 
 /// What a mail is for.

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use switchward_delivery::Reason;
 use switchward_delivery::mail::{
-    Choice, Composed, Fact, Letter, Post as _, Purpose, Sender, Smtp, SmtpConfig, SmtpTls, compose,
+    Choice, Composed, Fact, Head, Letter, Post as _, Purpose, Sender, Smtp, SmtpConfig, SmtpTls, compose,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
@@ -31,6 +31,7 @@ fn letter() -> Letter {
             discusses: false,
             rule: "The first decision counts.".into(),
         }),
+        head: None,
     }
 }
 
@@ -125,6 +126,46 @@ fn no_header_is_slipped_in() {
     let text = raw(&compose(&odd, &sender()).expect("it can be written"));
     assert_eq!(text.lines().filter(|line| line.to_lowercase().starts_with("bcc")).count(), 0);
     assert_eq!(text.lines().filter(|line| line.starts_with("Subject:")).count(), 1);
+}
+
+#[test]
+fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
+    let list = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+    let of = |to: &str, from: Option<&str>, listed: &[&str], cc: &[&str]| {
+        let head = Some(Head { from: from.map(str::to_owned), to: list(listed), cc: list(cc) });
+        let letter = Letter { to: to.into(), head, choice: None, purpose: Purpose::Say, ..letter() };
+        compose(&letter, &sender())
+    };
+    let bot = Some("bot@acme.example");
+    let copy = of("eve@b.example", bot, &["ann@b.example", "ben@b.example"], &["cy@b.example"]);
+    let copy = copy.expect("it can be written");
+    assert_eq!((copy.from.as_str(), copy.to.as_str()), ("approvals@acme.example", "eve@b.example"));
+    assert_eq!(copy.reply_to, None);
+    let text = raw(&copy);
+    for header in [
+        "From: bot@acme.example\r\n",
+        "Sender: \"Acme approvals\" <approvals@acme.example>\r\n",
+        "To: ann@b.example, ben@b.example\r\n",
+        "Cc: cy@b.example\r\n",
+    ] {
+        assert!(text.contains(header), "{header} is missing in {text}");
+    }
+    assert!(!text.contains("eve@b.example") && !text.contains("\nReply-To"), "{text}");
+    let hidden = raw(&of("eve@b.example", None, &[], &[]).expect("it can be written"));
+    assert!(hidden.contains("To: undisclosed-recipients:;\r\n") && !hidden.contains("eve@"), "{hidden}");
+    assert!(
+        hidden.contains("approvals@acme.example>") && hidden.contains("\nReply-To: r+abc234@"),
+        "{hidden}"
+    );
+    let own = raw(&of("a@b.example", Some("Approvals@acme.example"), &[], &[]).expect("it can be written"));
+    assert!(own.contains("From: Approvals@acme.example\r\n"), "{own}");
+    for bad in ["x@a.example\r\nBcc: y@b.example", "x@a.example, y@b.example", "nobody"] {
+        for told in [of("a@b.example", Some(bad), &[], &[]), of("a@b.example", bot, &[bad], &[])] {
+            assert_eq!(told.map_err(|failed| failed.reason), Err(Reason::MailInvalid), "{bad}");
+        }
+    }
+    let many = vec!["a@b.example"; 200];
+    assert!(of("a@b.example", None, &many, &[]).is_err());
 }
 
 #[test]

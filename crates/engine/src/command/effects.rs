@@ -28,8 +28,9 @@ pub struct FailEffect {
     pub round: Option<u32>,
 }
 
-/// An attempt to deliver an effect has failed, and another one is to be made later. Said of a dead letter, of an effect
-/// that is no more, or of an older attempt than the last, it changes nothing.
+/// An attempt to deliver an effect has failed, or was not made because there is no room for it now, and another one is to
+/// be made later. Said of a dead letter, of an effect that is no more, or of an older attempt than the last, it changes
+/// nothing.
 #[derive(Debug, Clone)]
 pub struct DeferEffect {
     /// Its number in the session.
@@ -42,6 +43,8 @@ pub struct DeferEffect {
     pub code: String,
     /// What exactly, for a person; at most 16 KiB.
     pub message: String,
+    /// Whether an attempt was made, which counts; one that was only put off does not bring it nearer to its last.
+    pub made: bool,
 }
 
 /// A mail has come back: whom it went to cannot be reached. Where nobody is left who can, the gate's next round begins.

@@ -3,6 +3,7 @@
 use switchward_machine::{GateIx, GateKind, Machine, Micros, OpenId, Pattern, SessionId};
 
 use crate::audience;
+use crate::budget;
 use crate::command::Authorize;
 use crate::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use crate::policy::{
@@ -218,6 +219,7 @@ fn allow(
     let name = call_name(id, &call.call_id);
     let reserved = call.estimate.unwrap_or_default();
     let reservation = (!judged.limited.is_empty() && reserved.0 > 0).then_some(name);
+    has_room(turn, session, call, reserved)?;
     permit(turn, session, machine, call, reserved, reservation, judged.rule.clone())?;
     if let Some(check) = call.limits.as_ref().filter(|_| !judged.limited.is_empty()) {
         let body = EffectBody::Confirm {
@@ -240,10 +242,49 @@ fn redeem(turn: &mut Turn<'_, '_>, machine: &Machine, call: &Authorize, number: 
     let grant = turn.rows.grant_at(&key)?.map(|grant| crate::Grant::clone(&grant));
     let grant = grant.ok_or_else(|| crate::ViewError(format!("key {key:?} holds no grant")))?;
     let session = turn.session()?;
+    // What is refused is refused before anything is written.
+    has_room(turn, &session, call, grant.reserved)?;
     turn.emit(Event::GrantUsed { number })?;
     permit(turn, &session, machine, call, grant.reserved, grant.reservation, None)?;
     let remaining = with_cap(turn, id, machine, &call.capability, Remaining::default())?;
     Ok(allowed(call, None, Some(OpenId(grant.gate)), remaining))
+}
+
+/// Whether the session can remember the call, and send what it sends.
+fn has_room(
+    turn: &Turn<'_, '_>,
+    session: &Session,
+    call: &Authorize,
+    reserved: Micros,
+) -> Result<(), Rejection> {
+    if session.calls.len() >= CALLS_OPEN_MAX && reserved.0 > 0 {
+        let message = format!("{CALLS_OPEN_MAX} calls of the session are not yet reported");
+        return Err(Rejection::new(Reason::QuotaExceeded, message));
+    }
+    let Some(mail) = &call.mail else { return Ok(()) };
+    let effects = mail.effects();
+    let bytes = effects.iter().map(EffectBody::bytes).fold(0, usize::saturating_add);
+    let fault = budget::mails_of(turn, session, effects.len(), bytes);
+    fault.map_or(Ok(()), |fault| Err(Rejection::new(Reason::QuotaExceeded, fault.message)))
+}
+
+/// The mail of a call goes out: the call is made, and nobody need report it. One that holds money, because it was approved
+/// with a price, is left to be reported, or to lapse, as any other.
+fn send(
+    turn: &mut Turn<'_, '_>,
+    call: &Authorize,
+    number: Option<u64>,
+    reserved: Micros,
+) -> Result<(), Stop> {
+    let Some(mail) = &call.mail else { return Ok(()) };
+    let run = turn.leaf()?;
+    for effect in mail.effects() {
+        turn.send(run, effect)?;
+    }
+    if reserved.0 == 0 {
+        turn.emit(Event::CallReported { number, capability: call.capability.clone(), success: true })?;
+    }
+    Ok(())
 }
 
 fn permit(
@@ -256,10 +297,6 @@ fn permit(
     rule: Option<MatchedRule>,
 ) -> Result<(), Stop> {
     let full = session.calls.len() >= CALLS_OPEN_MAX;
-    if full && reserved.0 > 0 {
-        let message = format!("{CALLS_OPEN_MAX} calls of the session are not yet reported");
-        return Err(Rejection::new(Reason::QuotaExceeded, message).into());
-    }
     let number = if full { None } else { Some(turn.session()?.next_id) };
     let mails = |budget: &&switchward_machine::Budget| budget.unit == switchward_machine::BudgetUnit::Mails;
     let mail = machine.budgets.iter().filter(mails).any(|budget| budget.stops(&call.capability));
@@ -271,7 +308,7 @@ fn permit(
         reservation,
     };
     turn.emit(Event::CallPermitted { number, call: made, digest: call.args.digest(), rule, mail })?;
-    Ok(())
+    send(turn, call, number, reserved)
 }
 
 /// What is left after the call, with the session's own cap.

@@ -47,7 +47,11 @@ pub(super) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Repl
     if effect.is_some_and(|effect| effect.dead().is_none() && effect.attempt() == defer.attempt) {
         let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
         let until = defer.until.max(turn.now());
-        turn.emit(Flow::EffectDeferred { number, until, code, message })?;
+        turn.emit(if defer.made {
+            Flow::EffectDeferred { number, until, code, message }
+        } else {
+            Flow::EffectHeld { number, until, code, message }
+        })?;
     }
     turn.moved()
 }

@@ -437,6 +437,22 @@ pub enum Flow {
         #[n(3)]
         message: String,
     },
+    /// An effect waits, because there is no room for it now; nothing was tried.
+    #[n(90)]
+    EffectHeld {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// Until when.
+        #[n(1)]
+        until: Time,
+        /// A lower-case code of whoever delivers.
+        #[n(2)]
+        code: String,
+        /// What exactly.
+        #[n(3)]
+        message: String,
+    },
 }
 
 impl From<Flow> for super::Event {

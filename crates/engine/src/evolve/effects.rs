@@ -33,6 +33,13 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
                 effect.deliver_at = *until;
             })
         }
+        Flow::EffectHeld { number, until, code, message } => {
+            let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
+            change(rows, site, *number, |effect, _| {
+                effect.fate.get_or_insert_default().last = Some(last);
+                effect.deliver_at = *until;
+            })
+        }
         Flow::EffectDismissed { number } => gates::acked(rows, site, *number),
         _ => Ok(()),
     }

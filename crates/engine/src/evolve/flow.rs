@@ -65,7 +65,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::EffectFailed { .. }
         | Flow::EffectRetried { .. }
         | Flow::EffectDismissed { .. }
-        | Flow::EffectDeferred { .. } => {
+        | Flow::EffectDeferred { .. }
+        | Flow::EffectHeld { .. } => {
             effects::apply(rows, site, flow)?;
         }
         Flow::Assisted { .. } | Flow::ReplyKeyDrawn { .. } | Flow::AudienceSet { .. } => {

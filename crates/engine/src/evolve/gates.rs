@@ -49,6 +49,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 rows.open_at_mut(&Key::open(site.tenant, id, *gate))?.gate.notice = Some(effect.number);
             }
             if let EffectBody::Message { channel: Channel::Email, to, gate, purpose, .. } = &effect.body {
+                let session = rows.session_at_mut(&site.session_key()?)?;
+                session.mailed = Some(session.mailed.unwrap_or_default().with_one(site.at));
                 match (gate, purpose) {
                     (Some(gate), Purpose::Ask) => {
                         asks(rows, &Key::open(site.tenant, id, *gate), to, effect.number)?;

@@ -121,7 +121,8 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
 /// Whether an event says no more than how far an effect has come, or that an endpoint is told of what happened.
 fn on_its_way(event: &Event) -> bool {
     let told = matches!(event, Event::EffectQueued { effect } if effect.body.published());
-    told || matches!(event, Event::EffectAcked { .. } | Event::Flow(Flow::EffectDeferred { .. }))
+    let kept = matches!(event, Event::Flow(Flow::EffectDeferred { .. } | Flow::EffectHeld { .. }));
+    told || kept || matches!(event, Event::EffectAcked { .. })
 }
 
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.

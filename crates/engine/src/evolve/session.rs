@@ -106,6 +106,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         outbox: None,
         steady: None,
         audience: Vec::new(),
+        mailed: None,
         callees: Vec::new(),
     };
     if let Event::SessionStarted {

@@ -215,6 +215,9 @@ pub enum EffectBody {
         /// What it is for.
         #[cbor(n(6), default, skip_if = "Purpose::says")]
         purpose: Purpose,
+        /// What a mail of the session's agent says at its head; nothing where the server writes.
+        #[n(7)]
+        head: Option<MailHead>,
     },
     /// An endpoint of the tenant is told of an event.
     #[n(4)]
@@ -235,6 +238,27 @@ pub enum EffectBody {
         #[n(4)]
         about: Option<String>,
     },
+}
+
+/// What a mail of an agent says at its head, beside its subject.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct MailHead {
+    /// Who sends it; nothing: the server's own address.
+    #[n(0)]
+    pub from: Option<String>,
+    /// To whom, as all see it.
+    #[n(1)]
+    pub to: Vec<String>,
+    /// Who gets it, too, as all see it.
+    #[n(2)]
+    pub cc: Vec<String>,
+}
+
+impl MailHead {
+    /// What its texts hold, bytes.
+    fn bytes(&self) -> usize {
+        self.from.iter().chain(&self.to).chain(&self.cc).map(String::len).sum()
+    }
 }
 
 /// What a message is for.
@@ -301,8 +325,9 @@ impl EffectBody {
             Self::Publish { endpoint, kind, about, .. } => {
                 endpoint.len() + kind.len() + about.as_ref().map_or(0, String::len)
             }
-            Self::Message { to, subject, body, .. } => {
-                to.len() + subject.as_ref().map_or(0, String::len) + body.len()
+            Self::Message { to, subject, body, head, .. } => {
+                let head = head.as_ref().map_or(0, MailHead::bytes);
+                to.len() + subject.as_ref().map_or(0, String::len) + body.len() + head
             }
             Self::Confirm { process, rules, .. } | Self::Settle { process, rules, .. } => {
                 process.len() + rules.len() * EFFECT_BYTES

@@ -111,7 +111,42 @@ pub struct Session {
     /// says.
     #[cbor(n(34), default, skip_if = "Vec::is_empty")]
     pub audience: Vec<String>,
+    /// The mails that it has sent on the last day on which it sent any.
+    #[n(35)]
+    pub mailed: Option<MailDay>,
 }
+
+/// How many mails were sent on one day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct MailDay {
+    /// The calendar day of UTC, counted from 1 January 1970.
+    #[n(0)]
+    pub day: u32,
+    /// Mails, each of which goes to one address.
+    #[n(1)]
+    pub count: u32,
+}
+
+impl MailDay {
+    /// How many were sent on the day of this time.
+    #[must_use]
+    pub fn on(self, at: Time) -> u32 {
+        if self.day == Self::day_of(at) { self.count } else { 0 }
+    }
+
+    /// The same with one more.
+    #[must_use]
+    pub(crate) fn with_one(self, at: Time) -> Self {
+        Self { day: Self::day_of(at), count: self.on(at).saturating_add(1) }
+    }
+
+    fn day_of(at: Time) -> u32 {
+        u32::try_from(at.0 / DAY_MS).unwrap_or(u32::MAX)
+    }
+}
+
+/// Milliseconds.
+const DAY_MS: u64 = 24 * 3_600_000;
 
 /// A request id whose reply stands in the history. Stored form: 24 bytes of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@
     reason = "a test looks at what it is about, and stops where it cannot go on"
 )]
 
+mod caps;
 mod chance;
 mod definitions;
 mod oracle;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use switchward_engine::{
     ActivateVersion, Actor, Answer, Args, Authorize, Body, Cancel, Command, CreateKey, CreateTenant,
-    DecideGate, DefaultEffect, Deploy, DiscussGate, Grant, InstallMachine, Key, Pause, RaiseCap, Reply,
-    ReportCall, ReportUsage, RequestId, Resume, RevokeKey, Role, Row, Scope, Session, Settings, Start,
-    UpdateTenant, View,
+    DecideGate, DefaultEffect, Deploy, DiscussGate, Draft, Grant, InstallMachine, Key, Outgoing, Pause,
+    RaiseCap, Reply, ReportCall, ReportUsage, RequestId, Resume, RevokeKey, Role, Row, Scope, Session,
+    Settings, Start, UpdateTenant, View,
 };
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
@@ -197,12 +197,19 @@ impl Wishes {
             args = known.into_iter().find(|args| args.digest() == grant.digest).unwrap_or(args);
             capability = CAPABILITIES.into_iter().find(|it| *it == grant.capability).unwrap_or(capability);
         }
+        let call_id = format!("call {}", if chance.once_in(12) { self.count / 2 } else { self.count });
+        if capability == "resend-email" && self.count.is_multiple_of(2) {
+            let to = vec![(*chance.pick(&["ann@ours.example", "x@else.example"])).to_owned()];
+            let draft = Draft { to, text: "t".into(), ..Draft::default() };
+            return Outgoing::new(draft).and_then(|mail| mail.call(call_id)).expect("it is a mail");
+        }
         Authorize {
             capability: capability.into(),
             args,
             estimate: chance.once_in(2).then(|| cents(chance)),
-            call_id: format!("call {}", if chance.once_in(12) { self.count / 2 } else { self.count }),
+            call_id,
             limits: None,
+            mail: None,
         }
     }
 

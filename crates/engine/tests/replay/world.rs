@@ -193,7 +193,14 @@ impl World {
                 Body::AckEffect(AckEffect { number })
             } else if chance.once_in(3) {
                 let (attempt, until) = (effect.attempt(), self.now.after_ms(chance.from(0, 9)));
-                Body::DeferEffect(DeferEffect { number, attempt, until, code, message })
+                Body::DeferEffect(DeferEffect {
+                    number,
+                    attempt,
+                    until,
+                    code,
+                    message,
+                    made: number.is_multiple_of(2),
+                })
             } else {
                 Body::FailEffect(FailEffect { number, code, message, round: Some(effect.round()) })
             };

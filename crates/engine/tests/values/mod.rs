@@ -23,8 +23,22 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
         unreachable!()
     };
-    let ask = EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask };
+    let ask =
+        EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask, head: None };
+    let head = MailHead {
+        from: Some("bot@example.com".into()),
+        to: vec!["sam@example.com".into()],
+        cc: vec!["lead@example.com".into()],
+    };
+    let EffectBody::Message { channel, to, subject, body, .. } = message() else { unreachable!() };
+    let (content, purpose, head) = (Content::Text, Purpose::Say, Some(head));
+    let mail = EffectBody::Message { channel, to, subject, body, content, gate: None, purpose, head };
     vec![
+        ("effect-mail", Row::Outbox(effect(mail))),
+        (
+            "session-mailed",
+            Row::Session(Session { mailed: Some(MailDay { day: 20, count: 3 }), ..super::session() }),
+        ),
         ("tenancy", Row::Tenancy(tenancy())),
         ("session-audience", Row::Session(session)),
         ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask) })),
@@ -41,9 +55,10 @@ pub(super) fn mailed() -> Vec<Event> {
         Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence },
         Flow::AudienceSet { audience: vec!["kim".into()] },
         Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
-        Flow::EffectDeferred { number, until, code, message },
+        Flow::EffectDeferred { number, until, code: code.clone(), message: message.clone() },
     ];
-    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut(tenancy())]).collect()
+    let held = Event::Flow(Flow::EffectHeld { number, until, code, message });
+    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut(tenancy()), held]).collect()
 }
 
 /// What endpoints are and are told.

@@ -1,7 +1,9 @@
 //! Outgoing mail. Heading *Process fields*, `email_config`.
 
 use switchward_machine::limits::ADDRESSES_MAX;
-use switchward_machine::{AddressPattern, ArgRule, Breach, Budget, BudgetUnit, Layer, Num, Otherwise, Rule};
+use switchward_machine::{
+    AddressPattern, ArgRule, Breach, Budget, BudgetUnit, Layer, Num, Otherwise, Rule, SENDING,
+};
 
 use super::tools::pattern;
 use crate::codes::ADDRESS;
@@ -16,9 +18,6 @@ const EMAIL_CONFIG: Shape = Shape {
     ignored: &[],
     hints: &[],
 };
-
-/// The capability of sending a mail.
-const SEND: &str = "resend-email";
 
 /// What `email_config` compiles to.
 pub(super) struct Mail {
@@ -37,14 +36,14 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
     let from = fields.optional("allowed_from").map(|node| addresses(node, "`allowed_from`", report));
     let to = fields.optional("allowed_to").map(|node| addresses(node, "`allowed_to`", report));
     let rule = Rule {
-        pattern: pattern(SEND),
+        pattern: pattern(SENDING),
         limits: Vec::new(),
         gate: None,
         args: Some(ArgRule::Mail { from, to }),
     };
     let layer = Layer {
         name: "email_config".into(),
-        covers: pattern(SEND),
+        covers: pattern(SENDING),
         except: Vec::new(),
         deny: Vec::new(),
         ask: Vec::new(),
@@ -56,7 +55,7 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
         unit: BudgetUnit::Mails,
         cap: Num::Literal(max),
         breach: Breach::DenyCalls,
-        covers: pattern(SEND),
+        covers: pattern(SENDING),
         except: Vec::new(),
     });
     Some(Mail { layer, budget })

@@ -7,8 +7,8 @@ use switchward_api::v1::policy_service_server::PolicyService;
 use switchward_engine::limits::CALL_ID_CHARS_MAX;
 use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, LookedAt, explain, no_room, room};
 use switchward_engine::{
-    Args, Authorize, Authorized, Body, EffectOfCall, ReportCall, ReportUsage, RequestId, Row, Scope,
-    SessionView, View, ViewError,
+    Args, Authorize, Authorized, Body, Draft, EffectOfCall, Outgoing, ReportCall, ReportUsage, RequestId,
+    Row, Scope, SessionView, View, ViewError,
 };
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_shard::StateView;
@@ -33,17 +33,18 @@ impl PolicyService for Door {
         request: Request<v1::AuthorizeToolCallRequest>,
     ) -> Answered<v1::AuthorizeToolCallResponse> {
         let (call, message) = self.open(request, roles::CALL)?;
-        let request = authorize_id(&message)?;
-        let id = names::session(&call.caller, "session", &message.session)?;
+        let request = call_request("AuthorizeToolCall", &message.call_id, &message.request_id, &message)?;
         let wish = wish(&message)?;
-        let reply = call.execute(Scope::Session(id), request, None, Body::Authorize(wish)).await;
-        let reply = reply.map_err(|refusal| {
-            let reused = refusal.reason() == Reason::RequestIdReused && !message.call_id.is_empty();
-            if reused { call_reused(&message.call_id) } else { named(refusal, "session", &message.session) }
-        })?;
-        let switchward_engine::Reply::Authorized(said) = reply else { return Err(odd(&reply).into()) };
-        let view = call.session(id, &message.session).await?;
-        Ok(Response::new(authorized(&call, &view, said)))
+        let told = decided(&call, &message.session, &message.call_id, request, wish).await?;
+        Ok(Response::new(told))
+    }
+
+    async fn send_email(&self, request: Request<v1::SendEmailRequest>) -> Answered<v1::SendEmailResponse> {
+        let (call, message) = self.open(request, roles::CALL)?;
+        let request = call_request("SendEmail", &message.call_id, &message.request_id, &message)?;
+        let (session, call_id) = (message.session.clone(), message.call_id.clone());
+        let told = decided(&call, &session, &call_id, request, sending(message)?).await?;
+        Ok(Response::new(v1::SendEmailResponse { call: Some(told) }))
     }
 
     async fn report_tool_usage(
@@ -119,17 +120,49 @@ impl PolicyService for Door {
     }
 }
 
+/// What policy says to a call, with the session as it is then.
+async fn decided(
+    call: &Call<'_>,
+    session: &str,
+    call_id: &str,
+    request: Option<RequestId>,
+    wish: Authorize,
+) -> Result<v1::AuthorizeToolCallResponse, Refusal> {
+    let id = names::session(&call.caller, "session", session)?;
+    let reply = call.execute(Scope::Session(id), request, None, Body::Authorize(wish)).await;
+    let reply = reply.map_err(|refusal| {
+        let reused = refusal.reason() == Reason::RequestIdReused && !call_id.is_empty();
+        if reused { call_reused(call_id) } else { named(refusal, "session", session) }
+    })?;
+    let switchward_engine::Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
+    let view = call.session(id, session).await?;
+    Ok(authorized(call, &view, said))
+}
+
+/// The call that sends a mail.
+fn sending(message: v1::SendEmailRequest) -> Result<Authorize, Refusal> {
+    let call_id = own_call_id(&message.call_id, &message.request_id);
+    let v1::SendEmailRequest { from, to, cc, bcc, subject, text, .. } = message;
+    let mail = Outgoing::new(Draft { from, to, cc, bcc, subject, text });
+    mail.and_then(|mail| mail.call(call_id)).map_err(|bad| Refusal::field(bad.field, bad.problem))
+}
+
 /// A call's own id stands for its request id, too: it makes the authorization safe to repeat, and keeps a second call
 /// from passing for the first, which is counted already, under another request id.
-fn authorize_id(message: &v1::AuthorizeToolCallRequest) -> Result<Option<RequestId>, Refusal> {
-    if message.call_id.chars().count() > CALL_ID_CHARS_MAX || message.call_id.chars().any(char::is_control) {
+fn call_request(
+    method: &'static str,
+    call_id: &str,
+    request: &str,
+    message: &impl prost::Message,
+) -> Result<Option<RequestId>, Refusal> {
+    if call_id.chars().count() > CALL_ID_CHARS_MAX || call_id.chars().any(char::is_control) {
         return Err(Refusal::field("call_id", format!("must be 1 to {CALL_ID_CHARS_MAX} characters")));
     }
-    let given = request_id(&message.request_id, "AuthorizeToolCall", message)?;
-    if message.call_id.is_empty() {
+    let given = request_id(request, method, message)?;
+    if call_id.is_empty() {
         return Ok(given);
     }
-    let by_call = request_id(&message.call_id, "AuthorizeToolCall", message)?;
+    let by_call = request_id(call_id, method, message)?;
     Ok(by_call.map(|request| RequestId { id: format!("call:{}", request.id), ..request }))
 }
 
@@ -148,13 +181,19 @@ fn wish(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusal> {
         return Err(Refusal::field("args_digest", problem));
     }
     let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
-    let call_id = match (message.call_id.as_str(), message.request_id.as_str()) {
+    let call_id = own_call_id(&message.call_id, &message.request_id);
+    let capability = message.capability.clone();
+    Ok(Authorize { capability, args, estimate, call_id, limits: None, mail: None })
+}
+
+/// The caller's id of a call, or one that is made for it.
+fn own_call_id(call_id: &str, request: &str) -> String {
+    match (call_id, request) {
         ("", "") => format!("call_{:032x}", rand::random::<u128>()),
         // A repeated request finds the same place in the ledger.
         ("", request) => format!("call_{}", &Digest::of(request.as_bytes()).to_string()[..32]),
         (call, _) => call.to_owned(),
-    };
-    Ok(Authorize { capability: message.capability.clone(), args, estimate, call_id, limits: None })
+    }
 }
 
 fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::AuthorizeToolCallResponse {
@@ -190,8 +229,8 @@ async fn explained(
     switchward_machine::Pattern::check_call(&message.capability)
         .map_err(|bad| Refusal::field("capability", bad.to_string()))?;
     let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
-    let limits = None;
-    let wish = Authorize { capability: message.capability, args, estimate, call_id: String::new(), limits };
+    let (capability, call_id) = (message.capability, String::new());
+    let wish = Authorize { capability, args, estimate, call_id, limits: None, mail: None };
     let status = call.session(id, &message.session).await?.session.status;
     if status.ended() {
         let why = format!("the session is at its end: {}", status.word());

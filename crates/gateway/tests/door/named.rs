@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 20] = [
+const NOTHING_THERE: [&str; 25] = [
     // A name of all tenants together: that it is taken must be told.
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
@@ -80,6 +80,12 @@ const NOTHING_THERE: [&str; 20] = [
     "PingWebhookEndpoint.event_type",
     // Marks of changes and reads, which are the caller's own.
     "AuthorizeToolCall.call_id",
+    "SendEmail.call_id",
+    // Addresses outside, and the words of a mail.
+    "SendEmail.to",
+    "SendEmail.cc",
+    "SendEmail.bcc",
+    "SendEmail.subject",
     "StartSession.labels.value",
 ];
 

@@ -142,6 +142,7 @@ async fn an_agent_is_kept_from_all_that_could_pass_a_gate() {
             "SwitchWorkflow",
             "StartSession",
             "AuthorizeToolCall",
+            "SendEmail",
             "ReportToolUsage",
             "ReportUsage",
         ]

@@ -116,7 +116,7 @@ pub(crate) fn all() -> Vec<Rpc> {
         webhooks::sources(),
         webhooks::endpoints(),
         sessions(),
-        policy(),
+        policy::rows(),
         gates(),
         effects(),
         tenants(),
@@ -158,6 +158,7 @@ macro_rules! ready {
 }
 
 mod directory;
+mod policy;
 mod webhooks;
 
 fn read(method: &'static str, name: Option<(&'static str, Kind)>, ready: Ready) -> Rpc {
@@ -474,61 +475,6 @@ fn one_value(key: &str) -> prost_types::Struct {
 fn short_name(message: &mut DynamicMessage) {
     let short = text(message, "name").replace("tenants/acme/", "tenants/-/");
     set(message, "name", Value::String(short));
-}
-
-fn policy() -> Vec<Rpc> {
-    let name = Some(("session", Kind::Session));
-    vec![
-        Rpc {
-            method: "AuthorizeToolCall",
-            name,
-            ready: ready!(|world| tool_call(&world.session().await.name, "bash")),
-            other: |message| set(message, "args", Value::Bytes("{\"other\":1}".into())),
-        },
-        Rpc {
-            method: "ReportToolUsage",
-            name,
-            ready: ready!(|world| {
-                let session = world.session().await.name;
-                let call_id = world.authorize(&session, "mcp:web:fetch").await.call_id;
-                let cost_usd = Some("0.25".into());
-                v1::ReportToolUsageRequest {
-                    session,
-                    call_id,
-                    cost_usd,
-                    ..v1::ReportToolUsageRequest::default()
-                }
-            }),
-            other: |message| set(message, "tokens", Value::U64(7)),
-        },
-        Rpc {
-            method: "ReportUsage",
-            name,
-            ready: ready!(|world| v1::ReportUsageRequest {
-                session: world.session().await.name,
-                tokens: 3,
-                ..v1::ReportUsageRequest::default()
-            }),
-            other: |message| set(message, "tokens", Value::U64(7)),
-        },
-        read(
-            "ExplainDecision",
-            name,
-            ready!(|world| v1::ExplainDecisionRequest {
-                session: world.session().await.name,
-                capability: "bash".into(),
-                ..v1::ExplainDecisionRequest::default()
-            }),
-        ),
-        read(
-            "ListDecisions",
-            name,
-            ready!(|world| v1::ListDecisionsRequest {
-                session: world.session().await.name,
-                ..v1::ListDecisionsRequest::default()
-            }),
-        ),
-    ]
 }
 
 fn gates() -> Vec<Rpc> {

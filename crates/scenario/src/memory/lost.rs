@@ -64,7 +64,8 @@ impl Memory {
         let Some(asked) = &open.gate.call else { return Ok(false) };
         let args = Args::parse(&asked.args).map_err(|bad| Broken(bad.0))?;
         let (capability, estimate) = (asked.capability.clone(), Some(asked.estimate));
-        let call = Authorize { capability, args, estimate, call_id: "again".into(), limits: None };
+        let call =
+            Authorize { capability, args, estimate, call_id: "again".into(), limits: None, mail: None };
         let told = explain(shard, tenant, id, Settings::default(), &call, self.now)?;
         Ok(told.is_some_and(|told| told.granted))
     }

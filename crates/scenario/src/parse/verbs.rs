@@ -1,6 +1,7 @@
 //! The verbs, one a step. Every verb of every format is known here; which of them a machine takes is seen when it is
 //! played.
 
+use switchward_engine::Draft;
 use switchward_formats::codes::MISSING_KEY;
 use switchward_formats::document::{Key, Node};
 use switchward_formats::limits::SOURCE_BYTES_MAX;
@@ -32,6 +33,7 @@ const STEP: Shape = keys(
         "switch",
         "tool",
         "authorize",
+        "send_email",
         "usage",
         "work",
         "form",
@@ -58,6 +60,7 @@ const TURN: Shape = keys("`turn`", &["text"]);
 const EMPTY: Shape = keys("this verb", &[]);
 const TOOL: Shape = keys("`tool`", &["name", "success", "result", "cost_usd", "tokens"]);
 const AUTHORIZE: Shape = keys("`authorize`", &["capability", "args", "est_cost_usd"]);
+const SEND: Shape = keys("`send_email`", &["from", "to", "cc", "bcc", "subject", "text"]);
 const USAGE: Shape = keys("`usage`", &["cost_usd", "tokens"]);
 const WORK: Shape =
     keys("`work`", &["node", "kind", "result", "error", "next", "confidence", "usage", "lost"]);
@@ -136,6 +139,7 @@ fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb>
         "signal" => Fields::open(told, &EMPTY, report).map(|_| Verb::Signal),
         "retry" => Fields::open(told, &EMPTY, report).map(|_| Verb::Retry),
         "authorize" => authorize(told, report),
+        "send_email" => send(told, report),
         "tool" => tool(told, report),
         "usage" => usage(told, report),
         "work" => work(told, report),
@@ -223,6 +227,20 @@ fn authorize(told: &Node, report: &mut Report) -> Option<Verb> {
     let estimate = fields.optional("est_cost_usd");
     let estimate = estimate.and_then(|node| values::reported(node, "`est_cost_usd`", report));
     Some(Verb::Authorize(Authorize { capability: capability?, args, estimate }))
+}
+
+fn send(told: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(told, &SEND, report)?;
+    let mut list = |name: &'static str| {
+        let Some(node) = fields.optional(name) else { return Vec::new() };
+        let items = node.as_list().unwrap_or(std::slice::from_ref(node));
+        let one = |item: &Node| shape::text(item, &quoted(name), SOURCE_BYTES_MAX, report).map(str::to_owned);
+        items.iter().filter_map(one).collect()
+    };
+    let (to, cc, bcc) = (list("to"), list("cc"), list("bcc"));
+    let mut text = |name: &'static str| some_text(&fields, name, report).unwrap_or_default();
+    let (from, subject, text) = (text("from"), text("subject"), text("text"));
+    Some(Verb::SendEmail(Draft { from, to, cc, bcc, subject, text }))
 }
 
 fn tool(told: &Node, report: &mut Report) -> Option<Verb> {

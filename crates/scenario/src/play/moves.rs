@@ -1,9 +1,9 @@
 //! Verbs as commands.
 
 use switchward_engine::{
-    Actor, Answer, Args, Authorize, Body, Cancel, Command, EndTurn, Pause, PostMessage, RaiseCap, Reason,
-    RecordData, RecordEvent, RecordReply, Rejection, Reply, ReportCall, ReportUsage, RequestId, Resume, Role,
-    Scope, SwitchRun,
+    Actor, Answer, Args, Authorize, Body, Cancel, Command, Draft, EndTurn, Outgoing, Pause, PostMessage,
+    RaiseCap, Reason, RecordData, RecordEvent, RecordReply, Rejection, Reply, ReportCall, ReportUsage,
+    RequestId, Resume, Role, Scope, SwitchRun,
 };
 use switchward_machine::{Digest, Micros, SessionId};
 
@@ -50,6 +50,7 @@ impl Player<'_> {
                 limits: None,
             })),
             Verb::Authorize(call) => self.authorize(call),
+            Verb::SendEmail(draft) => self.send_email(draft),
             Verb::Tool { name, success, cost, tokens } => self.by_agent(Body::ReportCall(ReportCall {
                 call_id: None,
                 capability: Some(name.clone()),
@@ -136,13 +137,34 @@ impl Player<'_> {
                 return Ok(Err(Refusal::new(Reason::FieldInvalid, format!("the arguments {}", bad.0))));
             }
         };
-        let body = Body::Authorize(Authorize {
+        self.asked(Authorize {
             capability: call.capability.clone(),
             args,
             estimate: call.estimate,
-            call_id: format!("call-{}", self.requests + 1),
+            call_id: self.call_id(),
             limits: None,
-        });
+            mail: None,
+        })
+    }
+
+    /// Sends a mail, which is a call as any other.
+    fn send_email(&mut self, draft: &Draft) -> Moved {
+        let called = Outgoing::new(draft.clone()).and_then(|mail| mail.call(self.call_id()));
+        match called {
+            Ok(call) => self.asked(call),
+            Err(bad) => {
+                let message = format!("{} {}", bad.field, bad.problem);
+                Ok(Err(Refusal::new(Reason::FieldInvalid, message)))
+            }
+        }
+    }
+
+    fn call_id(&self) -> String {
+        format!("call-{}", self.requests + 1)
+    }
+
+    fn asked(&mut self, call: Authorize) -> Moved {
+        let body = Body::Authorize(call);
         let agent = self.agent();
         match self.about_session(agent, body)? {
             Ok(Reply::Authorized(told)) => {

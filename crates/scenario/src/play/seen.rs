@@ -264,13 +264,16 @@ fn effect(event: &Event) -> Option<Value> {
         EffectBody::Notice { subject, .. } => {
             Some(json!({ "kind": "notice", "subject": subject, "text": subject }))
         }
-        EffectBody::Message { channel, to, subject, body, content, gate: _, purpose: _ } => Some(json!({
-            "kind": channel.word(),
-            "to": (!to.is_empty()).then_some(to),
-            "subject": subject,
-            "text": format!("{}\n{body}", subject.as_deref().unwrap_or_default()),
-            "content_type": content.word(),
-        })),
+        EffectBody::Message { channel, to, subject, body, content, gate: _, purpose: _, head } => {
+            Some(json!({
+                "from": head.as_ref().and_then(|head| head.from.as_ref()),
+                "kind": channel.word(),
+                "to": (!to.is_empty()).then_some(to),
+                "subject": subject,
+                "text": format!("{}\n{body}", subject.as_deref().unwrap_or_default()),
+                "content_type": content.word(),
+            }))
+        }
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } | EffectBody::Publish { .. } => None,
     }
 }

@@ -104,6 +104,7 @@ pub(crate) fn authorize(key: &str, call: &str, capability: &str, estimate: Optio
         estimate,
         call_id: call.to_owned(),
         limits: None,
+        mail: None,
     };
     command(tenant(key), Scope::Session(session(key)), Some(call), Body::Authorize(body))
 }

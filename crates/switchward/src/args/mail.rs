@@ -23,6 +23,43 @@ Examples:
 Ends with 4 where the message went into quarantine, and with 69 where it is to be brought again. The same message twice is
 one reply.")]
     Ingest(IngestMail),
+    /// Send a mail in a session's name, as far as its process lets it.
+    #[command(after_help = "\
+Examples:
+  switchward mail send order-17 --to ann@example.com --subject 'Your order' --text 'It is on its way.'
+  switchward mail send order-17 --from bot@example.com --to ann@example.com --cc lead@example.com \\
+    --subject Report --text @report.txt
+
+Ends with 6 where it is denied, and with 7 where a person is asked first: then send the same again once it is approved.")]
+    Send(SendMail),
+}
+
+/// Arguments of `mail send`.
+#[derive(Debug, Args)]
+pub(crate) struct SendMail {
+    /// The session's id or key.
+    pub(crate) session: String,
+    /// Who sends it, and gets the replies; without it the server's own address, and replies come to the session.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) from: Option<String>,
+    /// To whom; may be said again.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) to: Vec<String>,
+    /// Who gets a copy; may be said again.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cc: Vec<String>,
+    /// Who gets a copy that nobody sees; may be said again.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) bcc: Vec<String>,
+    /// One line.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) subject: String,
+    /// What it says, or @FILE.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: String,
+    /// Your own id of the call, unique in the session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) call_id: Option<String>,
 }
 
 /// Arguments of `mail ingest`.

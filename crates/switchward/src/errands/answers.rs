@@ -116,8 +116,8 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome, now: Time) -
             let code = hooks::FAILED.to_owned();
             match wait {
                 Some(wait) => {
-                    let until = now.after_ms(wait);
-                    Body::DeferEffect(DeferEffect { number, attempt, until, code: reason, message })
+                    let (until, code, made) = (now.after_ms(wait), reason, true);
+                    Body::DeferEffect(DeferEffect { number, attempt, until, code, message, made })
                 }
                 None => Body::FailEffect(FailEffect { number, code, message, round: Some(attempt.round) }),
             }
@@ -127,7 +127,8 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome, now: Time) -
             match next {
                 Some(wait) => {
                     let until = now.after_ms(wait);
-                    Body::DeferEffect(DeferEffect { number, attempt, until, code: reason, message })
+                    let (code, made) = (reason, true);
+                    Body::DeferEffect(DeferEffect { number, attempt, until, code, message, made })
                 }
                 None => {
                     let round = Some(attempt.round);

@@ -9,14 +9,15 @@ use std::time::Duration;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_engine::{
-    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, Scope,
-    View as _, ViewError,
+    AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row,
+    Scope, View as _, ViewError,
 };
 use switchward_machine::{Channel, SessionId, TenantId};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::caps::{Caps, Full};
 use super::hooks::{self, Hook};
 use super::letters;
 use super::places::{Place, Places};
@@ -49,6 +50,7 @@ struct Out {
     /// Effects by their rows.
     sent: BTreeMap<Key, Sent>,
     places: Places,
+    caps: Caps,
     /// Behind which entry of the index the next round begins, so that who stands first has no advantage.
     turn: Option<Vec<u8>>,
 }
@@ -132,6 +134,9 @@ async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failu
             break;
         }
         for due in due_of(&view, &entry, shard.now(), road.mail, out)? {
+            if put_off(shard, &view, &due, &mut out.caps).await? {
+                continue;
+            }
             if let Some(wait) = send(shard, &view, road, &due, out).await? {
                 return Ok(Round::Full(wait));
             }
@@ -237,6 +242,21 @@ fn goes(body: &EffectBody, mail: bool) -> bool {
         EffectBody::Publish { .. } => true,
         EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => false,
     }
+}
+
+/// Whether a mail must wait, because there is no room for it in this hour; its session then says so. What the bus
+/// then does not take is counted again.
+async fn put_off(shard: &Shard, view: &StateView, due: &Due, caps: &mut Caps) -> Result<bool, Failure> {
+    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
+    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
+        return Ok(false);
+    };
+    let EffectBody::Message { channel: Channel::Email, to, .. } = &effect.body else { return Ok(false) };
+    let tenant = due.key.tenant_of();
+    let Err(Full { until, code, message }) = caps.count(tenant, to, shard.now()) else { return Ok(false) };
+    let (number, attempt, code) = (effect.number, effect.attempt(), code.to_owned());
+    let defer = DeferEffect { number, attempt, until, code, message, made: false };
+    submit(shard, tenant, session, Body::DeferEffect(defer)).await.map(|()| true)
 }
 
 /// Puts one effect on the bus; how long to wait where the bus takes nothing now.

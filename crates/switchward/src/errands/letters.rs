@@ -1,10 +1,10 @@
 //! What mails say: of a gate all that is known of it, and where a reply to it goes.
 
 use serde_json::{Value, json};
-use switchward_delivery::mail::{Choice, Fact, Letter, Purpose as Of};
+use switchward_delivery::mail::{Choice, Fact, Head, Letter, Purpose as Of};
 use switchward_engine::{
-    AskedCall, Effect, EffectBody, GateView, Key, MailKey, Open, Purpose, Row, View, ViewError, Way,
-    gate_view, time_text,
+    AskedCall, Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, Row, View, ViewError,
+    Way, gate_view, time_text,
 };
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId};
 use switchward_shard::StateView;
@@ -19,7 +19,7 @@ pub(super) fn letter(
     session: SessionId,
     effect: &Effect,
 ) -> Result<Option<Value>, ViewError> {
-    let EffectBody::Message { to, subject, body, content, gate, purpose, .. } = &effect.body else {
+    let EffectBody::Message { to, subject, body, content, gate, purpose, head, .. } = &effect.body else {
         return Ok(None);
     };
     let about = match gate {
@@ -32,7 +32,8 @@ pub(super) fn letter(
     let key = key_of(view, tenant)?;
     let number = effect.number;
     let again = if effect.round() > 0 { format!("-{}", effect.round()) } else { String::new() };
-    let thread = gate.map_or_else(|| format!("{session}-say"), |gate| format!("{session}-{}", gate.0));
+    let own = if head.is_some() { number.to_string() } else { "say".into() };
+    let thread = gate.map_or_else(|| format!("{session}-{own}"), |gate| format!("{session}-{}", gate.0));
     let mut letter = Letter {
         to: to.clone(),
         subject: subject.clone().unwrap_or_default(),
@@ -49,6 +50,7 @@ pub(super) fn letter(
         page_token: None,
         facts: Vec::new(),
         choice: None,
+        head: head.clone().map(|MailHead { from, to, cc }| Head { from, to, cc }),
     };
     let token = |way, about, round| {
         key.as_ref().map(|key| key.token(way, (tenant, session), (about, round), to).to_string())

@@ -7,7 +7,7 @@ use switchward_gateway::Reason;
 
 use super::show;
 use super::talk::Talk;
-use crate::args::{Answer, Authorize, Report, Start, files};
+use crate::args::{Answer, Authorize, Report, SendMail, Start, files};
 use crate::exit::{DENIED, Exit, WAITING};
 use crate::output::{CARE, GOOD, PROBLEM, card, clean, period, put, shell};
 
@@ -114,12 +114,39 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await });
     let reply = reply.await?;
     talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply))?;
+    decided(talk, &reply, "when it is approved, the same call again")
+}
+
+/// Sends a mail in a session's name.
+pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
+    let text = String::from_utf8(files::value(&mail.text)?);
+    let text = text.map_err(|_| Exit::usage("--text is no UTF-8").next("a mail is plain text"))?;
+    let request = v1::SendEmailRequest {
+        session: mail.session,
+        from: mail.from.unwrap_or_default(),
+        to: mail.to,
+        cc: mail.cc,
+        bcc: mail.bcc,
+        subject: mail.subject,
+        text,
+        call_id: mail.call_id.unwrap_or_default(),
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.policy.send_email(request).await });
+    let reply = reply.await?;
+    let call = reply.call.clone().unwrap_or_default();
+    talk.printer.message("SendEmailResponse", &reply, || authorized("a mail", &call))?;
+    decided(talk, &call, "when it is approved, the same mail again")
+}
+
+fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> Result<(), Exit> {
     match reply.decision() {
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => Ok(()),
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => Err(Exit::told(DENIED)),
         v1::ToolDecision::Ask => {
             talk.printer.advice(&show::to_decide(&reply.gate, v1::GateKind::ToolAsk));
-            talk.printer.advice("when it is approved, the same call again");
+            talk.printer.advice(again);
             Err(Exit::told(WAITING))
         }
     }

@@ -1,9 +1,11 @@
-//! Bringing mail that came in.
+//! Bringing mail that came in, and sending some in a session's name.
 
 use http::StatusCode;
 use serde_json::Value;
 use switchward_mail::limits::MESSAGE_BYTES_MAX;
 
+use super::drive;
+use super::talk::Talk;
 use crate::args::{IngestMail, MailArgs, MailCommand, On, Output, Who, files};
 use crate::client::{Brought, Target, bring_mail};
 use crate::exit::Exit;
@@ -17,6 +19,9 @@ pub(super) async fn run(on: On<MailArgs>, output: Output) -> Result<(), Exit> {
             let raw = files::read_within(&mail.file, MESSAGE_BYTES_MAX)?;
             let call = bring_mail(&target, connection.ca.as_deref(), connection.timeout, query(&mail), raw);
             told(call.await?, output)
+        }
+        MailCommand::Send(mail) => {
+            drive::send(&Talk::open(&on.connection, Who::Agent, output).await?, mail).await
         }
     }
 }

@@ -1,0 +1,83 @@
+//! What a session may send in a day.
+
+use std::sync::Arc;
+use switchward_engine::limits::MAILS_OF_DAY_MAX;
+use switchward_engine::{
+    Actor, Body, Command, Draft, InstallMachine, Key, MailDay, Outgoing, Reason, Rejection, Reply, Role, Row,
+    Scope, Settings, Start, View, decide, evolve,
+};
+use switchward_formats::compile_file;
+use switchward_machine::{SessionId, TenantId, Time};
+
+use crate::rows::Rows;
+
+const TENANT: TenantId = TenantId(1);
+const DAY_MS: u64 = 86_400_000;
+const SOURCE: &str =
+    "name: p\ninitial: a\nstates:\n  a:\n    question: q\n    answers:\n      y: {next: null}\n";
+
+fn submit(rows: &mut Rows, scope: Scope, body: Body, now: Time) -> Result<Reply, Rejection> {
+    let command = Command {
+        tenant: TENANT,
+        scope,
+        request: None,
+        expected_sequence: None,
+        actor: Actor { subject: "agent".into(), role: Role::Agent },
+        settings: Settings::default(),
+        trace: None,
+        body,
+    };
+    let mut decided = decide(&[command], rows, now).unwrap();
+    if let Some(decision) = decided.decision {
+        let changes = evolve(&decision, rows).unwrap();
+        rows.apply(changes);
+    }
+    decided.answers.pop().unwrap()
+}
+
+#[test]
+fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
+    let mut rows = Rows::default();
+    let machine = Arc::new(compile_file("p.yaml", SOURCE.as_bytes(), None).definition.unwrap().machine);
+    let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
+    submit(&mut rows, Scope::Shard, install, Time(1)).unwrap();
+    let id = SessionId::from_key(TENANT, "s");
+    let start = Start {
+        definition: "p".into(),
+        version: 1,
+        machine: machine.digest(),
+        key: Some("s".into()),
+        role: "agent".into(),
+        labels: Vec::new(),
+        input: Vec::new(),
+        queue: Vec::new(),
+        contact: None,
+        workflows: Vec::new(),
+        assistant: None,
+        message: None,
+        callees: Vec::new(),
+        reply_key: None,
+        audience: Vec::new(),
+    };
+    let day = Time(20 * DAY_MS + 5);
+    submit(&mut rows, Scope::Session(id), Body::Start(start), day).unwrap();
+    let key = Key::session(TENANT, id);
+    let Row::Session(session) = &*rows.row(&key).unwrap().unwrap() else { panic!("it is a session") };
+    let mailed = Some(MailDay { day: 20, count: MAILS_OF_DAY_MAX - 2 });
+    let session = switchward_engine::Session { mailed, ..session.clone() };
+    rows.apply([(key.clone(), Some(Arc::new(Row::Session(session))))].into());
+    let send = |rows: &mut Rows, to: &[&str], now| {
+        let to = to.iter().map(|&one| one.to_owned()).collect();
+        let mail = Outgoing::new(Draft { to, ..Draft::default() }).unwrap();
+        let call = mail.call(format!("{now:?}")).unwrap();
+        submit(rows, Scope::Session(id), Body::Authorize(call), now).map_err(|no| no.reason)
+    };
+    // All who would get a mail are counted before any of them does.
+    let three = ["a@a.example", "b@a.example", "c@a.example"];
+    assert_eq!(send(&mut rows, &three, day).unwrap_err(), Reason::QuotaExceeded);
+    assert!(send(&mut rows, &three[..2], day).is_ok());
+    assert_eq!(send(&mut rows, &three[..1], Time(21 * DAY_MS - 1)).unwrap_err(), Reason::QuotaExceeded);
+    assert!(send(&mut rows, &three[..1], Time(21 * DAY_MS)).is_ok());
+    let Row::Session(session) = &*rows.row(&key).unwrap().unwrap() else { panic!("it is a session") };
+    assert_eq!(session.mailed, Some(MailDay { day: 21, count: 1 }));
+}
