@@ -150,6 +150,14 @@ impl Mailroom {
         outcome
     }
 
+    /// Notes a message that its transport has not read, and why, in one stable word.
+    pub fn unread(&self, why: &'static str) {
+        let outcome = Outcome::Quarantined(why);
+        tracing::info!(outcome = "quarantined", why, "a message came in by mail");
+        let (from, subject) = (String::new(), String::new());
+        self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome });
+    }
+
     async fn reply(&self, reply: Reply) -> Outcome {
         let mut outcome = Outcome::Quarantined("no_token");
         for token in reply.tokens.iter().filter_map(|token| self.read(&token.text)) {

@@ -126,11 +126,12 @@ impl Node {
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
         let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door).await?;
+        let imap = doors.as_ref().and_then(|doors| doors.imap_health.clone());
         let app = one_port(
             routes,
             health
                 .pages()
-                .merge(metrics::page(cluster.clone(), room))
+                .merge(metrics::page(cluster.clone(), room, imap))
                 .merge(decision::pages(door.clone()))
                 .merge(webhooks::pages(&door))
                 .merge(mail_pages),
