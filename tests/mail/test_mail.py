@@ -281,6 +281,30 @@ class ByMail(unittest.TestCase):
         self.assertEqual(len(server.events("again", "reply.recorded")), 1)
         self.assertEqual(self.mails(box, ""), [], "nothing is left in the inbox")
 
+    def test_a_doctor_finds_that_it_works_and_what_does_not(self):
+        server = self.server
+        told = server.run("doctor", "--config", server.config)[0]
+        poor = [check for check in told["checks"] if check["verdict"] != "ok"]
+        # The server runs, and so its port is taken; a test's folder may lie on any file system.
+        self.assertEqual([check["check"] for check in poor if check["check"] not in ("port", "data", "files")], [])
+        self.assertTrue(told["ok"])
+        self.assertEqual(
+            {"config", "data", "port", "files", "clock", "redis", "smtp", "imap", "dkim", "mx", "spf", "dmarc"},
+            {check["check"] for check in told["checks"]},
+        )
+        text = server.config.read_text()
+        for what, old, new in [
+            ("smtp", 'user = "switchward"', 'user = "stranger"'),
+            ("imap", 'user = "r@reply.acme.example"', 'user = "x@reply.acme.example"'),
+            ("dkim", f"{self.servers.folder}/acme.pem", f"{self.servers.folder}/corp.pem"),
+            ("dkim", 'selector = "sw1"', 'selector = "sw2"'),
+            ("redis", f":{self.servers.port['redis']}", f":{free_port()}"),
+            ("config", "[redis]", "[reddis]"),
+        ]:
+            wrong = self.servers.write("wrong.toml", text.replace(old, new, 1))
+            told = server.run("doctor", "--config", wrong, code=5)[0]
+            self.assertEqual([check["check"] for check in told["checks"] if check["verdict"] == "fail"], [what], told)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
