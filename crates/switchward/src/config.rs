@@ -91,7 +91,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 46] = [
+const FROM_ENVIRONMENT: [&str; 47] = [
     "data_dir",
     "listen",
     "insecure_listen",
@@ -122,6 +122,7 @@ const FROM_ENVIRONMENT: [&str; 46] = [
     "mail.dkim.key_file",
     "mail.in.level",
     "mail.in.trusted_hosts",
+    "mail.in.trust_http",
     "mail.in.signed_fields",
     "mail.in.dns",
     "mail.in.lmtp",

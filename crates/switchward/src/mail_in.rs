@@ -55,7 +55,7 @@ impl Doors {
             running.spawn(lmtp::serve(listener, self.host, room, stopped.clone()));
         }
         if let (Some(account), Some(health)) = (self.imap, self.imap_health) {
-            running.spawn(imap::read(account, Arc::new(Imap(self.room)), health, stopped));
+            running.spawn(read(account, Arc::new(Imap(self.room)), health, stopped));
         }
         Open { stop, running }
     }
@@ -94,6 +94,16 @@ impl Receive for Lmtp {
                 Taken::Kept
             }
         }
+    }
+}
+
+/// Reads a mailbox until it is told to stop, also where a server says what breaks the reading itself.
+async fn read(account: Account, room: Arc<Imap>, health: Arc<imap::Health>, stop: watch::Receiver<bool>) {
+    loop {
+        let reading = imap::read(account.clone(), room.clone(), health.clone(), stop.clone());
+        let Err(error) = tokio::spawn(reading).await else { return };
+        tracing::error!(%error, "the reading of mail broke, and begins anew");
+        tokio::time::sleep(account.pace.again_min).await;
     }
 }
 

@@ -83,12 +83,14 @@ impl Mails {
         match mail {
             Mail::None => Ok(Self::default()),
             Mail::Office(office, incoming) => {
+                let trust = incoming.as_ref().is_some_and(|incoming| incoming.trust_http);
                 let doors = match incoming {
                     Some(incoming) => Some(Doors::find(*incoming, door.clone()).await?),
                     None => None,
                 };
                 let room = doors.as_ref().map(|doors| doors.room.clone());
-                let pages = room.as_ref().map(mail::pages).unwrap_or_default();
+                let at_port = room.clone().map(|room| if trust { room } else { room.without_trust() });
+                let pages = at_port.as_ref().map(mail::pages).unwrap_or_default();
                 Ok(Self { office: Some(office), room, doors, pages })
             }
             Mail::Mailbox(sender, mailbox) => {

@@ -20,6 +20,9 @@ pub(crate) struct MailInConfig {
     /// The hosts whose `Authentication-Results` are believed, by the names that stand in them. They must take out what
     /// others wrote under their names.
     pub(crate) trusted_hosts: Vec<String>,
+    /// Whether they are believed in what comes by `POST /v1/mail`, too, where whoever has a key of an operator could have
+    /// written them.
+    pub(crate) trust_http: bool,
     /// The fields that a sender's signature must cover to count; none: `From`, `Subject`, `To` and `Message-ID`. What is
     /// left out can be changed by whoever gets hold of a reply, who can then bring it again as another one.
     pub(crate) signed_fields: Vec<String>,
@@ -56,6 +59,8 @@ pub(crate) struct Incoming {
     pub(crate) lmtp: Option<SocketAddr>,
     /// What to read by IMAP.
     pub(crate) imap: Option<Account>,
+    /// Whether trusted hosts are believed in what comes over HTTP.
+    pub(crate) trust_http: bool,
 }
 
 impl MailInConfig {
@@ -89,7 +94,14 @@ impl MailInConfig {
             LevelSetting::PageOnly => Level::PageOnly,
         };
         let imap = self.imap.as_ref().map(ImapSettings::open).transpose()?;
-        Ok(Incoming { settings, dns: dns.context("mail.in.dns")?, level, lmtp: self.lmtp, imap })
+        Ok(Incoming {
+            settings,
+            dns: dns.context("mail.in.dns")?,
+            level,
+            lmtp: self.lmtp,
+            imap,
+            trust_http: self.trust_http,
+        })
     }
 }
 
