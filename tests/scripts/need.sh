@@ -1,11 +1,13 @@
 #!/bin/sh
-# Looks for what a step needs: need.sh rust cc git python redis node
+# Looks for what a step needs: need.sh rust cc git python redis node mail
 #
 # System packages that are missing are named, and installed where this user may; elsewhere they are named and the
 # step ends here. Rust itself is never installed: its version is the reader's choice.
 set -eu
 
 packages=
+# Servers stand where a user's shell does not look.
+PATH=$PATH:/usr/sbin:/sbin
 
 # missing PROGRAM PACKAGE...: notes the packages when the program is not there.
 missing() {
@@ -41,6 +43,10 @@ install_packages() {
         exit 1
     fi
     $as apt-get update -q
+    case $packages in
+        # Its tests bring a configuration of their own; the machine gets none.
+        *postfix*) echo "postfix postfix/main_mailer_type select No configuration" | $as debconf-set-selections ;;
+    esac
     # The list is meant to be split into words.
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive $as apt-get install -y -q --no-install-recommends $packages
@@ -53,6 +59,17 @@ for need in "$@"; do
         cc) missing cc gcc libc6-dev ;;
         git) missing git git ;;
         redis) missing redis-server redis-server ;;
+        mail)
+            missing postfix postfix
+            missing dovecot dovecot-core
+            missing opendkim opendkim
+            missing unbound unbound
+            missing openssl openssl
+            for part in dovecot-imapd:imap dovecot-lmtpd:lmtp; do
+                [ -x "/usr/lib/dovecot/${part#*:}" ] || packages="$packages ${part%:*}"
+            done
+            [ -x /usr/bin/sievec ] || packages="$packages dovecot-sieve"
+            ;;
         node)
             missing node nodejs
             missing npm npm

@@ -34,7 +34,7 @@ trap finish EXIT
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
 export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}"
 
-run "what this needs" sh tests/scripts/need.sh lints cc git python redis node
+run "what this needs" sh tests/scripts/need.sh lints cc git python redis node mail
 run "format" cargo fmt --all --check
 run "lints (cold: minutes, every library is checked once)" \
     cargo clippy --locked --workspace --all-targets -- -D warnings
@@ -51,3 +51,4 @@ fi
 run "examples in the docs" cargo test --locked --workspace --doc
 run "Python client" sh tests/scripts/python-client.sh
 run "webhooks beside the reference libraries" sh tests/scripts/webhooks.sh
+run "approvals by mail over real servers" sh tests/scripts/mail.sh

@@ -20,7 +20,7 @@ pub mod limits;
 mod memory;
 mod redis;
 
-pub use crate::redis::{OpenError, Redis, RedisConfig};
+pub use crate::redis::{OpenError, Probe, Redis, RedisConfig, probe};
 pub use bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
 pub use error::BusError;
 pub use memory::Memory;

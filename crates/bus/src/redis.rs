@@ -15,6 +15,7 @@ mod config;
 mod entry;
 mod fault;
 mod link;
+mod probe;
 mod scripts;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 pub use config::{OpenError, RedisConfig};
+pub use probe::{Probe, probe};
 
 use crate::bus::{Bus, Delivery, Envelope, Receipt, Stream, check_consumer};
 use crate::error::BusError;

@@ -109,6 +109,13 @@ impl Mailroom {
         Self { only: Some(tenant), ..self.clone() }
     }
 
+    /// The same room for what may come from anybody: it believes no host that a message says has looked at it.
+    #[must_use]
+    pub fn without_trust(&self) -> Self {
+        let settings = Settings { trusted_hosts: Vec::new(), ..(*self.settings).clone() };
+        Self { settings: Arc::new(settings), ..self.clone() }
+    }
+
     /// Whether a reply that is sent to this address is for us.
     #[must_use]
     pub fn knows(&self, recipient: &str) -> bool {
@@ -148,6 +155,14 @@ impl Mailroom {
         tracing::info!(outcome = what, why, "a message came in by mail");
         self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome: outcome.clone() });
         outcome
+    }
+
+    /// Notes a message that its transport has not read, and why, in one stable word.
+    pub fn unread(&self, why: &'static str) {
+        let outcome = Outcome::Quarantined(why);
+        tracing::info!(outcome = "quarantined", why, "a message came in by mail");
+        let (from, subject) = (String::new(), String::new());
+        self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome });
     }
 
     async fn reply(&self, reply: Reply) -> Outcome {

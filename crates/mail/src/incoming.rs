@@ -15,6 +15,7 @@ mod headers;
 mod html;
 mod machine;
 mod own;
+mod published;
 mod results;
 mod style;
 mod tokens;
@@ -24,6 +25,7 @@ pub use authentication::{Authentication, Check, Proof};
 pub use bounce::Bounce;
 pub use dns::{Dns, DnsError};
 pub use machine::MachineKind;
+pub use published::Published;
 pub use tokens::{Form, NoForm, Place, Token};
 
 use crate::limits::{ENVELOPE_RECIPIENTS_MAX, MESSAGE_BYTES_MAX};

@@ -2,7 +2,8 @@
 //!
 //! [`incoming`] takes the bytes of a message and what its transport knows, and says what it is: mail of a machine, a
 //! bounce, something that cannot be used, or a person's reply with her own words and how far her address is proved. It
-//! opens no connection but to the DNS that it is handed. [`lmtp`] listens for a mail server that hands messages over.
+//! opens no connection but to the DNS that it is handed. [`lmtp`] listens for a mail server that hands messages over, and
+//! [`imap`] reads them from a mailbox.
 //!
 //! It must never know what a session or a gate is, what a token means, or what a first line decides.
 //!
@@ -18,6 +19,7 @@
 //! Chosen: a reader of headers of our own beside the parser's, so that what is refused, what is signed and what is read
 //! are the same lines. Rejected: to trust that two parsers agree about a message that was made to divide them.
 
+pub mod imap;
 pub mod incoming;
 pub mod limits;
 pub mod lmtp;

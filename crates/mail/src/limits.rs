@@ -49,6 +49,8 @@ pub const SIGNATURES_MAX: usize = 10;
 pub const RESULTS_FIELDS_MAX: usize = 10;
 /// All DNS lookups for one message together.
 pub const DNS_TIME_MAX: Duration = Duration::from_secs(20);
+/// Domains above one that are asked for its policy, itself counted.
+pub const DMARC_PARENTS_MAX: usize = 8;
 /// Records of the DNS kept for the next message.
 pub const DNS_CACHE_RECORDS_MAX: usize = 10_000;
 /// Recipients read of one bounce.
@@ -77,3 +79,19 @@ pub const LMTP_MESSAGES_MAX: usize = 1000;
 pub const LMTP_COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
 /// How long a message may take to come.
 pub const LMTP_MESSAGE_TIME_MAX: Duration = Duration::from_secs(600);
+/// How long a connection for IMAP may take to come about, TLS and greeting included.
+pub const IMAP_CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a command of IMAP may take that carries no message.
+pub const IMAP_COMMAND_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a message may take to come by IMAP.
+pub const IMAP_MESSAGE_TIME_MAX: Duration = Duration::from_secs(600);
+/// Messages that are taken by IMAP before it is looked anew what is there.
+pub const IMAP_ROUND_MESSAGES_MAX: usize = 100;
+/// How often a message is begun that breaks the conversation; then it is moved away unread.
+pub const IMAP_ATTEMPTS_MAX: u32 = 3;
+/// How long nothing is looked at where the IMAP server tells of nothing.
+pub const IMAP_POLL: Duration = Duration::from_secs(60);
+/// How long the first wait is after a failure over IMAP.
+pub const IMAP_AGAIN_MIN: Duration = Duration::from_secs(1);
+/// How long a wait gets while failures over IMAP go on.
+pub const IMAP_AGAIN_MAX: Duration = Duration::from_secs(300);

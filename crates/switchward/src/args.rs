@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Server(ServerArgs),
     /// Print the forms of what the server sends, as JSON Schema; needs no server.
     Schema(SchemaArgs),
+    /// Say what of a server's configuration works; changes nothing.
+    Doctor(DoctorArgs),
     /// Watch an agent being walked through a deploy gate.
     Demo(DemoArgs),
     /// What talks to a server.
@@ -238,6 +240,23 @@ pub(crate) struct ServerArgs {
     /// What to log: a level like `info`, or a filter like `info,switchward_shard=debug`.
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<String>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  switchward doctor --config /etc/switchward/switchward.toml
+  switchward doctor --config /etc/switchward/switchward.toml -o json
+
+Takes what `server` takes, and looks from this machine at the disk, the port, the certificate, the
+clock, Redis, the mail server, the mailbox and the DNS. One line each: ok, warn or fail, with what
+to do. Ends with 5 where something fails. With -o json, one object:
+  {\"ok\",\"checks\":[{\"check\",\"verdict\",\"message\",\"advice\"}]}")]
+pub(crate) struct DoctorArgs {
+    /// The server's.
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// Arguments of `demo`.

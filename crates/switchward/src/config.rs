@@ -91,7 +91,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 36] = [
+const FROM_ENVIRONMENT: [&str; 47] = [
     "data_dir",
     "listen",
     "insecure_listen",
@@ -122,9 +122,20 @@ const FROM_ENVIRONMENT: [&str; 36] = [
     "mail.dkim.key_file",
     "mail.in.level",
     "mail.in.trusted_hosts",
+    "mail.in.trust_http",
+    "mail.in.signed_fields",
     "mail.in.dns",
     "mail.in.lmtp",
     "mail.in.insecure_lmtp",
+    "mail.in.imap.host",
+    "mail.in.imap.port",
+    "mail.in.imap.tls",
+    "mail.in.imap.user",
+    "mail.in.imap.password_file",
+    "mail.in.imap.folder",
+    "mail.in.imap.done_folder",
+    "mail.in.imap.quarantine_folder",
+    "mail.in.imap.poll_seconds",
     "redis.url",
     "redis.password_file",
     "redis.prefix",

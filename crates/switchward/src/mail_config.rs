@@ -1,5 +1,6 @@
 //! What the configuration says of mail.
 
+mod imap;
 mod incoming;
 
 use std::path::{Path, PathBuf};

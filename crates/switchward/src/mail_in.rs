@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use switchward_gateway::mail::{Mailroom, Outcome};
+use switchward_mail::imap::{self, Account, Collect, Filed};
 use switchward_mail::incoming::Envelope;
 use switchward_mail::lmtp::{self, Receive, Taken};
 use tokio::net::TcpListener;
@@ -16,8 +17,11 @@ use crate::mail_config::Incoming;
 pub(crate) struct Doors {
     /// The room behind all of them.
     pub(crate) room: Mailroom,
+    /// How the reading by IMAP goes, where there is some.
+    pub(crate) imap_health: Option<Arc<imap::Health>>,
     host: String,
     lmtp: Option<TcpListener>,
+    imap: Option<Account>,
 }
 
 impl Doors {
@@ -25,7 +29,7 @@ impl Doors {
     ///
     /// # Errors
     /// One of them is not to be had.
-    pub(crate) async fn find(incoming: Incoming, door: switchward_gateway::Door) -> anyhow::Result<Self> {
+    pub(crate) async fn find(mut incoming: Incoming, door: switchward_gateway::Door) -> anyhow::Result<Self> {
         let lmtp = match incoming.lmtp {
             Some(at) => {
                 let listener = TcpListener::bind(at).await;
@@ -33,8 +37,10 @@ impl Doors {
             }
             None => None,
         };
+        let imap = incoming.imap.take();
+        let imap_health = imap.as_ref().map(|_| Arc::default());
         let (room, host) = incoming.room(door);
-        Ok(Self { room, host, lmtp })
+        Ok(Self { room, imap_health, host, lmtp, imap })
     }
 
     /// Opens them.
@@ -45,7 +51,11 @@ impl Doors {
             if let Ok(at) = listener.local_addr() {
                 tracing::info!(%at, "mail comes in by LMTP");
             }
-            running.spawn(lmtp::serve(listener, self.host, Arc::new(Lmtp(self.room)), stopped));
+            let room = Arc::new(Lmtp(self.room.clone()));
+            running.spawn(lmtp::serve(listener, self.host, room, stopped.clone()));
+        }
+        if let (Some(account), Some(health)) = (self.imap, self.imap_health) {
+            running.spawn(read(account, Arc::new(Imap(self.room)), health, stopped));
         }
         Open { stop, running }
     }
@@ -84,5 +94,40 @@ impl Receive for Lmtp {
                 Taken::Kept
             }
         }
+    }
+}
+
+/// Reads a mailbox until it is told to stop, also where a server says what breaks the reading itself.
+async fn read(account: Account, room: Arc<Imap>, health: Arc<imap::Health>, stop: watch::Receiver<bool>) {
+    loop {
+        let reading = imap::read(account.clone(), room.clone(), health.clone(), stop.clone());
+        let Err(error) = tokio::spawn(reading).await else { return };
+        tracing::error!(%error, "the reading of mail broke, and begins anew");
+        tokio::time::sleep(account.pace.again_min).await;
+    }
+}
+
+/// What comes by IMAP.
+struct Imap(Mailroom);
+
+impl Collect for Imap {
+    async fn collect(&self, raw: Vec<u8>) -> Filed {
+        let room = self.0.clone();
+        // A task of its own: what breaks it breaks the reading of no other message.
+        let taken = tokio::spawn(async move { room.ingest(&Envelope::default(), &raw).await });
+        match taken.await {
+            Ok(Outcome::Recorded | Outcome::Bounced | Outcome::Ignored(_)) => Filed::Done,
+            Ok(Outcome::Quarantined(_)) => Filed::Quarantine,
+            Ok(Outcome::Later) => Filed::Later,
+            Err(error) => {
+                tracing::error!(%error, "a message could not be taken and goes into quarantine");
+                self.unread("broken");
+                Filed::Quarantine
+            }
+        }
+    }
+
+    fn unread(&self, why: &'static str) {
+        self.0.unread(why);
     }
 }

@@ -45,6 +45,7 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Simulate(simulate) => commands::simulate::run(&simulate, output),
         Command::Test(test) => commands::test::run(&test, output),
         Command::Dev(dev) => commands::dev::run(dev, output),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor.server, output),
         Command::Server(server) => commands::server::run(server, output),
         Command::Schema(schema) => commands::schema::run(&schema),
         Command::Demo(demo) => commands::demo::run(&demo, output),

@@ -5,14 +5,17 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use switchward_gateway::mail::Mailroom;
+use switchward_mail::imap::Health;
 use switchward_shard::{Cluster, Group, ShardMetrics, TimerCounts};
 use tikv_jemalloc_ctl::stats;
 
 /// The page of a cluster's counters, and of those of its mailroom. They are read when the page is.
-pub(crate) fn page(cluster: Cluster, room: Option<Mailroom>) -> Router {
-    Router::new().route("/metrics", get(move || async move { render(&cluster, room.as_ref()) }))
+pub(crate) fn page(cluster: Cluster, room: Option<Mailroom>, imap: Option<Arc<Health>>) -> Router {
+    let pages = move || async move { render(&cluster, room.as_ref(), imap.as_deref()) };
+    Router::new().route("/metrics", get(pages))
 }
 
 type ShardCounter = (&'static str, &'static str, fn(&ShardMetrics) -> &AtomicU64);
@@ -58,8 +61,8 @@ fn signed(bytes: impl TryInto<i64>) -> i64 {
     bytes.try_into().unwrap_or(i64::MAX)
 }
 
-fn render(cluster: &Cluster, room: Option<&Mailroom>) -> impl IntoResponse + use<> {
-    match text(cluster, room) {
+fn render(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> impl IntoResponse + use<> {
+    match text(cluster, room, imap) {
         Ok(text) => (StatusCode::OK, [("content-type", "text/plain; version=0.0.4")], text),
         Err(error) => {
             tracing::error!(%error, "failed to write metrics");
@@ -69,7 +72,7 @@ fn render(cluster: &Cluster, room: Option<&Mailroom>) -> impl IntoResponse + use
 }
 
 /// What is counted elsewhere, copied into families that are made for this one page.
-fn text(cluster: &Cluster, room: Option<&Mailroom>) -> prometheus::Result<Vec<u8>> {
+fn text(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> prometheus::Result<Vec<u8>> {
     let registry = Registry::new();
     for (name, help, of) in SHARD_COUNTERS {
         let family = IntCounterVec::new(Opts::new(name, help), &["shard"])?;
@@ -112,6 +115,9 @@ fn text(cluster: &Cluster, room: Option<&Mailroom>) -> prometheus::Result<Vec<u8
     if let Some(room) = room {
         mail(&registry, room)?;
     }
+    if let Some(health) = imap {
+        reading(&registry, health)?;
+    }
     memory(&registry)?;
     let mut out = Vec::new();
     TextEncoder::new().encode(&registry.gather(), &mut out)?;
@@ -126,6 +132,17 @@ fn mail(registry: &Registry, room: &Mailroom) -> prometheus::Result<()> {
         family.with_label_values(&[outcome, why]).inc_by(count);
     }
     registry.register(Box::new(family))
+}
+
+/// How the reading of a mailbox goes.
+fn reading(registry: &Registry, health: &Health) -> prometheus::Result<()> {
+    let gauge = IntGauge::new("switchward_mail_imap_connected", "whether the mailbox is being read by IMAP")?;
+    gauge.set(i64::from(health.connected()));
+    registry.register(Box::new(gauge))?;
+    let failures = "conversations over IMAP that failed or did not come about";
+    let counter = IntCounter::new("switchward_mail_imap_failures_total", failures)?;
+    counter.inc_by(health.failures());
+    registry.register(Box::new(counter))
 }
 
 /// What the allocator has handed out, and what it holds of the system's memory for that.

@@ -83,12 +83,14 @@ impl Mails {
         match mail {
             Mail::None => Ok(Self::default()),
             Mail::Office(office, incoming) => {
+                let trust = incoming.as_ref().is_some_and(|incoming| incoming.trust_http);
                 let doors = match incoming {
                     Some(incoming) => Some(Doors::find(*incoming, door.clone()).await?),
                     None => None,
                 };
                 let room = doors.as_ref().map(|doors| doors.room.clone());
-                let pages = room.as_ref().map(mail::pages).unwrap_or_default();
+                let at_port = room.clone().map(|room| if trust { room } else { room.without_trust() });
+                let pages = at_port.as_ref().map(mail::pages).unwrap_or_default();
                 Ok(Self { office: Some(office), room, doors, pages })
             }
             Mail::Mailbox(sender, mailbox) => {
@@ -126,11 +128,12 @@ impl Node {
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
         let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door).await?;
+        let imap = doors.as_ref().and_then(|doors| doors.imap_health.clone());
         let app = one_port(
             routes,
             health
                 .pages()
-                .merge(metrics::page(cluster.clone(), room))
+                .merge(metrics::page(cluster.clone(), room, imap))
                 .merge(decision::pages(door.clone()))
                 .merge(webhooks::pages(&door))
                 .merge(mail_pages),

@@ -1,7 +1,7 @@
 //! How a mail is written. Source: RFC 5322; RFC 3834 for what answers by itself; W3C and Gmail for what is read aloud.
 
-use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
-use lettre::message::{Mailbox, Message, MessageBuilder, MultiPart, SinglePart};
+use lettre::message::header::{ContentTransferEncoding, ContentType, Header, HeaderName, HeaderValue};
+use lettre::message::{Body, Mailbox, Message, MessageBuilder, MultiPart, SinglePart};
 use lettre::{Address, address::Envelope};
 
 use super::html::{escaped, page, visible};
@@ -34,10 +34,11 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// From whom, to whom.
+    /// From whom, to whom. Bounces go where replies go, so that they are read and tell what did not arrive.
     pub(super) fn envelope(&self) -> Result<Envelope, Failed> {
         let to = vec![address(&self.to)?];
-        Envelope::new(Some(address(&self.from)?), to).map_err(|error| invalid(error.to_string()))
+        let from = self.reply_to.as_ref().unwrap_or(&self.from);
+        Envelope::new(Some(address(from)?), to).map_err(|error| invalid(error.to_string()))
     }
 }
 
@@ -72,7 +73,7 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
     let body = MultiPart::alternative()
         .singlepart(part(ContentType::TEXT_PLAIN, text.clone()))
         .singlepart(part(ContentType::TEXT_HTML, page(letter, page_of.as_deref())));
-    let mut message = builder.multipart(body).map_err(|error| invalid(error.to_string()))?;
+    let mut message = whole(builder, &body)?;
     if let Some(key) = &sender.dkim {
         key.sign(&mut message);
     }
@@ -107,6 +108,17 @@ fn addressed(letter: &Letter, own: &Mailbox, to: &Address) -> Result<MessageBuil
     } else {
         builder
     })
+}
+
+/// The message with its parts as one body. Headers of a message that has parts are written in two places, and what signs
+/// it reads one of them only: it would take `Content-Type` for missing, and the signature would hold for no reader.
+fn whole(builder: MessageBuilder, parts: &MultiPart) -> Result<Message, Failed> {
+    let kind: ContentType = parts.headers().get().ok_or_else(|| invalid("a mail without a kind"))?;
+    let all = parts.formatted();
+    let begins = all.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(all.len(), |at| at + 4);
+    // Every part was encoded in ASCII by itself.
+    let body = Body::dangerous_pre_encoded(all[begins..].to_vec(), ContentTransferEncoding::SevenBit);
+    builder.header(kind).body(body).map_err(|error| invalid(error.to_string()))
 }
 
 fn part(kind: ContentType, body: String) -> SinglePart {

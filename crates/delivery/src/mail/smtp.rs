@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Tls, TlsParameters};
+use lettre::transport::smtp::commands::{Mail, Rset};
+use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::{AsyncSmtpTransport, Error as SmtpError, PoolConfig};
 use lettre::{AsyncTransport as _, Tokio1Executor};
 
+use super::compose::address;
 use super::{Composed, Post};
 use crate::limits::{MAIL_ANSWER_BYTES_MAX, MAIL_CONNECTIONS_MAX, MAIL_SECONDS_MAX};
 use crate::{Failed, Reason, Secret};
@@ -41,6 +44,7 @@ pub enum SmtpTls {
 /// A [`Post`] that hands mails to a server, over connections that it keeps.
 pub struct Smtp {
     transport: AsyncSmtpTransport<Tokio1Executor>,
+    config: SmtpConfig,
 }
 
 impl Smtp {
@@ -49,10 +53,9 @@ impl Smtp {
     /// # Errors
     /// TLS cannot be set up.
     pub fn new(config: &SmtpConfig) -> Result<Self, Failed> {
-        let tls = || TlsParameters::new(config.host.clone()).map_err(|error| broken(&error));
         let tls = match config.tls {
-            SmtpTls::Implicit => Tls::Wrapper(tls()?),
-            SmtpTls::StartTls => Tls::Required(tls()?),
+            SmtpTls::Implicit => Tls::Wrapper(parameters(config)?),
+            SmtpTls::StartTls => Tls::Required(parameters(config)?),
             SmtpTls::Plain => Tls::None,
         };
         let pool = PoolConfig::new().max_size(MAIL_CONNECTIONS_MAX).idle_timeout(Duration::from_secs(30));
@@ -65,22 +68,50 @@ impl Smtp {
             builder = builder.credentials(Credentials::new(user.clone(), password.reveal().to_owned()));
         }
         if let Some(hello) = &config.hello {
-            builder = builder.hello_name(lettre::transport::smtp::extension::ClientId::Domain(hello.clone()));
+            builder = builder.hello_name(ClientId::Domain(hello.clone()));
         }
-        Ok(Self { transport: builder.build() })
+        Ok(Self { transport: builder.build(), config: config.clone() })
     }
 
-    /// Whether the server answers, takes who we are, and would take mail.
+    /// Whether the server answers, takes who we are, and would take mail from these addresses. Nothing is sent.
     ///
     /// # Errors
     /// What is wrong.
-    pub async fn probe(&self) -> Result<(), Failed> {
-        match self.transport.test_connection().await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Failed::new(Reason::ConnectFailed, "the mail server does not answer")),
-            Err(error) => Err(failed(&error)),
-        }
+    pub async fn probe(&self, senders: &[String]) -> Result<(), Failed> {
+        let most = Duration::from_secs(MAIL_SECONDS_MAX);
+        let late = |_| Failed::new(Reason::Timeout, "the mail server has not answered in time");
+        tokio::time::timeout(most, self.talk(senders)).await.map_err(late)?
     }
+
+    async fn talk(&self, senders: &[String]) -> Result<(), Failed> {
+        let config = &self.config;
+        let hello = config.hello.clone().map_or_else(ClientId::default, ClientId::Domain);
+        let at = (config.host.as_str(), config.port);
+        let wrapped = (config.tls == SmtpTls::Implicit).then(|| parameters(config)).transpose()?;
+        let most = Some(Duration::from_secs(MAIL_SECONDS_MAX));
+        let connected = AsyncSmtpConnection::connect_tokio1(at, most, &hello, wrapped, None).await;
+        let mut talk = connected.map_err(|error| failed(&error))?;
+        if config.tls == SmtpTls::StartTls {
+            talk.starttls(parameters(config)?, &hello).await.map_err(|error| failed(&error))?;
+        }
+        if let Some((user, password)) = &config.login {
+            let login = Credentials::new(user.clone(), password.reveal().to_owned());
+            let ways = [Mechanism::Plain, Mechanism::Login];
+            talk.auth(&ways, &login).await.map_err(|error| failed(&error))?;
+        }
+        for sender in senders {
+            let from = address(sender)?;
+            talk.command(Mail::new(Some(from), Vec::new())).await.map_err(|error| failed(&error))?;
+            talk.command(Rset).await.map_err(|error| failed(&error))?;
+        }
+        // Whoever has heard enough need not be said goodbye to.
+        let _gone = talk.quit().await;
+        Ok(())
+    }
+}
+
+fn parameters(config: &SmtpConfig) -> Result<TlsParameters, Failed> {
+    TlsParameters::new(config.host.clone()).map_err(|error| broken(&error))
 }
 
 #[async_trait]

@@ -3,7 +3,8 @@
 //! `POST /v1/mail` takes the bytes of one message, as `message/rfc822`, under a key of the role operator or admin. What its
 //! transport knew may stand in the query: `sender` (empty for the null sender), `recipient` (as often as there are some),
 //! `peer` with `helo` (the host that handed the message over to whoever brings it here, and the name that it gave itself).
-//! Only sessions of the key's tenant are found.
+//! Only sessions of the key's tenant are found. What a message says that a trusted host has found of it is as good as who
+//! brings it: see [`Mailroom::without_trust`].
 //!
 //! | Status | When |
 //! |---|---|

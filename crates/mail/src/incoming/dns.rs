@@ -93,6 +93,16 @@ impl Dns {
         Ok(Self { authenticator: authenticator.map_err(|e| DnsError(e.to_string()))?, memory })
     }
 
+    /// What is remembered of texts.
+    pub(super) fn texts(&self) -> &Rows<Box<str>, Txt> {
+        &self.memory.texts
+    }
+
+    /// What is remembered of hosts that take mail.
+    pub(super) fn hosts(&self) -> &Rows<Box<str>, RecordSet<MX>> {
+        &self.memory.mx
+    }
+
     /// What to ask, with the memory beside it.
     pub(super) fn asking<P>(&self, what: P) -> Asking<'_, P> {
         Parameters::new(what)

@@ -5,6 +5,7 @@
 mod forged;
 mod genuine;
 mod hostile_text;
+mod imap;
 mod limits;
 mod lmtp;
 mod machines;

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod demo;
 pub(crate) mod dev;
+pub(crate) mod doctor;
 pub(crate) mod graph;
 pub(crate) mod schema;
 pub(crate) mod server;

@@ -33,7 +33,8 @@ fn configured(args: &ServerArgs, output: Output) -> anyhow::Result<()> {
     })
 }
 
-fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)> {
+/// What the command line says of the configuration, by key.
+pub(super) fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)> {
     let path = |path: &std::path::PathBuf| serde_json::Value::from(path.to_string_lossy().into_owned());
     let mut flags = Vec::new();
     flags.extend(args.listen.map(|listen| ("listen", listen.to_string().into())));

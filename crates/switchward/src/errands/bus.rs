@@ -26,7 +26,7 @@ impl RedisConfig {
     ///
     /// # Errors
     /// The password cannot be read, or there is none.
-    fn read(&self) -> anyhow::Result<Endpoint> {
+    pub(crate) fn read(&self) -> anyhow::Result<Endpoint> {
         let mut endpoint = Endpoint::new(self.url.clone());
         if let Some(file) = &self.password_file {
             let password = std::fs::read_to_string(file)

@@ -6,7 +6,10 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use switchward_gateway::Door;
 use switchward_gateway::mail::{Level, Mailroom};
+use switchward_mail::imap::Account;
 use switchward_mail::incoming::{Dns, Settings};
+
+use super::imap::ImapSettings;
 
 /// How replies are believed, and the doors that they come in by.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,12 +20,20 @@ pub(crate) struct MailInConfig {
     /// The hosts whose `Authentication-Results` are believed, by the names that stand in them. They must take out what
     /// others wrote under their names.
     pub(crate) trusted_hosts: Vec<String>,
+    /// Whether they are believed in what comes by `POST /v1/mail`, too, where whoever has a key of an operator could have
+    /// written them.
+    pub(crate) trust_http: bool,
+    /// The fields that a sender's signature must cover to count; none: `From`, `Subject`, `To` and `Message-ID`. What is
+    /// left out can be changed by whoever gets hold of a reply, who can then bring it again as another one.
+    pub(crate) signed_fields: Vec<String>,
     /// The name servers that are asked for keys and policies of senders; none: those of the system.
     pub(crate) dns: Vec<SocketAddr>,
     /// Where a mail server in front hands messages over by LMTP; absent: nowhere.
     pub(crate) lmtp: Option<SocketAddr>,
     /// Whether anything but loopback may be listened on by LMTP, which has no TLS and asks for no password.
     pub(crate) insecure_lmtp: bool,
+    /// The mailbox that they are read from by IMAP; absent: none.
+    pub(crate) imap: Option<ImapSettings>,
 }
 
 /// What a reply must prove to decide.
@@ -41,17 +52,22 @@ pub(crate) enum LevelSetting {
 /// A room that is not behind a door yet.
 pub(crate) struct Incoming {
     settings: Settings,
-    dns: Dns,
+    /// Who is asked for keys and policies.
+    pub(crate) dns: Dns,
     level: Level,
     /// Where to listen for LMTP.
     pub(crate) lmtp: Option<SocketAddr>,
+    /// What to read by IMAP.
+    pub(crate) imap: Option<Account>,
+    /// Whether trusted hosts are believed in what comes over HTTP.
+    pub(crate) trust_http: bool,
 }
 
 impl MailInConfig {
     /// What takes replies to addresses of this pattern, like `r+{token}@reply.acme.example`, which was checked.
     ///
     /// # Errors
-    /// The DNS cannot be used, or LMTP could be reached from outside.
+    /// The DNS cannot be used, LMTP could be reached from outside, or the mailbox cannot be read as it is told.
     pub(super) fn open(&self, reply: &str) -> anyhow::Result<Incoming> {
         if let Some(at) = self.lmtp.filter(|at| !at.ip().is_loopback() && !self.insecure_lmtp) {
             anyhow::bail!(
@@ -62,14 +78,30 @@ impl MailInConfig {
         let (local, domain) = reply.rsplit_once('@').context("mail.reply has no @")?;
         let form = local.parse().map_err(|problem| anyhow::anyhow!("mail.reply: {problem}"))?;
         let hosts = self.trusted_hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        let settings = Settings { reply_address: form, trusted_hosts: hosts, ..Settings::of(domain) };
+        let mut settings = Settings { reply_address: form, trusted_hosts: hosts, ..Settings::of(domain) };
+        if !self.signed_fields.is_empty() {
+            settings.signed_fields =
+                self.signed_fields.iter().map(|name| name.to_ascii_lowercase()).collect();
+            anyhow::ensure!(
+                settings.signed_fields.iter().any(|name| name == "from"),
+                "mail.in.signed_fields: without from a signature proves no sender"
+            );
+        }
         let dns = if self.dns.is_empty() { Dns::of_the_system() } else { Dns::at(&self.dns) };
         let level = match self.level {
             LevelSetting::Strict => Level::Strict,
             LevelSetting::Sender => Level::Sender,
             LevelSetting::PageOnly => Level::PageOnly,
         };
-        Ok(Incoming { settings, dns: dns.context("mail.in.dns")?, level, lmtp: self.lmtp })
+        let imap = self.imap.as_ref().map(ImapSettings::open).transpose()?;
+        Ok(Incoming {
+            settings,
+            dns: dns.context("mail.in.dns")?,
+            level,
+            lmtp: self.lmtp,
+            imap,
+            trust_http: self.trust_http,
+        })
     }
 }
 

@@ -86,6 +86,11 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::told("trust_http = true\n")
+    }
+
+    /// A server that is told something more of mail that comes in.
+    fn told(more: &str) -> Self {
         let (site, sink) = (Site::new(), Sink::start());
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let lmtp = free.expect("a free port");
@@ -94,7 +99,7 @@ impl Server {
             "[[tenants]]\nname = \"acme\"\nadmin_key_file = {admin:?}\n\
              [mail]\nfrom = \"Acme <approvals@acme.example>\"\nreply = \"r+{{token}}@reply.acme.example\"\n\
              [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\ntls = \"plain\"\nhello = \"acme.example\"\n\
-             [mail.in]\ntrusted_hosts = [\"mx.acme.example\"]\ndns = [\"127.0.0.1:9\"]\nlmtp = \"{lmtp}\"\n"
+             [mail.in]\ntrusted_hosts = [\"mx.acme.example\"]\ndns = [\"127.0.0.1:9\"]\nlmtp = \"{lmtp}\"\n{more}"
         );
         std::fs::write(site.path("tenants.toml"), config).expect("a file");
         let running = Running::of(&mut site.plain("127.0.0.1:0"));
@@ -202,6 +207,17 @@ fn a_message_in_a_file_is_brought_by_hand() {
     let mut other = program();
     other.env("SWITCHWARD_ADDRESS", &server.running.address).env("SWITCHWARD_API_KEY", "swk_none");
     Ended::of(other.args(["mail", "ingest", &server.file("x")])).with_code(6);
+}
+
+#[test]
+fn what_a_trusted_host_says_is_no_proof_in_what_anybody_could_have_brought() {
+    let server = Server::told("");
+    let mail = server.asked("asks-1");
+    let file = server.file(&reply(&mail, "pass", "approve"));
+    assert_eq!(server.run(&["mail", "ingest", &file]).with_code(0).out, "recorded\n");
+    assert_eq!(server.at("asks-1"), "decide", "who holds a key of an operator is not whom the mail went to");
+    server.hand_over(&[&field(&mail, "Reply-To")], &reply(&mail, "pass", "approve\r\n\r\nAgain."));
+    assert_eq!(server.at("asks-1"), "go", "the mail server in front is believed");
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! Whether a mailbox can be read, without reading it.
+
+use futures::TryStreamExt as _;
+
+use super::link::{self, Session, within};
+use super::{Account, ImapError};
+use crate::limits::IMAP_COMMAND_TIME_MAX;
+
+/// What a server and a mailbox have. Nothing of it was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Messages in the folder that mail comes into.
+    pub messages: u32,
+    /// The other folders by name, and whether they are there; they are made where they are not.
+    pub folders: Vec<(String, bool)>,
+    /// Whether the server tells of new mail by itself; otherwise it is asked from time to time.
+    pub idle: bool,
+}
+
+/// Logs in and looks, and changes nothing.
+///
+/// # Errors
+/// The mailbox cannot be read.
+pub async fn probe(account: &Account) -> Result<Found, ImapError> {
+    let mut session = link::open(account).await?;
+    let limit = IMAP_COMMAND_TIME_MAX;
+    let able = within(limit, "say what it can do", session.capabilities()).await?;
+    let opened = tokio::time::timeout(limit, session.examine(&account.folder)).await;
+    let opened = opened.map_err(|_| ImapError::TooSlow("open the folder"))?;
+    let opened = opened.map_err(|error| ImapError::Folder(account.folder.clone(), error))?;
+    let mut folders = Vec::new();
+    for name in [&account.done_folder, &account.quarantine_folder].into_iter().flatten() {
+        folders.push((name.clone(), exists(&mut session, name).await?));
+    }
+    // Whoever has seen enough need not be said goodbye to.
+    let _gone = within(limit, "log out", session.logout()).await;
+    Ok(Found { messages: opened.exists, folders, idle: able.has_str("IDLE") })
+}
+
+/// Whether there is a folder of this name, which holds no wildcard.
+pub(super) async fn exists(session: &mut Session, name: &str) -> Result<bool, ImapError> {
+    let listed = async {
+        let pattern = format!("\"{name}\"");
+        session.list(Some(""), Some(&pattern)).await?.try_collect::<Vec<_>>().await
+    };
+    Ok(!within(IMAP_COMMAND_TIME_MAX, "list folders", listed).await?.is_empty())
+}

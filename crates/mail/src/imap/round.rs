@@ -1,0 +1,235 @@
+//! One conversation with a mailbox: round after round, all that is unseen.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::time::Duration;
+
+use async_imap::error::Error;
+use async_imap::extensions::idle::IdleResponse;
+use async_imap::types::Fetch;
+use futures::TryStreamExt as _;
+
+use super::link::{ImapError, Session, within};
+use super::probe::exists;
+use super::{Account, Collect, Filed};
+use crate::limits::{
+    IMAP_ATTEMPTS_MAX, IMAP_COMMAND_TIME_MAX, IMAP_MESSAGE_TIME_MAX, IMAP_ROUND_MESSAGES_MAX,
+    MESSAGE_BYTES_MAX,
+};
+
+/// How often each message of a folder was begun and not finished.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    /// What the numbers hold for.
+    validity: Option<u32>,
+    begun: HashMap<u32, u32>,
+    /// Those that could not be taken; others come before them.
+    put_off: HashSet<u32>,
+}
+
+impl Attempts {
+    /// Forgets numbers of a folder that was made anew, and those that are not there any more.
+    fn keep(&mut self, validity: Option<u32>, there: &[u32]) {
+        if self.validity != validity {
+            self.begun.clear();
+            self.put_off.clear();
+            self.validity = validity;
+        }
+        self.begun.retain(|uid, _| there.contains(uid));
+        self.put_off.retain(|uid| there.contains(uid));
+    }
+
+    /// Forgets a message that was dealt with.
+    fn done(&mut self, uid: u32) {
+        self.begun.remove(&uid);
+        self.put_off.remove(&uid);
+    }
+
+    /// Whether a message may be begun once more.
+    fn begin(&mut self, uid: u32) -> bool {
+        let begun = self.begun.entry(uid).or_default();
+        *begun += 1;
+        *begun <= IMAP_ATTEMPTS_MAX
+    }
+}
+
+/// What a conversation is led with.
+pub(super) struct Rounds<'a, C> {
+    pub(super) account: &'a Account,
+    pub(super) collector: &'a C,
+    pub(super) attempts: &'a mut Attempts,
+    /// Failures in a row; none once a round went well.
+    pub(super) failures: &'a mut u32,
+}
+
+/// What a server can do.
+#[derive(Clone, Copy)]
+struct Able {
+    idle: bool,
+    moving: bool,
+    uid_expunge: bool,
+}
+
+/// How a round ended.
+enum Round {
+    /// Nothing unseen is left.
+    Clear,
+    /// There may be more.
+    More,
+    /// Something could not be taken now.
+    Later,
+}
+
+impl<C: Collect> Rounds<'_, C> {
+    /// Goes on until the conversation breaks; says how.
+    pub(super) async fn go(&mut self, session: Session) -> ImapError {
+        match self.talk(session).await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        }
+    }
+
+    async fn talk(&mut self, mut session: Session) -> Result<Infallible, ImapError> {
+        let able = within(IMAP_COMMAND_TIME_MAX, "say what it can do", session.capabilities()).await?;
+        let (idle, moving) = (able.has_str("IDLE"), able.has_str("MOVE"));
+        let able = Able { idle, moving, uid_expunge: able.has_str("UIDPLUS") };
+        for name in [&self.account.done_folder, &self.account.quarantine_folder].into_iter().flatten() {
+            if !exists(&mut session, name).await? {
+                within(IMAP_COMMAND_TIME_MAX, "make a folder", session.create(name)).await?;
+            }
+        }
+        let mut later = 0;
+        loop {
+            match self.once(&mut session, able).await? {
+                Round::More => *self.failures = 0,
+                Round::Clear => {
+                    (*self.failures, later) = (0, 0);
+                    session = self.rest(session, able, self.account.pace.poll).await?;
+                }
+                Round::Later => {
+                    (*self.failures, later) = (0, later + 1);
+                    session = self.rest(session, able, self.account.pace.wait(later)).await?;
+                }
+            }
+        }
+    }
+
+    /// Waits until the server tells of something, or for this long.
+    async fn rest(&self, session: Session, able: Able, time: Duration) -> Result<Session, ImapError> {
+        if !able.idle {
+            tokio::time::sleep(time).await;
+            return Ok(session);
+        }
+        let mut idle = session.idle();
+        within(IMAP_COMMAND_TIME_MAX, "wait for mail", idle.init()).await?;
+        let (told, _interrupt) = idle.wait_with_timeout(time);
+        match told.await {
+            Ok(IdleResponse::NewData(_) | IdleResponse::Timeout | IdleResponse::ManualInterrupt) => {}
+            Err(error) => return Err(ImapError::Broken("wait for mail", error)),
+        }
+        within(IMAP_COMMAND_TIME_MAX, "stop waiting for mail", idle.done()).await
+    }
+
+    /// Takes what is unseen, the oldest first.
+    async fn once(&mut self, session: &mut Session, able: Able) -> Result<Round, ImapError> {
+        let folder = &self.account.folder;
+        let opened = tokio::time::timeout(IMAP_COMMAND_TIME_MAX, session.select(folder)).await;
+        let opened = opened.map_err(|_| ImapError::TooSlow("open the folder"))?;
+        let opened = opened.map_err(|error| ImapError::Folder(folder.clone(), error))?;
+        let unseen = session.uid_search("UNSEEN UNDELETED");
+        let mut unseen: Vec<u32> =
+            within(IMAP_COMMAND_TIME_MAX, "search", unseen).await?.into_iter().collect();
+        self.attempts.keep(opened.uid_validity, &unseen);
+        unseen.sort_unstable_by_key(|uid| (self.attempts.put_off.contains(uid), *uid));
+        let more = unseen.len() > IMAP_ROUND_MESSAGES_MAX;
+        for uid in unseen.into_iter().take(IMAP_ROUND_MESSAGES_MAX) {
+            match self.take(session, uid).await? {
+                None | Some(Filed::Later) => {}
+                Some(filed @ (Filed::Done | Filed::Quarantine)) => {
+                    self.put_away(session, uid, filed, able).await?;
+                }
+            }
+        }
+        Ok(match (self.attempts.put_off.is_empty(), more) {
+            (false, _) => Round::Later,
+            (true, true) => Round::More,
+            (true, false) => Round::Clear,
+        })
+    }
+
+    /// Brings a message to whoever takes it; nothing where it is not there any more.
+    async fn take(&mut self, session: &mut Session, uid: u32) -> Result<Option<Filed>, ImapError> {
+        if !self.attempts.begin(uid) {
+            self.collector.unread("unreadable");
+            return Ok(Some(Filed::Quarantine));
+        }
+        let Some(size) = fetched(session, uid, "(UID RFC822.SIZE)").await? else { return Ok(None) };
+        if size.size.is_none_or(|size| size as usize > MESSAGE_BYTES_MAX) {
+            self.collector.unread("too_large");
+            return Ok(Some(Filed::Quarantine));
+        }
+        // One byte more than may be, so that a message that is longer than was said is seen to be.
+        let part = format!("(UID BODY.PEEK[]<0.{}>)", MESSAGE_BYTES_MAX + 1);
+        let Some(message) = fetched(session, uid, &part).await? else { return Ok(None) };
+        let raw = message.body().unwrap_or_default().to_vec();
+        drop(message);
+        let filed = self.collector.collect(raw).await;
+        if filed == Filed::Later {
+            // That is nothing that the message did.
+            self.attempts.done(uid);
+            self.attempts.put_off.insert(uid);
+        }
+        Ok(Some(filed))
+    }
+
+    /// Marks a message as seen, and moves it to where it belongs.
+    async fn put_away(
+        &mut self,
+        session: &mut Session,
+        uid: u32,
+        filed: Filed,
+        able: Able,
+    ) -> Result<(), ImapError> {
+        let (folder, flags) = match filed {
+            Filed::Quarantine => (&self.account.quarantine_folder, "\\Seen \\Flagged"),
+            Filed::Done | Filed::Later => (&self.account.done_folder, "\\Seen"),
+        };
+        let limit = IMAP_COMMAND_TIME_MAX;
+        let uid_text = uid.to_string();
+        within(limit, "mark a message", stored(session, &uid_text, flags)).await?;
+        if let Some(folder) = folder {
+            if able.moving {
+                within(limit, "move a message", session.uid_mv(&uid_text, folder)).await?;
+            } else {
+                within(limit, "copy a message", session.uid_copy(&uid_text, folder)).await?;
+                within(limit, "mark a message", stored(session, &uid_text, "\\Deleted")).await?;
+                if able.uid_expunge {
+                    let expunged =
+                        async { session.uid_expunge(&uid_text).await?.try_collect::<Vec<_>>().await };
+                    within(limit, "take a message out", expunged).await?;
+                }
+            }
+        }
+        self.attempts.done(uid);
+        Ok(())
+    }
+}
+
+async fn stored(session: &mut Session, uid: &str, flags: &str) -> Result<(), Error> {
+    session.uid_store(uid, format!("+FLAGS.SILENT ({flags})")).await?.try_collect::<Vec<_>>().await.map(drop)
+}
+
+/// What the server says of one message, if it is there.
+async fn fetched(session: &mut Session, uid: u32, what: &str) -> Result<Option<Fetch>, ImapError> {
+    let answer = async {
+        let all: Vec<_> = session.uid_fetch(uid.to_string(), what).await?.try_collect().await?;
+        // A server may speak of other messages meanwhile.
+        Ok(all.into_iter().find(|it| it.uid == Some(uid) && (it.size.is_some() || it.body().is_some())))
+    };
+    let found = within(IMAP_MESSAGE_TIME_MAX, "read a message", answer).await?;
+    if found.is_none() {
+        // A conversation that has ended looks just like a message that is not there.
+        within(IMAP_COMMAND_TIME_MAX, "answer", session.noop()).await?;
+    }
+    Ok(found)
+}

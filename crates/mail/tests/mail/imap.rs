@@ -1,0 +1,284 @@
+//! Conversations with a mailbox: a server that says what a test needs, and what is done with what it has.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use switchward_mail::imap::{Account, Collect, Filed, Health, ImapError, ImapTls, Pace, probe, read};
+use switchward_mail::limits::{IMAP_ATTEMPTS_MAX, MESSAGE_BYTES_MAX};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+/// A message of the mailbox.
+#[derive(Clone, Default)]
+struct Message {
+    text: String,
+    /// What the server says of its size, where that is not its size.
+    size: Option<usize>,
+    /// How often the server hangs up when it is asked for.
+    hangs: u32,
+    flags: String,
+}
+
+/// A mailbox.
+#[derive(Clone, Default)]
+struct Mailbox {
+    able: &'static str,
+    validity: u32,
+    inbox: BTreeMap<u32, Message>,
+    folders: BTreeMap<String, Vec<String>>,
+    said: Vec<String>,
+    /// What the folder becomes when a message has made the server hang up.
+    after: Option<Box<Mailbox>>,
+}
+
+type Shared = Arc<Mutex<Mailbox>>;
+
+/// Answers one command; false: hang up.
+fn answer(mailbox: &mut Mailbox, tag: &str, words: &[&str]) -> Option<String> {
+    let uid = || words.get(2).and_then(|uid| uid.parse::<u32>().ok()).unwrap_or_default();
+    let command = words[0].to_ascii_uppercase();
+    let ok = |data: String| Some(format!("{data}{tag} OK done\r\n"));
+    match (command.as_str(), words.get(1).map(|word| word.to_ascii_uppercase()).as_deref()) {
+        ("CAPABILITY", _) => ok(format!("* CAPABILITY IMAP4rev1 {}\r\n", mailbox.able)),
+        ("STARTTLS", _) => Some(format!("{tag} NO not here\r\n")),
+        ("LOGIN", Some("\"WRONG\"")) => Some(format!("{tag} NO who?\r\n")),
+        ("SELECT" | "EXAMINE", Some("\"NONE\"")) => Some(format!("{tag} NO no such folder\r\n")),
+        ("SELECT" | "EXAMINE", _) => {
+            let (exists, validity) = (mailbox.inbox.len(), mailbox.validity);
+            ok(format!("* {exists} EXISTS\r\n* OK [UIDVALIDITY {validity}] fine\r\n"))
+        }
+        ("LIST", _) => {
+            let name = words[2].trim_matches('"');
+            let there = mailbox.folders.contains_key(name);
+            ok(if there { format!("* LIST () \"/\" {name}\r\n") } else { String::new() })
+        }
+        ("CREATE", Some(_)) => {
+            mailbox.folders.insert(words[1].trim_matches('"').to_owned(), Vec::new());
+            ok(String::new())
+        }
+        ("UID", Some("SEARCH")) => {
+            let unseen = mailbox.inbox.iter().filter(|(_, it)| !it.flags.contains("Seen"));
+            let uids: Vec<String> = unseen.map(|(uid, _)| uid.to_string()).collect();
+            ok(format!("* SEARCH {}\r\n", uids.join(" ")))
+        }
+        ("UID", Some("FETCH")) => fetch(mailbox, uid(), words[3..].join(" ").contains("BODY")).and_then(ok),
+        ("UID", Some("STORE")) => {
+            let message = mailbox.inbox.get_mut(&uid()).expect("it is there");
+            message.flags.push_str(&words[4..].join(" "));
+            ok(String::new())
+        }
+        ("UID", Some("MOVE" | "COPY")) => {
+            let text = mailbox.inbox[&uid()].text.clone();
+            mailbox.folders.entry(words[3].trim_matches('"').to_owned()).or_default().push(text);
+            if words[1].eq_ignore_ascii_case("MOVE") {
+                mailbox.inbox.remove(&uid());
+            }
+            ok(String::new())
+        }
+        ("UID", Some("EXPUNGE")) => {
+            assert!(mailbox.inbox[&uid()].flags.contains("\\Deleted"), "it was marked");
+            mailbox.inbox.remove(&uid());
+            ok(String::new())
+        }
+        _ => ok(String::new()),
+    }
+}
+
+/// What is said of a message, or of its size; nothing: hang up.
+fn fetch(mailbox: &mut Mailbox, uid: u32, whole: bool) -> Option<String> {
+    let message = mailbox.inbox.get_mut(&uid).expect("it is there");
+    let size = message.size.unwrap_or(message.text.len());
+    if !whole {
+        return Some(format!("* 1 FETCH (UID {uid} RFC822.SIZE {size})\r\n"));
+    }
+    if message.hangs > 0 {
+        message.hangs -= 1;
+        let gone = message.hangs == 0;
+        if let Some(after) = mailbox.after.take_if(|_| gone) {
+            *mailbox = *after;
+        }
+        return None;
+    }
+    let (length, text) = (message.text.len(), &message.text);
+    Some(format!("* 1 FETCH (UID {uid} BODY[]<0> {{{length}}}\r\n{text})\r\n"))
+}
+
+async fn converse(stream: TcpStream, mailbox: Shared) {
+    let mut stream = BufReader::new(stream);
+    if stream.write_all(b"* OK ready\r\n").await.is_err() {
+        return;
+    }
+    let mut line = String::new();
+    while matches!(stream.read_line(&mut line).await, Ok(read) if read > 0) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = {
+            let mut mailbox = mailbox.lock().unwrap();
+            mailbox.said.push(words[1..].join(" "));
+            answer(&mut mailbox, words[0], &words[1..])
+        };
+        let Some(answer) = answer else { return };
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+        line.clear();
+    }
+}
+
+/// Keeps what comes, and files each message as its text asks for.
+struct Taker(mpsc::UnboundedSender<String>);
+
+impl Collect for Taker {
+    async fn collect(&self, raw: Vec<u8>) -> Filed {
+        let text = String::from_utf8(raw).unwrap();
+        // A test that has seen enough hears nothing any more.
+        let _ = self.0.send(text.clone());
+        match text {
+            text if text.contains("later") => Filed::Later,
+            text if text.contains("odd") => Filed::Quarantine,
+            _ => Filed::Done,
+        }
+    }
+
+    fn unread(&self, why: &'static str) {
+        let _ = self.0.send(format!("unread: {why}"));
+    }
+}
+
+async fn listen(mailbox: Mailbox) -> (Account, Shared) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mailbox = Arc::new(Mutex::new(mailbox));
+    let shared = mailbox.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(converse(stream, shared.clone()));
+        }
+    });
+    let short = Duration::from_millis(5);
+    let account = Account {
+        host: "127.0.0.1".into(),
+        port,
+        tls: ImapTls::None,
+        user: "a".into(),
+        password: "b".into(),
+        folder: "INBOX".into(),
+        done_folder: Some("Done".into()),
+        quarantine_folder: Some("Odd".into()),
+        pace: Pace { poll: short, again_min: short, again_max: short },
+    };
+    (account, mailbox)
+}
+
+fn mailbox(able: &'static str, texts: &[&str]) -> Mailbox {
+    let message = |text: &&str| Message { text: (*text).to_owned(), ..Message::default() };
+    let inbox = (1..).zip(texts.iter().map(message)).collect();
+    Mailbox { able, validity: 1, inbox, ..Mailbox::default() }
+}
+
+/// Reads until so many messages were told of: those, and what became of the mailbox.
+async fn told(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailbox, u64) {
+    let (account, mailbox) = listen(mailbox).await;
+    let (send, mut heard) = mpsc::unbounded_channel();
+    let (stop, stopped) = watch::channel(false);
+    let health = Arc::new(Health::default());
+    let reading = tokio::spawn(read(account, Arc::new(Taker(send)), health.clone(), stopped));
+    let mut texts = Vec::new();
+    while texts.len() < count {
+        let text = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
+        texts.push(text.expect("it is taken").expect("it is read"));
+    }
+    // One more round ends with nothing unseen but what is put off.
+    let rounds =
+        |it: &Shared| it.lock().unwrap().said.iter().filter(|it| it.starts_with("UID SEARCH")).count();
+    let before = rounds(&mailbox);
+    while rounds(&mailbox) < before + 2 {
+        tokio::task::yield_now().await;
+    }
+    assert!(health.connected(), "it is read");
+    stop.send_replace(true);
+    reading.await.unwrap();
+    assert!(!health.connected(), "it was read");
+    let mailbox = mailbox.lock().unwrap().clone();
+    (texts, mailbox, health.failures())
+}
+
+#[tokio::test]
+async fn each_message_goes_where_it_belongs() {
+    let (texts, mailbox, failures) = told(mailbox("MOVE", &["yes", "odd", "later", "no"]), 5).await;
+    assert_eq!(texts, ["yes", "odd", "later", "no", "later"], "what is put off comes again");
+    assert_eq!(mailbox.folders["Done"], ["yes", "no"]);
+    assert_eq!(mailbox.folders["Odd"], ["odd"]);
+    let left: Vec<_> = mailbox.inbox.values().map(|it| (it.text.as_str(), it.flags.as_str())).collect();
+    assert_eq!(left, [("later", "")]);
+    assert_eq!(failures, 0);
+    assert!(mailbox.said.contains(&"CREATE \"Done\"".to_owned()), "the folders were made");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_move_is_asked_to_copy() {
+    for (able, left) in [("UIDPLUS", 0), ("", 1)] {
+        let (_, mailbox, _) = told(mailbox(able, &["yes"]), 1).await;
+        assert_eq!(mailbox.folders["Done"], ["yes"], "{able}");
+        assert_eq!(mailbox.inbox.len(), left, "without UIDPLUS others' messages could be taken out, too");
+        assert!(mailbox.inbox.values().all(|it| it.flags.contains("Deleted")));
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_not_read() {
+    let mut mailbox = mailbox("MOVE", &["huge", "yes"]);
+    mailbox.inbox.get_mut(&1).unwrap().size = Some(MESSAGE_BYTES_MAX + 1);
+    let (texts, mailbox, _) = told(mailbox, 2).await;
+    assert_eq!(texts, ["unread: too_large", "yes"]);
+    assert_eq!(mailbox.folders["Odd"], ["huge"]);
+    assert!(!mailbox.said.iter().any(|it| it.starts_with("UID FETCH 1 ") && it.contains("BODY")));
+}
+
+#[tokio::test]
+async fn what_breaks_the_conversation_stops_no_other() {
+    let mut mailbox = mailbox("MOVE", &["poison", "yes"]);
+    mailbox.inbox.get_mut(&1).unwrap().hangs = u32::MAX;
+    let (texts, mailbox, failures) = told(mailbox, 2).await;
+    assert_eq!(texts, ["unread: unreadable", "yes"]);
+    assert_eq!(mailbox.folders["Odd"], ["poison"]);
+    assert_eq!(failures, u64::from(IMAP_ATTEMPTS_MAX), "it was tried, and the server asked again each time");
+}
+
+#[tokio::test]
+async fn a_folder_that_was_made_anew_begins_anew() {
+    let mut old = mailbox("MOVE", &["poison"]);
+    old.inbox.get_mut(&1).unwrap().hangs = IMAP_ATTEMPTS_MAX;
+    old.after = Some(Box::new(Mailbox { validity: 2, ..mailbox("MOVE", &["yes"]) }));
+    let (texts, mailbox, _) = told(old, 1).await;
+    assert_eq!(texts, ["yes"], "the number was another message's");
+    assert_eq!(mailbox.folders["Done"], ["yes"]);
+}
+
+#[tokio::test]
+async fn nobody_logs_in_where_nothing_hides_it() {
+    let (mut account, mailbox) = listen(mailbox("STARTTLS", &[])).await;
+    account.tls = ImapTls::StartTls;
+    assert!(matches!(probe(&account).await, Err(ImapError::Broken("begin TLS", _))));
+    assert_eq!(mailbox.lock().unwrap().said, ["STARTTLS"]);
+}
+
+#[tokio::test]
+async fn a_probe_says_what_is_wrong_and_changes_nothing() {
+    let (account, mailbox) = listen(mailbox("IDLE", &["yes"])).await;
+    mailbox.lock().unwrap().folders.insert("Odd".into(), Vec::new());
+    let found = probe(&account).await.unwrap();
+    assert_eq!((found.messages, found.idle), (1, true));
+    assert_eq!(found.folders, [("Done".to_owned(), false), ("Odd".to_owned(), true)]);
+    let said = mailbox.lock().unwrap().said.clone();
+    assert!(!said.iter().any(|it| it.starts_with("SELECT") || it.starts_with("CREATE")), "{said:?}");
+    let wrong = Account { user: "WRONG".into(), ..account.clone() };
+    assert!(matches!(probe(&wrong).await, Err(ImapError::Login(_, _))));
+    let nowhere = Account { folder: "None".into(), ..account.clone() };
+    assert!(matches!(probe(&nowhere).await, Err(ImapError::Folder(_, _))));
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    drop(silent);
+    assert!(matches!(probe(&Account { port, ..account }).await, Err(ImapError::Connect(_, _))));
+}

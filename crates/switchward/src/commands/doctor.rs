@@ -1,0 +1,151 @@
+//! `switchward doctor`: what of a server's configuration works, looked at from this machine. Nothing is changed, and
+//! nothing is sent.
+
+mod machine;
+mod mail;
+mod redis;
+
+use serde_json::json;
+
+use crate::args::{Output, ServerArgs};
+use crate::config::{self, Config};
+use crate::exit::{Exit, FINDINGS};
+use crate::output::{CARE, FAINT, GOOD, PROBLEM, clean, print};
+use crate::tls;
+
+use super::server::flags;
+
+/// How well something works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Ok,
+    /// It works, and should be looked at.
+    Warn,
+    /// It does not work.
+    Fail,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// What was found of one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    /// What was looked at, in one word.
+    what: &'static str,
+    verdict: Verdict,
+    /// What is so.
+    said: String,
+    /// What to do about it.
+    advice: String,
+}
+
+impl Found {
+    fn ok(what: &'static str, said: impl Into<String>) -> Self {
+        Self { what, verdict: Verdict::Ok, said: said.into(), advice: String::new() }
+    }
+
+    fn warn(what: &'static str, said: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { what, verdict: Verdict::Warn, said: said.into(), advice: advice.into() }
+    }
+
+    fn fail(what: &'static str, said: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { what, verdict: Verdict::Fail, said: said.into(), advice: advice.into() }
+    }
+}
+
+/// Looks at everything, and ends with 5 where something does not work.
+pub(crate) fn run(args: &ServerArgs, output: Output) -> Result<(), Exit> {
+    tls::install_provider();
+    let config = match config::read(args.config.as_ref(), &flags(args)) {
+        Ok(config) => config,
+        Err(error) => {
+            let advice = "deploy/switchward.toml shows what can be said; nothing else could be looked at";
+            return tell(&[Found::fail("config", format!("{error:#}"), advice)], output);
+        }
+    };
+    let runtime = tokio::runtime::Runtime::new()?;
+    tell(&runtime.block_on(looked_at(args, &config)), output)
+}
+
+async fn looked_at(args: &ServerArgs, config: &Config) -> Vec<Found> {
+    let mut found = vec![configuration(args)];
+    found.push(machine::data(&config.data_dir));
+    found.push(machine::port(config).await);
+    found.extend(config.tls.as_ref().map(machine::certificate));
+    found.push(machine::descriptors());
+    let (redis, clock) = redis::look(config.redis.as_ref()).await;
+    found.push(machine::clock(clock));
+    found.push(redis);
+    found.extend(mail::look(config.mail.as_ref()).await);
+    found
+}
+
+fn configuration(args: &ServerArgs) -> Found {
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    let unread = config::unread(names);
+    if !unread.is_empty() {
+        let said = format!("no server reads {} from its environment", unread.join(", "));
+        return Found::warn("config", said, "take it out, or say it under the right name");
+    }
+    Found::ok(
+        "config",
+        match &args.config {
+            Some(file) => format!("{} can be read", file.display()),
+            None => "no file is named; the flags and the environment say all".to_owned(),
+        },
+    )
+}
+
+fn tell(found: &[Found], output: Output) -> Result<(), Exit> {
+    let failed = found.iter().any(|it| it.verdict == Verdict::Fail);
+    print(&match output {
+        Output::Text => text(found),
+        Output::Json => {
+            format!("{}\n", json!({ "ok": !failed, "checks": found.iter().map(object).collect::<Vec<_>>() }))
+        }
+        Output::Jsonl => found.iter().map(|it| format!("{}\n", object(it))).collect(),
+    })?;
+    if failed { Err(Exit::told(FINDINGS)) } else { Ok(()) }
+}
+
+fn object(found: &Found) -> serde_json::Value {
+    let mut object = json!({ "check": found.what, "verdict": found.verdict.word(), "message": found.said });
+    if !found.advice.is_empty() {
+        object["advice"] = found.advice.clone().into();
+    }
+    object
+}
+
+fn text(found: &[Found]) -> String {
+    let width = found.iter().map(|it| it.what.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for it in found {
+        let style = match it.verdict {
+            Verdict::Ok => GOOD,
+            Verdict::Warn => CARE,
+            Verdict::Fail => PROBLEM,
+        };
+        let said = clean(&it.said).replace('\n', " ");
+        text.push_str(&format!("{style}{:<4}{style:#}  {:<width$}  {said}", it.verdict.word(), it.what));
+        if !it.advice.is_empty() {
+            text.push_str(&format!("{FAINT}; {}{FAINT:#}", clean(&it.advice)));
+        }
+        text.push('\n');
+    }
+    let count = |verdict| found.iter().filter(|it| it.verdict == verdict).count();
+    let (warn, fail) = (count(Verdict::Warn), count(Verdict::Fail));
+    text.push_str(&match (warn, fail) {
+        (0, 0) => "\nAll of it works.\n".to_owned(),
+        (_, 0) => format!("\nIt works; {warn} to look at.\n"),
+        (_, _) => format!("\n{fail} of {} do not work, {warn} to look at.\n", found.len()),
+    });
+    text
+}

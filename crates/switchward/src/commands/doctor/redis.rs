@@ -1,0 +1,69 @@
+//! The Redis that what goes out goes over.
+
+use switchward_bus::{Probe, probe};
+
+use super::Found;
+use crate::errands::RedisConfig;
+
+/// What it is like, and its clock in milliseconds since 1970 where it has told it.
+pub(super) async fn look(config: Option<&RedisConfig>) -> (Found, Option<i64>) {
+    let what = "redis";
+    let Some(config) = config else {
+        return (Found::ok(what, "none is configured; what goes out goes through this process"), None);
+    };
+    let endpoint = match config.read() {
+        Ok(endpoint) => endpoint,
+        Err(error) => {
+            return (Found::fail(what, format!("{error:#}"), "write the password into that file"), None);
+        }
+    };
+    match probe(&endpoint).await {
+        Ok(probe) => (judged(&config.url, &probe), Some(probe.time_ms)),
+        Err(error) => (Found::fail(what, error, "what goes out waits until it can be reached"), None),
+    }
+}
+
+fn judged(url: &str, probe: &Probe) -> Found {
+    let what = "redis";
+    let said = format!("{url} is Redis {}", probe.version);
+    if !probe.new_enough() {
+        return Found::fail(what, said, "7.0 or newer is needed");
+    }
+    if probe.replica {
+        return Found::fail(what, format!("{said}, a replica that takes no changes"), "name the primary one");
+    }
+    let said = format!(
+        "{said}, {}",
+        if probe.append_only { "written down" } else { "in memory alone, which is enough" }
+    );
+    if probe.eviction != "noeviction" && !probe.eviction.is_empty() {
+        let said =
+            format!("{said}; when its memory is full, it throws away what it holds ({})", probe.eviction);
+        return Found::warn(what, said, "set maxmemory-policy noeviction; what is thrown away goes out late");
+    }
+    Found::ok(what, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    #[test]
+    fn what_would_lose_or_refuse_is_told() {
+        let good = Probe {
+            version: "7.0.15".into(),
+            eviction: "noeviction".into(),
+            memory_max: 0,
+            append_only: false,
+            replica: false,
+            time_ms: 0,
+        };
+        let judged = |probe: Probe| judged("redis://a", &probe).verdict;
+        assert_eq!(judged(good.clone()), Verdict::Ok);
+        assert_eq!(judged(Probe { version: "6.2.1".into(), ..good.clone() }), Verdict::Fail);
+        assert_eq!(judged(Probe { version: "odd".into(), ..good.clone() }), Verdict::Fail);
+        assert_eq!(judged(Probe { replica: true, ..good.clone() }), Verdict::Fail);
+        assert_eq!(judged(Probe { eviction: "allkeys-lru".into(), ..good }), Verdict::Warn);
+    }
+}

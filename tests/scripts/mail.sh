@@ -1,0 +1,15 @@
+#!/bin/sh
+# Runs approvals by mail over real servers: Postfix, Dovecot, OpenDKIM, unbound and Redis, each on high ports of this
+# machine and in a folder that is gone then. The built server stands in SWITCHWARD_BIN.
+set -eu
+cd "$(dirname "$0")/../.."
+
+PATH=$PATH:/usr/sbin:/sbin
+target=${CARGO_TARGET_DIR:-target}
+cargo build --locked -p switchward --bin switchward
+SWITCHWARD_BIN=$(cd "$target/debug" && pwd)/switchward
+export PATH SWITCHWARD_BIN
+# Postfix and Dovecot are started by root, and give up their rights themselves.
+as=
+if [ "$(id -u)" != 0 ]; then as="sudo -n --preserve-env=PATH,SWITCHWARD_BIN"; fi
+exec $as python3 -B tests/mail/test_mail.py
