@@ -95,6 +95,9 @@ class Servers:
     def end(self, name):
         """Ends a server and all that it has started."""
         process = self.running.pop(name)
+        if name == "postfix":
+            # Its master has left the session that it was started in.
+            subprocess.run(["postfix", "-c", self.folder / "postfix", "stop"], capture_output=True)
         for told in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(process.pid, told)
