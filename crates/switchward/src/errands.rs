@@ -48,7 +48,7 @@ pub(crate) fn kinds(delivery: &DeliveryConfig) -> Vec<WorkKind> {
 }
 
 impl Role {
-    /// Begins to carry errands out, over this Redis or within this process; nothing where the role is switched off.
+    /// Begins to carry errands out, over this Redis under this owner's name or within this process; nothing where the role is switched off.
     ///
     /// # Errors
     /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up; the
@@ -56,7 +56,7 @@ impl Role {
     pub(crate) async fn start(
         cluster: &Cluster,
         delivery: &DeliveryConfig,
-        redis: Option<&RedisConfig>,
+        (redis, owner): (Option<&RedisConfig>, &str),
         office: Option<Office>,
     ) -> anyhow::Result<Option<Self>> {
         if !delivery.enabled {
@@ -67,8 +67,9 @@ impl Role {
             Some(model) => Some(Model::new(client.clone(), model.read()?)),
             None => None,
         };
-        let bus = bus::open(redis).await?;
-        let answers = Arc::new(answers::ToShards(cluster.clone()));
+        let bus = bus::open(redis, owner).await?;
+        let answers =
+            Arc::new(answers::ToShards { cluster: cluster.clone(), waits_ms: delivery.waits_ms()? });
         // One that no other server has, and none before: what that one held must not seem to be held by this one.
         let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());

@@ -112,6 +112,7 @@ impl Node {
     pub(crate) async fn open(data: &Path, opening: Opening<'_>) -> anyhow::Result<Self> {
         let Opening { shards, cache_bytes, clock, manual, delivery, redis, mail } = opening;
         let data = DataDir::open(data)?;
+        let owner = data.id().to_owned();
         let on_fatal = Box::new(|why: &str| {
             // Whatever is acknowledged is on disk; going on could acknowledge what is not.
             eprintln!("switchward: {why}");
@@ -135,7 +136,10 @@ impl Node {
                 .merge(webhooks::pages(&door))
                 .merge(mail_pages),
         );
-        let delivery = errands::Role::start(&cluster, delivery, redis, office).await?;
+        if let Some(max) = delivery.outbox_max {
+            cluster.set_outbox_max(max);
+        }
+        let delivery = errands::Role::start(&cluster, delivery, (redis, &owner), office).await?;
         Ok(Self { cluster, door, health, app, delivery, doors })
     }
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use switchward_delivery::desk::{AnswerError, Answers, Errand, MAIL, Outcome, POST};
 use switchward_engine::{
-    AckEffect, Actor, Attempt, Body, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Reason,
-    RequestId, Scope, Settings,
+    AckEffect, Actor, Attempt, Body, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Key, Reason,
+    RequestId, Row, Scope, Settings, View as _, ViewError, work_view,
 };
-
 use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId};
-use switchward_shard::{Clock as _, Cluster, Failure, SystemClock};
+use switchward_shard::{Clock as _, Cluster, Failure, StateView, SystemClock};
 
 use super::effects;
 
@@ -20,16 +19,27 @@ const OFFERS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// See the module.
-pub(super) struct ToShards(pub(super) Cluster);
+pub(super) struct ToShards {
+    pub(super) cluster: Cluster,
+    /// How long after each failed attempt to deliver an effect the next one is made, milliseconds.
+    pub(super) waits_ms: Vec<u64>,
+}
 
 #[async_trait]
 impl Answers for ToShards {
+    async fn wanted(&self, errand: &Errand) -> bool {
+        let Ok(session) = errand.session.parse::<SessionId>() else { return true };
+        let Ok(view) = self.cluster.shard_of(session.bucket()).read().await else { return true };
+        // Rows that cannot be read end the server elsewhere.
+        still_wanted(&view, errand, session).unwrap_or(true)
+    }
+
     async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
-        let Some(command) = command(errand, outcome) else { return Err(AnswerError::Gone) };
+        let Some(command) = self.command(errand, outcome) else { return Err(AnswerError::Gone) };
         let mut pause = PAUSE;
         for offer in 1..=OFFERS {
             // The outcome is kept and offered again: doing the errand once more is what it costs to give up.
-            match self.0.execute(command.clone()).await {
+            match self.cluster.execute(command.clone()).await {
                 Ok(_) => return Ok(()),
                 Err(Failure::Rejected(no)) if no.reason == Reason::QuotaExceeded && offer < OFFERS => {}
                 Err(Failure::Rejected(no)) => {
@@ -46,12 +56,32 @@ impl Answers for ToShards {
     }
 }
 
-/// The command; nothing for an errand that this server never wrote.
-fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
-    let session: SessionId = errand.session.parse().ok()?;
-    if errand.kind == MAIL || errand.kind == POST {
-        return delivered(errand, session, outcome);
+impl ToShards {
+    /// The command; nothing for an errand that this server never wrote.
+    fn command(&self, errand: &Errand, outcome: Outcome) -> Option<Command> {
+        let session: SessionId = errand.session.parse().ok()?;
+        if errand.kind == MAIL || errand.kind == POST {
+            return delivered(errand, session, outcome, &self.waits_ms);
+        }
+        done(errand, session, outcome)
     }
+}
+
+/// Whether the session still has what an errand is for, and waits for this attempt at it.
+fn still_wanted(view: &StateView, errand: &Errand, session: SessionId) -> Result<bool, ViewError> {
+    let tenant = TenantId(errand.tenant);
+    if errand.kind == MAIL || errand.kind == POST {
+        let row = view.row(&Key::outbox(tenant, session, errand.item))?;
+        let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(false) };
+        return Ok(effect.dead().is_none() && effects::attempt(&errand.token) == Some(effect.attempt()));
+    }
+    let work = view.steady(|rows| work_view(rows, tenant, session, OpenId(errand.item)))?;
+    let held = work.filter(|work| work.owed.lease.is_some());
+    Ok(held.is_some_and(|work| work.owed.fence.to_string() == errand.token))
+}
+
+/// What came of work, as its session is told.
+fn done(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Command> {
     let (thing, fence) = (OpenId(errand.item), errand.token.parse().ok()?);
     let (cost, tokens) = (Micros(0), 0);
     let body = match outcome {
@@ -77,12 +107,13 @@ fn command(errand: &Errand, outcome: Outcome) -> Option<Command> {
 }
 
 /// What came of an attempt to deliver an effect: it has arrived, or is tried again, or is given up.
-fn delivered(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Command> {
+fn delivered(errand: &Errand, session: SessionId, outcome: Outcome, waits_ms: &[u64]) -> Option<Command> {
     let (number, attempt) = (errand.item, effects::attempt(&errand.token)?);
     let body = match outcome {
         Outcome::Done(_) => Body::AckEffect(AckEffect { number }),
         Outcome::Failed { reason, message, retry_after_ms } => {
-            let next = if FINAL.contains(&reason.as_str()) { None } else { next(attempt, retry_after_ms) };
+            let next =
+                if FINAL.contains(&reason.as_str()) { None } else { next(attempt, waits_ms, retry_after_ms) };
             match next {
                 Some(wait) => {
                     let until = SystemClock.now().after_ms(wait);
@@ -110,13 +141,8 @@ const FINAL: [&str; 8] = [
     "request_too_large",
 ];
 
-/// How long after each failed attempt the next one is made, milliseconds: about 32 hours in all, as webhooks are retried.
-const WAITS_MS: [u64; 9] =
-    [5_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * HOUR_MS, 5 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS];
-const HOUR_MS: u64 = 3_600_000;
-
 /// How long to wait before the next attempt; nothing where there is none. Who asks for a longer wait is given it.
-fn next(attempt: Attempt, wanted_ms: Option<u64>) -> Option<u64> {
-    let wait = *WAITS_MS.get(usize::try_from(attempt.number).ok()?)?;
+fn next(attempt: Attempt, waits_ms: &[u64], wanted_ms: Option<u64>) -> Option<u64> {
+    let wait = *waits_ms.get(usize::try_from(attempt.number).ok()?)?;
     Some(wait.max(wanted_ms.unwrap_or_default()))
 }

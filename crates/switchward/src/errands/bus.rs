@@ -16,18 +16,20 @@ pub(crate) struct RedisConfig {
     /// A file that holds its password; absent: it wants none.
     #[serde(default)]
     pub(crate) password_file: Option<PathBuf>,
-    /// What the names of its keys begin with; absent: `switchward`.
+    /// What the names of its keys begin with; absent: `switchward`. The id of the data folder follows, so that what several
+    /// servers have under one prefix stays apart.
     #[serde(default)]
     pub(crate) prefix: Option<String>,
 }
 
 impl RedisConfig {
-    /// The endpoint, with its password.
+    /// The endpoint of this owner, with its password.
     ///
     /// # Errors
     /// The password cannot be read, or there is none.
-    fn read(&self) -> anyhow::Result<Endpoint> {
+    fn read(&self, owner: &str) -> anyhow::Result<Endpoint> {
         let mut endpoint = Endpoint::new(self.url.clone());
+        endpoint.owner = Some(owner.to_owned());
         if let Some(file) = &self.password_file {
             let password = std::fs::read_to_string(file)
                 .with_context(|| format!("redis.password_file: failed to read {}", file.display()))?;
@@ -42,14 +44,14 @@ impl RedisConfig {
     }
 }
 
-/// The bus over this Redis, or in this process where there is none. A Redis that cannot be reached is no error: what goes
+/// The bus of this owner over this Redis, or in this process where there is none. A Redis that cannot be reached is no error: what goes
 /// out waits for it.
 ///
 /// # Errors
 /// Its password cannot be read, it does not take it, or its address or prefix cannot be used.
-pub(super) async fn open(redis: Option<&RedisConfig>) -> anyhow::Result<Arc<dyn Bus>> {
+pub(super) async fn open(redis: Option<&RedisConfig>, owner: &str) -> anyhow::Result<Arc<dyn Bus>> {
     let Some(redis) = redis else { return Ok(Arc::new(Memory::new(Settings::default()))) };
-    match Redis::open(redis.read()?).await {
+    match Redis::open(redis.read(owner)?).await {
         Ok(bus) => Ok(Arc::new(bus)),
         Err(error) => {
             let key = match &error {

@@ -240,7 +240,7 @@ fn host_of_mail(to: &str) -> String {
     format!("mail {}", host.to_ascii_lowercase())
 }
 
-fn host_of_url(url: &str) -> String {
+pub(super) fn host_of_url(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
     format!("web {}", place.to_ascii_lowercase())
