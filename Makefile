@@ -5,10 +5,10 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench crash mutants parking random timers
+.PHONY: help demo test fix bench bench-delivery crash faults mutants parking random timers
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: ## build the server and watch an agent being walked through a deploy gate
 	@sh tests/scripts/need.sh rust cc
@@ -21,6 +21,9 @@ test: ## format, lints, repository checks and every test; gets what is missing
 
 crash: ## 200 kills and 20 power cuts under load, and limits kept through them: many minutes
 	@sh tests/scripts/crash.sh
+
+faults: ## ten minutes of kills of the server and its Redis under effects that fail three times in ten: none may be lost
+	@sh tests/scripts/faults.sh
 
 mutants: ## change the engine in small ways and see that the scenarios alone notice: many minutes
 	@sh tests/scripts/mutants.sh
@@ -44,3 +47,8 @@ parking: ## park 200,000 sessions: what each costs in memory and on disk, and ho
 timers: ## 1,000,000 pending timers: what each costs, how late others are that fall due evenly, how fast those due at once: many minutes
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --timers $(or $(TIMERS),1000000)
+
+bench-delivery: ## effects through Redis to a sink beside bare commands of Redis, and a decision's way to its arrival
+	@sh tests/scripts/need.sh rust cc redis
+	cargo build --locked --release --bin switchward --bin switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --delivery

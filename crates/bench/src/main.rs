@@ -4,6 +4,7 @@
 //! One step is one durable call; a session is four of them: a start and three answers. At one point conversations of
 //! five states are measured beside them, for what a command of theirs costs the server.
 
+mod delivery;
 mod echo;
 mod judge;
 mod load;
@@ -56,6 +57,9 @@ struct Args {
     /// Let this many timers wait instead, and measure what each of them costs, and how late and how fast others are.
     #[arg(long, value_name = "PENDING")]
     timers: Option<u64>,
+    /// Measure effects instead: how many go through a Redis to a sink, and how long one takes from its decision.
+    #[arg(long)]
+    delivery: bool,
     /// Be the echo server instead, and print its address.
     #[arg(long, hide = true)]
     echo: bool,
@@ -75,6 +79,9 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(&args.dir)?;
     if let Some(sessions) = args.parking {
         return parking::run(&args.server, folder.path(), sessions).await;
+    }
+    if args.delivery {
+        return delivery::run(&args.server, folder.path()).await;
     }
     if let Some(pending) = args.timers {
         return timers::run(&args.server, folder.path(), pending).await;

@@ -38,6 +38,13 @@ impl Server {
         Self::start(command)
     }
 
+    /// The product as a server that this file configures.
+    pub(crate) fn configured(binary: &Path, file: &Path) -> anyhow::Result<Self> {
+        let mut command = Command::new(binary);
+        command.args(["server", "-o", "json", "--config"]).arg(file);
+        Self::start(command)
+    }
+
     /// The echo.
     pub(crate) fn echo() -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);

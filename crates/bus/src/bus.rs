@@ -28,6 +28,14 @@ pub trait Bus: Send + Sync + 'static {
     /// [`ID_BYTES_MAX`]; [`BusError::Full`]; [`BusError::Closed`]; [`BusError::Unreachable`].
     async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError>;
 
+    /// Whether this stream would take an envelope now, so that nothing is prepared in vain. It takes nothing, and what it
+    /// says may be over at once.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Full`]; [`BusError::Closed`]; [`BusError::Unreachable`].
+    async fn ready(&self, stream: Stream) -> Result<(), BusError>;
+
     /// Takes up to `max` envelopes for a consumer: at once if there are any, else the first that come within `wait`.
     /// Nothing within that time is an empty answer. `max` and `wait` are cut at their limits; none wanted is none given.
     ///

@@ -245,8 +245,11 @@ async fn sizes(factory: &dyn Factory) -> Told {
 async fn full(factory: &dyn Factory) -> Told {
     let bus = factory.bus(SETTINGS).await;
     for _ in 0..SETTINGS.envelopes_max {
+        bus.ready(Stream::Http).await.map_err(told)?;
         publish(&*bus, "a").await?;
     }
+    refused_as_full(bus.ready(Stream::Http).await)?;
+    bus.ready(Stream::Model).await.map_err(told)?;
     refused_as_full(bus.publish(Stream::Http, envelope("b", b"")).await)?;
     let got = take(&*bus, "one", SETTINGS.envelopes_max, SOON).await?;
     same("taken", got.len(), SETTINGS.envelopes_max)?;

@@ -112,6 +112,15 @@ impl Bus for Memory {
         Ok(())
     }
 
+    async fn ready(&self, stream: Stream) -> Result<(), BusError> {
+        let state = self.line(stream).open()?;
+        let held = state.waiting.len() + state.taken.len();
+        if held >= self.settings.envelopes_max || state.bytes >= self.settings.bytes_max {
+            return Err(BusError::Full { stream, retry_after: Duration::from_millis(FULL_RETRY_MS) });
+        }
+        Ok(())
+    }
+
     async fn take(
         &self,
         stream: Stream,

@@ -1,9 +1,11 @@
 //! The bus of several processes, over Redis streams. Wants Redis 7.0 or newer.
 //!
+//! `<space>` is the prefix, and behind a colon the owner where one is given.
+//!
 //! | Key | What it is |
 //! |---|---|
-//! | `<prefix>:<stream>` | a stream; its entries have the fields `tenant`, `id` and `body`, and its one group is [`GROUP`] |
-//! | `{<prefix>:<stream>}:bytes` | the bytes of the bodies in it |
+//! | `<space>:<stream>` | a stream; its entries have the fields `tenant`, `id` and `body`, and its one group is [`GROUP`] |
+//! | `{<space>:<stream>}:bytes` | the bytes of the bodies in it |
 //!
 //! What is acknowledged is deleted, so the length of a stream is what is not. Everything may vanish at any time: the group
 //! is made again, the counter begins anew with an empty stream, and whoever keeps the record publishes again.
@@ -42,7 +44,7 @@ use scripts::Scripts;
 /// The consumer group of every stream.
 const GROUP: &str = "consumers";
 
-/// A [`Bus`] over Redis streams. All that are opened with one prefix on one server are ends of the same bus.
+/// A [`Bus`] over Redis streams. All that are opened with one prefix and one owner on one server are ends of the same bus.
 pub struct Redis {
     config: RedisConfig,
     link: Link,
@@ -71,7 +73,7 @@ impl Redis {
         // TLS takes the provider of the process; it was installed before where this says no.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let keys = Stream::ALL.map(|stream| {
-            let stream = format!("{}:{stream}", config.prefix);
+            let stream = format!("{}:{stream}", config.space());
             Keys { bytes: format!("{{{stream}}}:bytes"), stream }
         });
         let link = Link::new(client, place, config.response);
@@ -243,6 +245,17 @@ impl Bus for Redis {
         let mut script = self.scripts.publish.key(keys.stream.as_str());
         script.key(keys.bytes.as_str()).arg(settings.envelopes_max).arg(settings.bytes_max);
         script.arg(envelope.tenant).arg(envelope.id).arg(envelope.body);
+        if self.run(&script).await? == Value::Int(0) {
+            return Err(BusError::Full { stream, retry_after: Duration::from_millis(FULL_RETRY_MS) });
+        }
+        Ok(())
+    }
+
+    async fn ready(&self, stream: Stream) -> Result<(), BusError> {
+        self.check_open()?;
+        let (keys, settings) = (self.keys(stream), &self.config.settings);
+        let mut script = self.scripts.ready.key(keys.stream.as_str());
+        script.key(keys.bytes.as_str()).arg(settings.envelopes_max).arg(settings.bytes_max);
         if self.run(&script).await? == Value::Int(0) {
             return Err(BusError::Full { stream, retry_after: Duration::from_millis(FULL_RETRY_MS) });
         }

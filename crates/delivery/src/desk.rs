@@ -62,6 +62,10 @@ pub enum AnswerError {
 /// Takes the outcomes of errands.
 #[async_trait]
 pub trait Answers: Send + Sync + 'static {
+    /// Whether anybody still waits for what comes of an errand. One that is wanted no more, as it was done under another
+    /// delivery meanwhile, is not done again. Where that cannot be known now, it is wanted.
+    async fn wanted(&self, errand: &Errand) -> bool;
+
     /// Takes an outcome. It may be called more than once for one errand, with outcomes that differ.
     ///
     /// # Errors

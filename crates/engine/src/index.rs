@@ -24,8 +24,8 @@ const EFFECTS: u8 = 10;
 const DEAD: u8 = 1;
 const PENDING: u8 = 2;
 
-/// Bytes that stand for a place where effects go.
-const LANE_BYTES: usize = 4;
+/// Bytes that stand for a place where effects go: whether it is an endpoint, and four of its name's digest.
+const LANE_BYTES: usize = 5;
 
 /// The tenant of entries that are the server's own business.
 const NOBODY: TenantId = TenantId(0);
@@ -146,8 +146,8 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
 /// Stands for where an effect goes: what goes elsewhere never waits behind it. Places that share one by chance share a
 /// queue.
 fn lane(body: &EffectBody) -> [u8; LANE_BYTES] {
-    let mut lane = [0; LANE_BYTES];
-    lane.copy_from_slice(&Digest::of(body.place().as_bytes()).0[..LANE_BYTES]);
+    let mut lane = [u8::from(body.published()); LANE_BYTES];
+    lane[1..].copy_from_slice(&Digest::of(body.place().as_bytes()).0[..LANE_BYTES - 1]);
     lane
 }
 
@@ -212,6 +212,12 @@ impl IndexKey {
     pub fn behind_deliveries_beside(entry: &Key) -> Vec<u8> {
         let behind = [Self::lane_of(entry), &[u8::MAX; 64]].concat();
         Key::index(NOBODY, DELIVERIES, &[&behind]).as_bytes().to_vec()
+    }
+
+    /// Whether an entry of [`IndexKey::deliveries`] is of a message to an endpoint.
+    #[must_use]
+    pub fn is_published(entry: &Key) -> bool {
+        entry.rest().get(5).is_some_and(|mark| *mark != 0)
     }
 
     fn lane_of(entry: &Key) -> &[u8] {

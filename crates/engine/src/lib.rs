@@ -79,7 +79,7 @@ pub use state::{
     EffectBody, Endpoint, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MailDay,
     MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request,
     Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy,
-    Tenant, Thing, ThingBody, Version, Via, WebhookSource, Why,
+    Tenant, Thing, ThingBody, Version, Via, WebhookSource, Why, web_place,
 };
 pub use view::{View, ViewError};
 pub use views::{

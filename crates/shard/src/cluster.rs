@@ -331,6 +331,11 @@ impl Cluster {
         *self.0.road.write() = road;
     }
 
+    /// Lets so many effects of each shard wait from now on, in place of [`OUTBOX_MAX`](crate::limits::OUTBOX_MAX).
+    pub fn set_outbox_max(&self, max: usize) {
+        self.all().for_each(|shard| shard.set_outbox_max(max));
+    }
+
     /// Fires what a road has brought back, where its leader still waits for it.
     ///
     /// Not cancel safe: what a dropped future leaves undone is fired by the leader after

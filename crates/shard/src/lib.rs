@@ -28,6 +28,7 @@ pub mod limits;
 mod log_store;
 mod metrics;
 mod no_peers;
+mod outbox;
 mod propose;
 mod queue;
 mod record;

@@ -38,6 +38,14 @@ pub const UPKEEP_TICK: Duration = Duration::from_millis(250);
 pub const PARKED_TICKS: u32 = 8;
 /// The longest wait for rows to be on disk, before the log behind them is purged at a later tick.
 pub const FLUSH_WAIT: Duration = Duration::from_secs(5);
+/// Effects of one shard that wait to go out, unless somebody says otherwise.
+pub const OUTBOX_MAX: usize = 100_000;
+/// One part in so many of that room is kept for completions, decisions, events, acknowledgements, cancels and timers:
+/// what begins something new is refused before it. They are never refused for want of it; each session has a bound of
+/// its own.
+pub const OUTBOX_RESERVED: usize = 5;
+/// When who was refused for want of that room may try again, milliseconds.
+pub const OUTBOX_RETRY_MS: u64 = 5_000;
 /// Effects that a shard carries to others at once.
 pub const RELAY_IN_FLIGHT_MAX: usize = 64;
 /// Timers, the first that fall due, that a leader keeps in memory: some 100 bytes each.

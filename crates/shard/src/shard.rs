@@ -117,6 +117,9 @@ impl Shard {
         if self.draining() {
             return Err(Failure::Draining);
         }
+        if let Some(no) = self.group.shared.outbox.refusal(&command.body) {
+            return Err(Failure::Rejected(no));
+        }
         let (answer, wait) = oneshot::channel();
         let span = info_span!("shard.command", shard = self.group.shared.state.group().0);
         let put = self.queue.put(Job { command, answer, span: span.clone() });
@@ -158,6 +161,16 @@ impl Shard {
     #[must_use]
     pub fn watch_work(&self) -> Watched {
         self.group.shared.watchers.watch_work()
+    }
+
+    /// How many effects of this shard are to go out and are no dead letters.
+    #[must_use]
+    pub fn effects_waiting(&self) -> usize {
+        self.group.shared.outbox.waiting()
+    }
+
+    pub(crate) fn set_outbox_max(&self, max: usize) {
+        self.group.shared.outbox.set_max(max);
     }
 
     /// Tells when an effect of this shard is to go out, or has come somewhere.

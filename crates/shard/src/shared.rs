@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 
 use crate::codec::{Applied, decode_json};
 use crate::metrics::ShardMetrics;
+use crate::outbox::Outbox;
 use crate::record::Stored;
 use crate::timers::Timers;
 use crate::types::LogId;
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     /// Told when something is there for the leader to carry.
     pub(crate) duties: Arc<Notify>,
     pub(crate) timers: Timers,
+    pub(crate) outbox: Outbox,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
     /// What this server's own loop has decided and not yet seen applied.
@@ -55,6 +57,7 @@ impl Shared {
             metrics: ShardMetrics::default(),
             duties: Arc::default(),
             timers: Timers::default(),
+            outbox: Outbox::default(),
             flushed: Mutex::default(),
             foreseen: Mutex::default(),
             position: Mutex::default(),

@@ -34,6 +34,7 @@ impl StateMachine {
         // What an earlier process wrote may not be on disk yet, and the log is purged up to what is.
         let applied = shared.persist()?.unwrap_or_default();
         shared.at(applied.last);
+        shared.outbox.count(&shared.view()).map_err(io::Error::other)?;
         Ok(Self { shared, applied, relay: IndexKey::relay(), due: IndexKey::due() })
     }
 
@@ -66,6 +67,8 @@ impl StateMachine {
                 due.push((key.clone(), row.is_some()));
             }
         }
+        let moved = puts.iter().filter(|(key, _)| key.is(Kind::Index));
+        moved.for_each(|(key, row)| self.shared.outbox.changed(key, row.is_some()));
         self.put(puts, log_id, None)?;
         self.shared.timers.changed(due);
         self.shared.watchers.moved(&decision);
@@ -178,7 +181,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         });
         self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
         self.shared.at(self.applied.last);
-        Ok(())
+        self.shared.outbox.count(&self.shared.view()).map_err(io::Error::other)
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {

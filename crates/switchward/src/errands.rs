@@ -53,7 +53,7 @@ pub(crate) fn kinds(delivery: &DeliveryConfig) -> Vec<WorkKind> {
 }
 
 impl Role {
-    /// Begins to carry errands out, over this Redis or within this process; nothing where the role is switched off.
+    /// Begins to carry errands out, over this Redis under this owner's name or within this process; nothing where the role is switched off.
     ///
     /// # Errors
     /// The model's key cannot be read, its address may not be asked, a host is no host, or TLS cannot be set up; the
@@ -61,7 +61,7 @@ impl Role {
     pub(crate) async fn start(
         (cluster, door): (&Cluster, &Door),
         delivery: &DeliveryConfig,
-        redis: Option<&RedisConfig>,
+        (redis, owner): (Option<&RedisConfig>, &str),
         office: Option<Office>,
     ) -> anyhow::Result<Option<Self>> {
         if !delivery.enabled {
@@ -72,9 +72,9 @@ impl Role {
             Some(model) => Some(Model::new(client.clone(), model.read()?)),
             None => None,
         };
-        let bus = bus::open(redis).await?;
+        let bus = bus::open(redis, owner).await?;
         door.pinging(Arc::new(ping::Pinger(client.clone())));
-        let answers = Arc::new(answers::ToShards::new(cluster.clone()));
+        let answers = Arc::new(answers::ToShards::new(cluster.clone(), delivery.waits_ms()?));
         // One that no other server has, and none before: what that one held must not seem to be held by this one.
         let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());

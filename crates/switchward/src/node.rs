@@ -114,6 +114,7 @@ impl Node {
     pub(crate) async fn open(data: &Path, opening: Opening<'_>) -> anyhow::Result<Self> {
         let Opening { shards, cache_bytes, clock, manual, delivery, redis, mail } = opening;
         let data = DataDir::open(data)?;
+        let owner = data.id().to_owned();
         let on_fatal = Box::new(|why: &str| {
             // Whatever is acknowledged is on disk; going on could acknowledge what is not.
             eprintln!("switchward: {why}");
@@ -138,7 +139,10 @@ impl Node {
                 .merge(webhooks::pages(&door))
                 .merge(mail_pages),
         );
-        let delivery = errands::Role::start((&cluster, &door), delivery, redis, office).await?;
+        if let Some(max) = delivery.outbox_max {
+            cluster.set_outbox_max(max);
+        }
+        let delivery = errands::Role::start((&cluster, &door), delivery, (redis, &owner), office).await?;
         Ok(Self { cluster, door, health, app, delivery, doors })
     }
 

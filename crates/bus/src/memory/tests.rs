@@ -104,6 +104,10 @@ impl Bus for Faulty {
         }
     }
 
+    async fn ready(&self, stream: Stream) -> Result<(), BusError> {
+        self.inner.ready(self.stream(stream)).await
+    }
+
     async fn take(
         &self,
         stream: Stream,

@@ -19,6 +19,9 @@ pub struct RedisConfig {
     /// What its keys begin with, before a colon: 1 to [`PREFIX_BYTES_MAX`] letters, digits, `_`, `-`, `.` and `:`. All who
     /// have the same share their streams.
     pub prefix: String,
+    /// Whose bus it is: comes behind the prefix, with the same signs and the same length at most. What two owners put under
+    /// one prefix stays apart. Nothing: whoever has the prefix.
+    pub owner: Option<String>,
     /// What every bus has. The idle time is counted in whole milliseconds, at least one.
     pub settings: Settings,
     /// How long one command may take.
@@ -35,17 +38,21 @@ impl RedisConfig {
             url,
             password: None,
             prefix: "switchward".to_owned(),
+            owner: None,
             settings: Settings::default(),
             response: Duration::from_millis(RESPONSE_MS),
             consumer_gone: Duration::from_millis(CONSUMER_GONE_MS),
         }
     }
 
+    /// What the names of its keys begin with, up to the colon before that of the stream.
+    pub(super) fn space(&self) -> String {
+        self.owner.as_ref().map_or_else(|| self.prefix.clone(), |owner| format!("{}:{owner}", self.prefix))
+    }
+
     /// What connects, and the words for where it connects to.
     pub(super) fn client(&self) -> Result<(Client, String), OpenError> {
-        let prefix = self.prefix.as_bytes();
-        let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(byte);
-        if !(1..=PREFIX_BYTES_MAX).contains(&prefix.len()) || !prefix.iter().all(fits) {
+        if [Some(&self.prefix), self.owner.as_ref()].into_iter().flatten().any(|part| !fits(part)) {
             return Err(OpenError::Prefix);
         }
         // What comes after this sign switches checks of the certificate off.
@@ -70,6 +77,12 @@ impl RedisConfig {
     }
 }
 
+/// Whether this may stand in the names of keys.
+fn fits(part: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    (1..=PREFIX_BYTES_MAX).contains(&part.len()) && part.bytes().all(plain)
+}
+
 impl fmt::Debug for RedisConfig {
     /// Everything but the password.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +91,7 @@ impl fmt::Debug for RedisConfig {
             .field("url", &self.url)
             .field("password", &password)
             .field("prefix", &self.prefix)
+            .field("owner", &self.owner)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

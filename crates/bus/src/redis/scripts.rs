@@ -17,6 +17,15 @@ redis.call('SET', KEYS[2], bytes)
 return 1
 ";
 
+/// `ARGV`: envelopes_max, bytes_max. 1 where there is room, 0 where the stream is full.
+const READY: &str = r"
+local held = redis.call('XLEN', KEYS[1])
+if held == 0 then return 1 end
+local bytes = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
+if held >= tonumber(ARGV[1]) or bytes >= tonumber(ARGV[2]) then return 0 end
+return 1
+";
+
 /// `ARGV`: group, consumer, idle, max. Rows of id, count, fields: first what others left, then what is new. A group that
 /// is not there is made, from the beginning of the stream on, as everything in it is without acknowledgement.
 const TAKE: &str = r"
@@ -99,6 +108,7 @@ return gone
 /// The scripts with their digests.
 pub(super) struct Scripts {
     pub(super) publish: Script,
+    pub(super) ready: Script,
     pub(super) take: Script,
     pub(super) ack: Script,
     pub(super) age: Script,
@@ -109,6 +119,7 @@ impl Scripts {
     pub(super) fn new() -> Self {
         Self {
             publish: Script::new(PUBLISH),
+            ready: Script::new(READY),
             take: Script::new(TAKE),
             ack: Script::new(ACK),
             age: Script::new(AGE),

@@ -66,6 +66,10 @@ impl Desk {
                 return self.end(stream, &delivery.receipt).await;
             }
         };
+        if !self.answers.wanted(&errand).await {
+            tracing::debug!(?errand, count = delivery.count, "an errand is wanted no more");
+            return self.end(stream, &delivery.receipt).await;
+        }
         let outcome = self.perform(&errand).await;
         tracing::debug!(?errand, count = delivery.count, "an errand was done");
         match self.answers.answer(&errand, outcome).await {

@@ -58,6 +58,8 @@ fn an_errand_is_written_and_read_as_ever() {
 
 const IDLE: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_secs(10);
+/// The errand of this number is of use to nobody.
+const UNWANTED: u64 = 404;
 
 /// Keeps what it is told, after it has refused as often as it was told to.
 struct Told {
@@ -67,6 +69,10 @@ struct Told {
 
 #[async_trait]
 impl Answers for Told {
+    async fn wanted(&self, errand: &Errand) -> bool {
+        errand.item != UNWANTED
+    }
+
     async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
         self.sender.send((errand.clone(), outcome)).expect("the test listens");
         self.refusals.lock().expect("nobody panicked").pop_front().map_or(Ok(()), Err)
@@ -183,6 +189,20 @@ async fn a_request_is_made_once_and_its_answer_is_handed_on_whatever_its_status(
         assert_eq!(seen[0].json(), json!({ "c": 1 }));
         desk.stop().await;
     }
+}
+
+#[tokio::test]
+async fn an_errand_that_is_wanted_no_more_is_not_done() {
+    let server = Server::always(answered(200, &json!(null))).await;
+    let mut office = Office::with_idle(IDLE, &server);
+    office.publish(Stream::Http, &Errand { item: UNWANTED, ..ask(&server.url("/unwanted")) }).await;
+    let errand = ask(&server.url("/wanted"));
+    office.publish(Stream::Http, &errand).await;
+    let desk = office.desk("one");
+    assert_eq!(office.outcome().await.0, errand);
+    assert!(office.is_done(Stream::Http).await, "neither comes again");
+    assert_eq!(server.seen().len(), 1);
+    desk.stop().await;
 }
 
 #[tokio::test]
@@ -445,6 +465,10 @@ struct Broken {
 impl Bus for Broken {
     async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
         self.inner.publish(stream, envelope).await
+    }
+
+    async fn ready(&self, stream: Stream) -> Result<(), BusError> {
+        self.inner.ready(stream).await
     }
 
     async fn take(

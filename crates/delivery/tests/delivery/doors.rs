@@ -41,6 +41,10 @@ struct Told(mpsc::UnboundedSender<(u64, Outcome)>);
 
 #[async_trait]
 impl Answers for Told {
+    async fn wanted(&self, _errand: &Errand) -> bool {
+        true
+    }
+
     async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
         self.0.send((errand.item, outcome)).map_err(|_| AnswerError::Gone)
     }

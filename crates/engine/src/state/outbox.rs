@@ -304,11 +304,7 @@ impl EffectBody {
                 let host = to.rsplit_once('@').map_or("", |(_, host)| host);
                 format!("mail {}", host.to_ascii_lowercase())
             }
-            Self::Message { channel: Channel::Webhook, to, .. } => {
-                let rest = to.split_once("://").map_or(to.as_str(), |(_, rest)| rest);
-                let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-                format!("web {}", host.to_ascii_lowercase())
-            }
+            Self::Message { channel: Channel::Webhook, to, .. } => web_place(to),
             Self::Publish { endpoint, .. } => format!("hook {endpoint}"),
             Self::Message { channel: Channel::Chat, .. }
             | Self::Notice { .. }
@@ -335,6 +331,14 @@ impl EffectBody {
         };
         EFFECT_BYTES + texts
     }
+}
+
+/// Where a request to this address goes, as [`EffectBody::place`] has it.
+#[must_use]
+pub fn web_place(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    format!("web {}", host.to_ascii_lowercase())
 }
 
 impl Purpose {

@@ -5,12 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use switchward_delivery::desk::{AnswerError, Answers, Errand, HOOK, MAIL, Outcome, POST};
 use switchward_engine::{
-    AckEffect, Attempt, Body, ChangeEndpoint, Command, CompleteWork, DeferEffect, FailEffect, FailWork,
-    Reason, RequestId, Scope,
+    AckEffect, Attempt, Body, ChangeEndpoint, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Key,
+    Reason, RequestId, Row, Scope, View as _, ViewError, work_view,
 };
-
 use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId, Time};
-use switchward_shard::{Clock as _, Cluster, Failure, SystemClock};
+use switchward_shard::{Clock as _, Cluster, Failure, StateView, SystemClock};
 use switchward_webhook::retry::{Verdict, wait};
 
 use super::effects;
@@ -25,12 +24,14 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) struct ToShards {
     cluster: Cluster,
     health: Health,
+    /// How long after each failed attempt to deliver an effect the next one is made, milliseconds.
+    waits_ms: Vec<u64>,
 }
 
 impl ToShards {
     /// Answers to the shards of this cluster.
-    pub(super) fn new(cluster: Cluster) -> Self {
-        Self { cluster, health: Health::default() }
+    pub(super) fn new(cluster: Cluster, waits_ms: Vec<u64>) -> Self {
+        Self { cluster, health: Health::default(), waits_ms }
     }
 
     /// Notes how an endpoint does, and disables one that is gone or has failed for long.
@@ -57,13 +58,18 @@ impl ToShards {
 
 #[async_trait]
 impl Answers for ToShards {
+    async fn wanted(&self, errand: &Errand) -> bool {
+        let Ok(session) = errand.session.parse::<SessionId>() else { return true };
+        let Ok(view) = self.cluster.shard_of(session.bucket()).read().await else { return true };
+        // Rows that cannot be read end the server elsewhere.
+        still_wanted(&view, errand, session).unwrap_or(true)
+    }
+
     async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
         if errand.kind == HOOK {
             self.watch(errand, &outcome).await;
         }
-        let Some(command) = command(errand, outcome, self.cluster.now()) else {
-            return Err(AnswerError::Gone);
-        };
+        let Some(command) = self.command(errand, outcome) else { return Err(AnswerError::Gone) };
         let mut pause = PAUSE;
         for offer in 1..=OFFERS {
             // The outcome is kept and offered again: doing the errand once more is what it costs to give up.
@@ -84,12 +90,37 @@ impl Answers for ToShards {
     }
 }
 
-/// The command; nothing for an errand that this server never wrote.
-fn command(errand: &Errand, outcome: Outcome, now: Time) -> Option<Command> {
-    let session: SessionId = errand.session.parse().ok()?;
-    if errand.kind == MAIL || errand.kind == POST || errand.kind == HOOK {
-        return delivered(errand, session, outcome, now);
+impl ToShards {
+    /// The command; nothing for an errand that this server never wrote.
+    fn command(&self, errand: &Errand, outcome: Outcome) -> Option<Command> {
+        let session: SessionId = errand.session.parse().ok()?;
+        if of_effect(errand) {
+            return delivered(errand, session, outcome, (self.cluster.now(), &self.waits_ms));
+        }
+        done(errand, session, outcome)
     }
+}
+
+/// Whether an errand is an attempt to deliver an effect.
+fn of_effect(errand: &Errand) -> bool {
+    [MAIL, POST, HOOK].contains(&errand.kind.as_str())
+}
+
+/// Whether the session still has what an errand is for, and waits for this attempt at it.
+fn still_wanted(view: &StateView, errand: &Errand, session: SessionId) -> Result<bool, ViewError> {
+    let tenant = TenantId(errand.tenant);
+    if of_effect(errand) {
+        let row = view.row(&Key::outbox(tenant, session, errand.item))?;
+        let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(false) };
+        return Ok(effect.dead().is_none() && effects::attempt(&errand.token) == Some(effect.attempt()));
+    }
+    let work = view.steady(|rows| work_view(rows, tenant, session, OpenId(errand.item)))?;
+    let held = work.filter(|work| work.owed.lease.is_some());
+    Ok(held.is_some_and(|work| work.owed.fence.to_string() == errand.token))
+}
+
+/// What came of work, as its session is told.
+fn done(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Command> {
     let (thing, fence) = (OpenId(errand.item), errand.token.parse().ok()?);
     let (cost, tokens) = (Micros(0), 0);
     let body = match outcome {
@@ -107,7 +138,12 @@ fn command(errand: &Errand, outcome: Outcome, now: Time) -> Option<Command> {
 }
 
 /// What came of an attempt to deliver an effect: it has arrived, or is tried again, or is given up.
-fn delivered(errand: &Errand, session: SessionId, outcome: Outcome, now: Time) -> Option<Command> {
+fn delivered(
+    errand: &Errand,
+    session: SessionId,
+    outcome: Outcome,
+    (now, waits_ms): (Time, &[u64]),
+) -> Option<Command> {
     let (number, attempt) = (errand.item, effects::attempt(&errand.token)?);
     let body = match outcome {
         Outcome::Done(_) => Body::AckEffect(AckEffect { number }),
@@ -123,7 +159,8 @@ fn delivered(errand: &Errand, session: SessionId, outcome: Outcome, now: Time) -
             }
         }
         Outcome::Failed { reason, message, retry_after_ms } => {
-            let next = if FINAL.contains(&reason.as_str()) { None } else { next(attempt, retry_after_ms) };
+            let next =
+                if FINAL.contains(&reason.as_str()) { None } else { next(attempt, waits_ms, retry_after_ms) };
             match next {
                 Some(wait) => {
                     let until = now.after_ms(wait);
@@ -161,13 +198,8 @@ const FINAL: [&str; 8] = [
     "request_too_large",
 ];
 
-/// How long after each failed attempt the next one is made, milliseconds: about 32 hours in all, as webhooks are retried.
-const WAITS_MS: [u64; 9] =
-    [5_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * HOUR_MS, 5 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS];
-const HOUR_MS: u64 = 3_600_000;
-
 /// How long to wait before the next attempt; nothing where there is none. Who asks for a longer wait is given it.
-fn next(attempt: Attempt, wanted_ms: Option<u64>) -> Option<u64> {
-    let wait = *WAITS_MS.get(usize::try_from(attempt.number).ok()?)?;
+fn next(attempt: Attempt, waits_ms: &[u64], wanted_ms: Option<u64>) -> Option<u64> {
+    let wait = *waits_ms.get(usize::try_from(attempt.number).ok()?)?;
     Some(wait.max(wanted_ms.unwrap_or_default()))
 }

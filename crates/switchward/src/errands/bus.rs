@@ -16,7 +16,8 @@ pub(crate) struct RedisConfig {
     /// A file that holds its password; absent: it wants none.
     #[serde(default)]
     pub(crate) password_file: Option<PathBuf>,
-    /// What the names of its keys begin with; absent: `switchward`.
+    /// What the names of its keys begin with; absent: `switchward`. The id of the data folder follows, so that what several
+    /// servers have under one prefix stays apart.
     #[serde(default)]
     pub(crate) prefix: Option<String>,
 }
@@ -42,14 +43,14 @@ impl RedisConfig {
     }
 }
 
-/// The bus over this Redis, or in this process where there is none. A Redis that cannot be reached is no error: what goes
-/// out waits for it.
+/// The bus of this owner over this Redis, or in this process where there is none. A Redis that cannot be reached is no
+/// error: what goes out waits for it.
 ///
 /// # Errors
 /// Its password cannot be read, it does not take it, or its address or prefix cannot be used.
-pub(super) async fn open(redis: Option<&RedisConfig>) -> anyhow::Result<Arc<dyn Bus>> {
+pub(super) async fn open(redis: Option<&RedisConfig>, owner: &str) -> anyhow::Result<Arc<dyn Bus>> {
     let Some(redis) = redis else { return Ok(Arc::new(Memory::new(Settings::default()))) };
-    match Redis::open(redis.read()?).await {
+    match Redis::open(Endpoint { owner: Some(owner.to_owned()), ..redis.read()? }).await {
         Ok(bus) => Ok(Arc::new(bus)),
         Err(error) => {
             let key = match &error {

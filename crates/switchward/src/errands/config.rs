@@ -17,6 +17,14 @@ const OUTPUT_TOKENS: u32 = 4_096;
 const QUESTION_SECONDS: u64 = 60;
 /// Questions at one time where nothing is said.
 const QUESTIONS: usize = 8;
+/// How long after each failed attempt the next one is made, milliseconds: about 32 hours in all, as webhooks are retried.
+const WAITS_MS: [u64; 9] =
+    [5_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * HOUR_MS, 5 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS, 8 * HOUR_MS];
+const HOUR_MS: u64 = 3_600_000;
+/// Attempts to deliver an effect after the first one, where the configuration says how many.
+const RETRIES_MAX: usize = 50;
+/// The longest wait between two of them, seconds: a week.
+const RETRY_SECONDS_MAX: u64 = 7 * 24 * 3_600;
 
 /// What the server does by itself outside, and what it may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +42,12 @@ pub(crate) struct DeliveryConfig {
     pub(crate) allowed_hosts: Option<Vec<String>>,
     /// The same for single tenants, by name, in the place of the above.
     pub(crate) tenants: BTreeMap<String, Vec<String>>,
+    /// How long after each failed attempt to deliver a mail or a message to a URL the next one is made, seconds; after the
+    /// last it is a dead letter. Absent: ten attempts within about 32 hours.
+    pub(crate) retry_seconds: Option<Vec<u64>>,
+    /// Effects of one shard that wait to go out; a fifth of the room is kept for what ends work, and what begins something
+    /// new is refused before it. Absent: 100,000.
+    pub(crate) outbox_max: Option<usize>,
     /// The model that reads and judges; absent: workers do.
     pub(crate) model: Option<ModelConfig>,
 }
@@ -47,8 +61,25 @@ impl Default for DeliveryConfig {
             ports: PORTS.to_vec(),
             allowed_hosts: None,
             tenants: BTreeMap::new(),
+            retry_seconds: None,
+            outbox_max: None,
             model: None,
         }
+    }
+}
+
+impl DeliveryConfig {
+    /// How long after each failed attempt the next one is made, milliseconds.
+    ///
+    /// # Errors
+    /// There are more attempts, or longer waits, than there may be.
+    pub(super) fn waits_ms(&self) -> anyhow::Result<Vec<u64>> {
+        let Some(waits) = &self.retry_seconds else { return Ok(WAITS_MS.to_vec()) };
+        anyhow::ensure!(
+            waits.len() <= RETRIES_MAX && waits.iter().all(|wait| *wait <= RETRY_SECONDS_MAX),
+            "delivery.retry_seconds: at most {RETRIES_MAX} waits of at most {RETRY_SECONDS_MAX} seconds"
+        );
+        Ok(waits.iter().map(|wait| wait * 1_000).collect())
     }
 }
 

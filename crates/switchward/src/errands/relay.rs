@@ -9,7 +9,8 @@ use std::time::Duration;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::Errand;
 use switchward_engine::{
-    Body, Command, FailWork, IndexKey, LeaseWork, ReleaseWork, Reply, Scope, View as _, WorkView, work_view,
+    Body, Command, FailWork, IndexKey, Key, LeaseWork, ReleaseWork, Reply, Row, Scope, Thing, ThingBody,
+    View as _, WorkView, web_place, work_view,
 };
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Clock as _, Failure, Shard, SystemClock};
@@ -21,6 +22,14 @@ const LEASE_MS: u64 = 90_000;
 const REQUESTS_OUT_MAX: usize = 128;
 /// Questions of one shard that are out at one time: what a desk can ask within a lease.
 const QUESTIONS_OUT_MAX: usize = 12;
+/// Work of one tenant that is out at one time, as a part of all that may be: one half. Whose receivers are slow leaves
+/// room for others.
+const TENANT_PART: usize = 2;
+/// The same of one place of a tenant: one eighth.
+const PLACE_PART: usize = 8;
+/// Entries of the index that one look passes over, and those of them whose work is read.
+const LOOK_MAX: usize = 16_384;
+const READ_MAX: usize = 1_024;
 /// What is left of a lease when its errand must be over, so that its outcome comes while the lease holds, milliseconds.
 const SPARE_MS: u64 = 20_000;
 /// How long is waited where nothing is told, and at least after a bus that took something not.
@@ -28,8 +37,52 @@ const TICK: Duration = Duration::from_secs(1);
 /// What the history calls whoever leases them.
 const WORKER: &str = "delivery";
 
-/// Work that is out, by its place, with its lease.
-type Out = BTreeMap<(TenantId, SessionId, OpenId), (u64, Stream)>;
+/// Work that is out.
+struct Sent {
+    /// Its lease.
+    fence: u64,
+    stream: Stream,
+    /// Where it goes, as far as its input tells.
+    place: String,
+}
+
+type Name = (TenantId, SessionId, OpenId);
+type Out = BTreeMap<Name, Sent>;
+
+/// What may still go out by one stream.
+struct Room {
+    all: usize,
+    most: usize,
+    tenants: BTreeMap<TenantId, usize>,
+    places: BTreeMap<(TenantId, String), usize>,
+}
+
+impl Room {
+    fn of(out: &Out, stream: Stream, most: usize) -> Self {
+        let (tenants, places) = (BTreeMap::new(), BTreeMap::new());
+        let mut room = Self { all: most, most, tenants, places };
+        for ((tenant, ..), sent) in out.iter().filter(|(_, sent)| sent.stream == stream) {
+            room.take(*tenant, &sent.place);
+        }
+        room
+    }
+
+    fn take(&mut self, tenant: TenantId, place: &str) {
+        self.all = self.all.saturating_sub(1);
+        *self.tenants.entry(tenant).or_default() += 1;
+        *self.places.entry((tenant, place.to_owned())).or_default() += 1;
+    }
+
+    fn has_for(&self, tenant: TenantId) -> bool {
+        self.tenants.get(&tenant).is_none_or(|out| *out < (self.most / TENANT_PART).max(1))
+    }
+
+    fn has_at(&self, tenant: TenantId, place: &str) -> bool {
+        // Questions all go to the model of the operator.
+        let most = if place.is_empty() { self.most } else { (self.most / PLACE_PART).max(1) };
+        self.places.get(&(tenant, place.to_owned())).is_none_or(|out| *out < most)
+    }
+}
 
 /// Relays the errands of one shard until it is told to stop.
 pub(super) async fn work(
@@ -65,8 +118,14 @@ async fn round(
     forget_done(shard, out).await?;
     for kind in kinds {
         let (stream, most) = stream_of(*kind);
-        let room = most.saturating_sub(out.values().filter(|(_, of)| *of == stream).count());
-        for (tenant, session, work) in ready(shard, *kind, room).await? {
+        let ready = ready(shard, *kind, Room::of(out, stream, most)).await?;
+        // A lease and its end are two entries of the log: a bus that is down must not cost them at every try.
+        if !ready.is_empty()
+            && let Err(error) = bus.ready(stream).await
+        {
+            return Ok(Some(refused(&error).max(TICK)));
+        }
+        for ((tenant, session, work), place) in ready {
             let fence = match submit(shard, tenant, session, lease(work)).await {
                 Ok(Reply::Leased { fence, .. }) => fence,
                 // A worker was faster, or the work is void.
@@ -76,7 +135,7 @@ async fn round(
             let view = shard.read().await?.steady(|rows| work_view(rows, tenant, session, work));
             let Ok(Some(view)) = view else { continue };
             match bus.publish(stream, envelope(tenant, session, &view, fence)).await {
-                Ok(()) => drop(out.insert((tenant, session, work), (fence, stream))),
+                Ok(()) => drop(out.insert((tenant, session, work), Sent { fence, stream, place })),
                 Err(BusError::Size { .. }) => {
                     // It will never fit, and must not stand before the others.
                     let (message, cost, tokens) = ("it is too large to go out".to_owned(), Micros(0), 0);
@@ -123,22 +182,36 @@ fn lease(thing: OpenId) -> Body {
     Body::LeaseWork(LeaseWork { thing, worker: WORKER.into(), lease_ms: LEASE_MS })
 }
 
-/// The first work of this kind that nobody has.
-async fn ready(
-    shard: &Shard,
-    kind: WorkKind,
-    max: usize,
-) -> Result<Vec<(TenantId, SessionId, OpenId)>, Failure> {
-    let mut found = Vec::new();
-    if max == 0 {
+/// The first work of this kind that nobody has and that there is room for, with where it goes. What has no room stands
+/// before nothing that has.
+async fn ready(shard: &Shard, kind: WorkKind, mut room: Room) -> Result<Vec<(Name, String)>, Failure> {
+    let (mut found, mut looked, mut read, mut broken) = (Vec::new(), 0, 0, None);
+    if room.all == 0 {
         return Ok(found);
     }
     let view = shard.read().await?;
-    let read = view.scan(&IndexKey::errands(kind), None, &mut |entry, _| {
-        found.extend(IndexKey::errand_of(entry));
-        if found.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    let scanned = view.scan(&IndexKey::errands(kind), None, &mut |entry, _| {
+        looked += 1;
+        let Some(name @ (tenant, session, work)) = IndexKey::errand_of(entry) else {
+            return ControlFlow::Continue(());
+        };
+        if room.has_for(tenant) {
+            read += 1;
+            match view.row(&Key::thing(tenant, session, work)) {
+                Ok(row) => {
+                    let place = row.as_deref().map(place_of).unwrap_or_default();
+                    if room.has_at(tenant, &place) {
+                        room.take(tenant, &place);
+                        found.push((name, place));
+                    }
+                }
+                Err(error) => broken = Some(error),
+            }
+        }
+        let more = room.all > 0 && looked < LOOK_MAX && read < READ_MAX && broken.is_none();
+        if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    match read {
+    match scanned.and(broken.map_or(Ok(()), Err)) {
         Ok(()) => Ok(found),
         Err(error) => {
             tracing::error!(%error, "failed to read the work that is ready");
@@ -147,12 +220,18 @@ async fn ready(
     }
 }
 
+/// Where work goes; empty where its input does not say.
+fn place_of(row: &Row) -> String {
+    let Row::Thing(Thing { body: ThingBody::Work { owed, .. }, .. }) = row else { return String::new() };
+    owed.input.0.get("url").and_then(serde_json::Value::as_str).map(web_place).unwrap_or_default()
+}
+
 /// Forgets what is done, given back or lost.
 async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
     let view = shard.read().await?;
-    out.retain(|(tenant, session, work), (fence, _)| {
+    out.retain(|(tenant, session, work), sent| {
         let found = view.steady(|rows| work_view(rows, *tenant, *session, *work)).ok().flatten();
-        found.is_some_and(|found| found.owed.fence == *fence && found.owed.lease.is_some())
+        found.is_some_and(|found| found.owed.fence == sent.fence && found.owed.lease.is_some())
     });
     Ok(())
 }

@@ -83,7 +83,9 @@ fn a_request_goes_over_redis_and_comes_back_whatever_happens_to_it_meanwhile() {
 
     order(&server, "flushed");
     let asked = endpoint.next("POST /orders");
-    assert_eq!(redis.ask("XLEN switchward:http"), ":1", "it went by this road");
+    let owner = std::fs::read_to_string(site.path("data/ID")).expect("the folder has an id");
+    let stream = format!("XLEN switchward:{}:http", owner.trim());
+    assert_eq!(redis.ask(&stream), ":1", "it went by this road");
     assert_eq!(redis.ask("FLUSHALL"), "+OK");
     answered(&server, &asked, "flushed");
 

@@ -1,0 +1,150 @@
+//! Who receives: writes every attempt down, and fails as often as it is told to.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// The longest that it takes for an answer, where it does not hang.
+const ANSWER_MS: u64 = 40;
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was answered with 200.
+    Taken,
+    /// It was answered with an error, or the connection was ended without an answer, or reset.
+    Failed,
+}
+
+/// One attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    pub(crate) path: String,
+    /// Its idempotency key.
+    pub(crate) id: String,
+    pub(crate) begun: Instant,
+    pub(crate) ended: Instant,
+    pub(crate) fate: Fate,
+}
+
+/// How it answers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Manner {
+    /// Three of ten attempts fail.
+    Flaky,
+    /// Everything is taken.
+    Good,
+    /// Nothing is ever answered.
+    Hangs,
+    /// 429, and to come again after so many seconds.
+    Busy(u64),
+}
+
+/// A receiver on a port of this machine.
+pub(crate) struct Receiver {
+    pub(crate) port: u16,
+    attempts: Mutex<Vec<Attempt>>,
+    chance: Mutex<StdRng>,
+    manner: Manner,
+}
+
+impl Receiver {
+    pub(crate) async fn start(seed: u64, manner: Manner) -> anyhow::Result<Arc<Self>> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        let chance = Mutex::new(StdRng::seed_from_u64(seed));
+        let receiver = Arc::new(Self { port, attempts: Mutex::default(), chance, manner });
+        let serving = Arc::clone(&receiver);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let serving = Arc::clone(&serving);
+                tokio::spawn(async move { serving.serve(stream).await });
+            }
+        });
+        Ok(receiver)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// All attempts that have ended, in the order of their ends.
+    pub(crate) fn attempts(&self) -> Vec<Attempt> {
+        self.attempts.lock().clone()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.attempts.lock().len()
+    }
+
+    /// One connection, one request. Who sends may be gone at any moment: then nothing is written down but what was taken.
+    async fn serve(&self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        let Some((path, id)) = read(&mut stream).await else { return };
+        let begun = Instant::now();
+        let (sort, wait) = {
+            let mut chance = self.chance.lock();
+            (chance.random_range(0..10), chance.random_range(0..=ANSWER_MS))
+        };
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        let (answer, fate) = match (self.manner, sort) {
+            (Manner::Good, _) | (Manner::Flaky, 3..) => (Some("200 OK\r\n".to_owned()), Fate::Taken),
+            (Manner::Flaky, 0) => (Some("500 Broken\r\n".to_owned()), Fate::Failed),
+            (Manner::Flaky, 1) => (None, Fate::Failed),
+            (Manner::Flaky, _) => {
+                let _reset = stream.get_ref().set_zero_linger();
+                (None, Fate::Failed)
+            }
+            (Manner::Busy(seconds), _) => {
+                (Some(format!("429 Later\r\nretry-after: {seconds}\r\n")), Fate::Failed)
+            }
+            (Manner::Hangs, _) => {
+                self.note(path, id, begun, Fate::Failed);
+                return std::future::pending().await;
+            }
+        };
+        // Written down before it is told: what the sender knows is known here.
+        self.note(path, id, begun, fate);
+        if let Some(answer) = answer {
+            let whole = format!("HTTP/1.1 {answer}content-length: 0\r\nconnection: close\r\n\r\n");
+            let _gone = stream.get_mut().write_all(whole.as_bytes()).await;
+            let _gone = stream.get_mut().shutdown().await;
+        }
+    }
+
+    fn note(&self, path: String, id: String, begun: Instant, fate: Fate) {
+        self.attempts.lock().push(Attempt { path, id, begun, ended: Instant::now(), fate });
+    }
+}
+
+/// The path of a request and its idempotency key; nothing where it did not come to its end.
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+    let (mut path, mut id, mut length) = (None, String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if path.is_none() {
+            path = Some(line.split(' ').nth(1)?.to_owned());
+        } else if let Some((name, value)) = line.split_once(':') {
+            match name.to_ascii_lowercase().as_str() {
+                "idempotency-key" => value.trim().clone_into(&mut id),
+                "content-length" => length = value.trim().parse().ok()?,
+                _ => {}
+            }
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    path.map(|path| (path, id))
+}

@@ -1,0 +1,8 @@
+#!/bin/sh
+# make faults: effects while the server and its Redis are killed, emptied, stopped and cut off, told as it goes.
+set -eu
+cd "$(dirname "$0")/../.."
+
+sh tests/scripts/need.sh rust cc redis
+export FAULTS_SECONDS="${FAULTS_SECONDS:-600}" FAULTS_DOWN_SECONDS="${FAULTS_DOWN_SECONDS:-600}"
+exec cargo test --locked -p switchward --test it -- --nocapture --test-threads=1 "$@"
