@@ -36,6 +36,7 @@ pub mod policy;
 mod public;
 mod rejection;
 mod remembered;
+mod reminders;
 mod reply;
 mod reply_token;
 mod scope;
@@ -75,9 +76,9 @@ pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
     EffectBody, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead,
-    Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Request, Reservation,
-    Resolution, Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, Thing,
-    ThingBody, Version, Via, WebhookSource, Why,
+    Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Reminders, Reminding,
+    Request, Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, SourceSecret, Spent,
+    Tenancy, Tenant, Thing, ThingBody, Version, Via, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{
