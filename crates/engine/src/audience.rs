@@ -7,6 +7,7 @@ use switchward_machine::{OpenId, RunId};
 use crate::Event;
 use crate::budget;
 use crate::gates::{mail, mail_bytes};
+use crate::reminders;
 use crate::state::{Asked, Directory, EffectBody, Gate, Purpose};
 use crate::turn::{Stop, Turn};
 
@@ -21,7 +22,8 @@ pub(crate) fn open(
     let kind = body.kind;
     match found(turn, &subject)? {
         Ok(to) => {
-            let asked = Asked { to: to.clone(), open: true, ..Asked::once("", &subject, "") };
+            let remind = reminders::first(turn)?;
+            let asked = Asked { to: to.clone(), open: true, remind, ..Asked::once("", &subject, "") };
             turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..body } })?;
             for one in to {
                 turn.send(run, mail(one, subject.clone(), String::new(), gate, Purpose::Ask))?;

@@ -330,6 +330,8 @@ pub struct Start {
     pub reply_key: Option<ReplyKey>,
     /// Who is told of gates that address nobody: addresses and names of the tenant's directory; none: as that says.
     pub audience: Vec<String>,
+    /// How those who are asked to decide are reminded; nothing: not at all.
+    pub reminders: Option<crate::Reminders>,
 }
 
 impl Start {

@@ -16,6 +16,7 @@ use crate::limits::{ADDRESSEES_MAX, EFFECT_BYTES};
 use crate::messages::{People, compose, recipients};
 use crate::moves::{self, Next};
 use crate::period;
+use crate::reminders;
 use crate::scope::Scope;
 use crate::state::{Asked, Due, EffectBody, Gate, Open, Purpose, Via};
 use crate::turn::{Stop, Turn};
@@ -66,6 +67,7 @@ pub(crate) fn open(
         open: false,
         told: Vec::new(),
         bounced: Vec::new(),
+        remind: reminders::first(turn)?,
     };
     turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..plain } })?;
     for mail in letter.effects(Some(gate)) {
@@ -180,8 +182,17 @@ pub(crate) fn attempt(
     Ok(Next::Rest)
 }
 
+/// Something falls due at a gate while nobody decides: its round is over, or those who were asked are reminded.
+pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
+    let over = {
+        let Some(open) = turn.rows.open_at(key)? else { return Ok(()) };
+        open.gate.asked.as_ref().is_some_and(|asked| asked.due.is_some_and(|due| due <= turn.now()))
+    };
+    if over { round_over(turn, key, gate) } else { reminders::send(turn, key, gate) }
+}
+
 /// A round of a gate is over: others are asked, too, or it lapses. Nothing happens where it is closed or not over yet.
-pub(crate) fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
+fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
     let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
     let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.due.is_some_and(|due| due <= turn.now()))
     else {

@@ -5,7 +5,7 @@ use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, T
 use crate::command::Scope;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
-use crate::state::{Effect, EffectBody, Thing, ThingBody};
+use crate::state::{Asked, Effect, EffectBody, Thing, ThingBody};
 use crate::{Key, Row};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
@@ -62,7 +62,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Open(open) => {
             let at = open.at.0.to_be_bytes();
             let listed = Key::index(key.tenant_of(), GATES, &[&at, key.rest()]);
-            let over = open.gate.asked.as_ref().and_then(|asked| asked.due);
+            let over = open.gate.asked.as_ref().and_then(Asked::next_due);
             [listed].into_iter().chain(over.map(|at| due(DUE, at, key))).collect()
         }
         Row::Grant(grant) => vec![due(DUE, grant.expires, key)],

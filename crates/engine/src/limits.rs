@@ -160,6 +160,12 @@ pub const ANSWERED_MAX: usize = 100;
 pub const MAILED_MAX: usize = 1_000;
 /// People who may decide one gate, escalations included; more are not asked.
 pub const ADDRESSEES_MAX: usize = 1_000;
+/// Reminders of one gate.
+pub const REMINDERS_MAX: u32 = 10;
+/// The shortest and the longest time between two reminders, milliseconds.
+pub const REMIND_MS_MIN: u64 = 60_000;
+/// See [`REMIND_MS_MIN`].
+pub const REMIND_MS_MAX: u64 = 90 * 24 * HOUR_MS;
 /// Mails that one session sends in a calendar day of UTC, requests, answers and copies counted; one more is an error of its
 /// state, or QUOTA_EXCEEDED. As many as may wait to go out: what sends more does not end.
 pub const MAILS_OF_DAY_MAX: u32 = 10_000;

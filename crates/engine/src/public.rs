@@ -224,14 +224,10 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         Flow::EventRecorded { key, early, .. } => {
             PublicEvent::new("event.recorded").with("key", key).with("early", early.is_some())
         }
-        Flow::GateEscalated { gate, to, .. } => {
-            PublicEvent::new("approval.escalated").with("gate", number(gate)).with("to", to.join(" "))
-        }
-        Flow::MailBounced { gate, to, message } => PublicEvent::new("approval.undeliverable")
-            .with("gate", number(gate))
-            .with("to", to)
-            .with("message", message),
-        Flow::GateLapsed { gate } => PublicEvent::new("approval.timed_out").with("gate", number(gate)),
+        Flow::GateEscalated { .. }
+        | Flow::GateReminded { .. }
+        | Flow::MailBounced { .. }
+        | Flow::GateLapsed { .. } => return undecided(flow),
         Flow::ReplyRecorded { from, text, authenticated, about, .. } => PublicEvent::new("reply.recorded")
             .with("from", from)
             .with("text", text)
@@ -260,10 +256,27 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         Flow::CalleesPinned { .. }
         | Flow::ReplyKeyDrawn { .. }
         | Flow::AudienceSet { .. }
+        | Flow::RemindersSet { .. }
         | Flow::ChildrenPlanned { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => return None,
     })
+}
+
+/// What happens at a gate while nobody decides.
+fn undecided(flow: &Flow) -> Option<PublicEvent> {
+    let told = |kind, gate| PublicEvent::new(kind).with("gate", number(gate));
+    if let Flow::GateEscalated { gate, to, .. } = flow {
+        Some(told("approval.escalated", gate).with("to", to.join(" ")))
+    } else if let Flow::GateReminded { gate, to, .. } = flow {
+        Some(told("approval.reminded", gate).with("to", to.join(" ")))
+    } else if let Flow::MailBounced { gate, to, message } = flow {
+        Some(told("approval.undeliverable", gate).with("to", to).with("message", message))
+    } else if let Flow::GateLapsed { gate } = flow {
+        Some(told("approval.timed_out", gate))
+    } else {
+        None
+    }
 }
 
 /// What becomes of an effect that cannot be delivered.

@@ -13,6 +13,7 @@ use crate::gates;
 use crate::limits::TASK_BYTES_MAX;
 use crate::messages::{People, participants, worded};
 use crate::moves::Next;
+use crate::reminders;
 use crate::scope::Scope;
 use crate::state::{Asked, Due, Gate, Json, Open, Part, Purpose, Resolution, Via};
 use crate::turn::{Stop, Turn};
@@ -67,8 +68,9 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     let first = OpenId(turn.session()?.next_id);
     let part = Part { first, of: u32::try_from(letter.to.len()).unwrap_or(u32::MAX) };
     let subject = letter.subject.clone().unwrap_or_default();
+    let remind = reminders::first(turn)?;
     for (gate, person) in part.gates().zip(&letter.to) {
-        let asked = Asked::once(person, &subject, &letter.body);
+        let asked = Asked { remind, ..Asked::once(person, &subject, &letter.body) };
         let plain = Gate::open_to_all(spec, found.kind, turn.requester());
         let body = Gate { asked: Some(asked), part: Some(part), ..plain };
         turn.emit(Event::GateOpened { gate, run, body })?;

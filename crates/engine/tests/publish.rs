@@ -116,6 +116,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         callees: Vec::new(),
         reply_key: None,
         audience: Vec::new(),
+        reminders: None,
     };
     (rows, start)
 }

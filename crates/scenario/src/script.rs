@@ -1,7 +1,7 @@
 //! A scenario as it was read. Everything that can be wrong with its text has been told by then.
 
 use serde_json::{Map, Value};
-use switchward_engine::Settings;
+use switchward_engine::{Reminders, Settings};
 use switchward_formats::document::Span;
 use switchward_machine::{Decision, GateKind, Micros, Time};
 
@@ -59,6 +59,10 @@ pub struct StartAgain {
     pub assistant: Option<Assistant>,
     /// What the user opens the conversation with.
     pub message: Option<String>,
+    /// Who is told of gates that address nobody.
+    pub audience: Vec<String>,
+    /// How those who are asked are reminded.
+    pub reminders: Option<Reminders>,
 }
 
 /// An assistant.

@@ -8,7 +8,8 @@ use crate::event::Writer;
 use crate::intent;
 use crate::limits::{
     ADDRESS_BYTES_MAX, CALLEES_MAX, DIRECTORY_MEMBERS_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX,
-    LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX,
+    LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
+    WORKFLOWS_MAX,
 };
 use crate::moves::{self, Next};
 use crate::scope::Scope;
@@ -89,6 +90,9 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     }
     if !start.audience.is_empty() {
         turn.emit(Flow::AudienceSet { audience: start.audience.clone() })?;
+    }
+    if let Some(reminders) = start.reminders {
+        turn.emit(Flow::RemindersSet { reminders })?;
     }
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
@@ -177,6 +181,16 @@ fn check(start: &Start) -> Result<(), Rejection> {
         if one.trim().is_empty() || one.chars().any(char::is_control) {
             let message = format!("{one:?} is neither an address nor a name");
             return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "audience"));
+        }
+    }
+    if let Some(reminders) = start.reminders {
+        let fits = (REMIND_MS_MIN..=REMIND_MS_MAX).contains(&reminders.every_ms)
+            && (1..=REMINDERS_MAX).contains(&reminders.max);
+        if !fits {
+            let message = format!(
+                "1 to {REMINDERS_MAX} reminders, {REMIND_MS_MIN} to {REMIND_MS_MAX} milliseconds after one another"
+            );
+            return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "reminders"));
         }
     }
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;

@@ -28,7 +28,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
         }
     } else if key.is(Kind::Open) {
         if let Some(number) = number(key) {
-            gates::round_over(turn, key, OpenId(number))?;
+            gates::fall_due(turn, key, OpenId(number))?;
         }
     } else if key.is(Kind::Ledger) {
         let due = turn.rows.ledger_at(key)?.and_then(|row| row.lapses());

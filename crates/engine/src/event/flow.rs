@@ -5,7 +5,7 @@ use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 
 use super::Writer;
 use crate::ReplyKey;
-use crate::state::{Assisted, Json, Judged, Loop, Parent, Pinned, ThingBody, Via};
+use crate::state::{Assisted, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -436,6 +436,26 @@ pub enum Flow {
         /// What exactly.
         #[n(3)]
         message: String,
+    },
+    /// How those who are asked to decide are reminded.
+    #[n(91)]
+    RemindersSet {
+        /// How.
+        #[n(0)]
+        reminders: Reminders,
+    },
+    /// Those who have not decided are written to again.
+    #[n(92)]
+    GateReminded {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who; nobody where nobody could be.
+        #[n(1)]
+        to: Vec<String>,
+        /// What follows; nothing where it was the last time.
+        #[n(2)]
+        next: Option<Reminding>,
     },
     /// An effect waits, because there is no room for it now; nothing was tried.
     #[n(90)]

@@ -57,6 +57,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
         Flow::GateEscalated { .. }
+        | Flow::GateReminded { .. }
         | Flow::MailBounced { .. }
         | Flow::GateLapsed { .. }
         | Flow::ReplyRecorded { .. }
@@ -69,9 +70,10 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::EffectHeld { .. } => {
             effects::apply(rows, site, flow)?;
         }
-        Flow::Assisted { .. } | Flow::ReplyKeyDrawn { .. } | Flow::AudienceSet { .. } => {
-            given(rows, site, flow)?
-        }
+        Flow::Assisted { .. }
+        | Flow::ReplyKeyDrawn { .. }
+        | Flow::AudienceSet { .. }
+        | Flow::RemindersSet { .. } => given(rows, site, flow)?,
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
     Ok(())
@@ -108,6 +110,7 @@ fn given(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), Vie
     match flow {
         Flow::Assisted { assistant } => session.assistant = Some(Box::new(assistant.clone())),
         Flow::AudienceSet { audience } => session.audience.clone_from(audience),
+        Flow::RemindersSet { reminders } => session.reminders = Some(*reminders),
         Flow::ReplyKeyDrawn { key } => session.reply_key = Some(key.clone()),
         _ => {}
     }

@@ -55,6 +55,15 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                     (Some(gate), Purpose::Ask) => {
                         asks(rows, &Key::open(site.tenant, id, *gate), to, effect.number)?;
                     }
+                    // A reminder asks nothing new: what was sent before is as good as it was.
+                    (Some(gate), Purpose::Remind) => {
+                        let key = Key::open(site.tenant, id, *gate);
+                        if rows.open_at(&key)?.is_some()
+                            && let Some(asked) = &mut rows.open_at_mut(&key)?.gate.asked
+                        {
+                            asked.mails.push(effect.number);
+                        }
+                    }
                     (Some(_), Purpose::Say | Purpose::Tell) => {}
                     (None, _) => mailed(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to),
                 }
@@ -123,6 +132,13 @@ pub(super) fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Res
 pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     match flow {
         Flow::GateEscalated { gate, to, due } => escalate(rows, site, *gate, to, *due),
+        Flow::GateReminded { gate, next, .. } => {
+            let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
+            if let Some(asked) = &mut open.gate.asked {
+                asked.remind = *next;
+            }
+            Ok(())
+        }
         Flow::MailBounced { gate, to, .. } => {
             let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
             if let Some(asked) = &mut open.gate.asked {
@@ -153,6 +169,10 @@ fn escalate(
         asked.to.extend(to.iter().cloned());
         asked.round += 1;
         asked.due = Some(due);
+        // Who is asked anew now is not reminded in the same breath.
+        if let Some(remind) = asked.remind.as_mut().filter(|remind| remind.next <= site.at) {
+            remind.next = site.at.after_ms(remind.every_ms);
+        }
     }
     Ok(())
 }

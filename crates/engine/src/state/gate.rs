@@ -142,9 +142,42 @@ pub struct Asked {
     /// Whose mails have come back as undeliverable.
     #[cbor(n(10), default, skip_if = "Vec::is_empty")]
     pub bounced: Vec<String>,
+    /// When those who have not answered are written to again; nothing where they are not.
+    #[n(11)]
+    pub remind: Option<Reminding>,
+}
+
+/// Those who have not answered are written to again, after the same time each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Reminding {
+    /// When next.
+    #[n(0)]
+    pub next: Time,
+    /// How often still, at least 1.
+    #[n(1)]
+    pub left: u32,
+    /// The time between two, milliseconds.
+    #[n(2)]
+    pub every_ms: u64,
+}
+
+impl Reminding {
+    /// What is left after one at this time.
+    #[must_use]
+    pub fn after(self, now: Time) -> Option<Self> {
+        let left = self.left.checked_sub(1).filter(|left| *left > 0)?;
+        Some(Self { next: now.after_ms(self.every_ms), left, ..self })
+    }
 }
 
 impl Asked {
+    /// When something is to happen while nobody decides.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Time> {
+        let remind = self.remind.map(|remind| remind.next);
+        self.due.into_iter().chain(remind).min()
+    }
+
     /// One person is asked, for as long as it takes.
     #[must_use]
     pub fn once(person: &str, subject: &str, body: &str) -> Self {
@@ -160,6 +193,7 @@ impl Asked {
             open: false,
             told: Vec::new(),
             bounced: Vec::new(),
+            remind: None,
         }
     }
 

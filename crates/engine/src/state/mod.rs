@@ -17,14 +17,15 @@ pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
 pub use endpoint::Endpoint;
-pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Resolution, Via};
+pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Reminding, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose, web_place};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{
-    Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Run, Session,
+    Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
+    Session,
 };
 pub use tenancy::{Directory, DirectoryEntry, Tenancy};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

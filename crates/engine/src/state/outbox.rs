@@ -274,6 +274,9 @@ pub enum Purpose {
     /// Somebody who wrote is told what became of it.
     #[n(2)]
     Tell,
+    /// Somebody who was asked and has not decided is reminded of it.
+    #[n(90)]
+    Remind,
 }
 
 impl EffectBody {

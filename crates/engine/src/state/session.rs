@@ -114,6 +114,20 @@ pub struct Session {
     /// The mails that it has sent on the last day on which it sent any.
     #[n(35)]
     pub mailed: Option<MailDay>,
+    /// How those who have not decided are reminded, as the start says.
+    #[n(36)]
+    pub reminders: Option<Reminders>,
+}
+
+/// How often, and after what time, those are written to again who have not decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Reminders {
+    /// The time before the first, and between two, milliseconds.
+    #[n(0)]
+    pub every_ms: u64,
+    /// How often, at least once.
+    #[n(1)]
+    pub max: u32,
 }
 
 /// How many mails were sent on one day.

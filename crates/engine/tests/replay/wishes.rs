@@ -132,6 +132,7 @@ impl Wishes {
             callees: Vec::new(),
             reply_key: None,
             audience: Vec::new(),
+            reminders: None,
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

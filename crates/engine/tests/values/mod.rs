@@ -15,6 +15,15 @@ fn tenancy() -> Tenancy {
     Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new() }
 }
 
+const REMINDERS: Reminders = Reminders { every_ms: 3_600_000, max: 2 };
+const REMINDING: Reminding = Reminding { next: Time(9), left: 1, every_ms: 3_600_000 };
+
+/// A gate of which people are reminded.
+fn reminded() -> Row {
+    let asked = Asked { remind: Some(REMINDING), ..asked() };
+    Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
+}
+
 /// What is known of who is written to.
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { steady: Some(7), audience: vec!["kim".into()], ..session() };
@@ -25,6 +34,19 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     };
     let ask =
         EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask, head: None };
+    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
+        unreachable!()
+    };
+    let remind = EffectBody::Message {
+        channel,
+        to,
+        subject,
+        body,
+        content,
+        gate,
+        purpose: Purpose::Remind,
+        head: None,
+    };
     let head = MailHead {
         from: Some("bot@example.com".into()),
         to: vec!["sam@example.com".into()],
@@ -34,6 +56,9 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let (content, purpose, head) = (Content::Text, Purpose::Say, Some(head));
     let mail = EffectBody::Message { channel, to, subject, body, content, gate: None, purpose, head };
     vec![
+        ("open-reminded", reminded()),
+        ("session-reminders", Row::Session(Session { reminders: Some(REMINDERS), ..super::session() })),
+        ("effect-remind", Row::Outbox(effect(remind))),
         ("effect-mail", Row::Outbox(effect(mail))),
         (
             "session-mailed",
@@ -58,7 +83,14 @@ pub(super) fn mailed() -> Vec<Event> {
         Flow::EffectDeferred { number, until, code: code.clone(), message: message.clone() },
     ];
     let held = Event::Flow(Flow::EffectHeld { number, until, code, message });
-    flows.into_iter().map(Event::Flow).chain([Event::TenancyPut(tenancy()), held]).collect()
+    let to = vec!["lead@example.com".to_owned()];
+    let latest = [
+        Event::TenancyPut(tenancy()),
+        held,
+        Event::Flow(Flow::RemindersSet { reminders: REMINDERS }),
+        Event::Flow(Flow::GateReminded { gate: OpenId(6), to, next: Some(REMINDING) }),
+    ];
+    flows.into_iter().map(Event::Flow).chain(latest).collect()
 }
 
 /// What endpoints are and are told.

@@ -2,7 +2,9 @@
 
 use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
-use switchward_engine::{Assisted, Body, Key, Queued, Reply, ReplyKey, Row, Scope, Start, pin_callees};
+use switchward_engine::{
+    Assisted, Body, Key, Queued, Reminders, Reply, ReplyKey, Row, Scope, Start, pin_callees,
+};
 use switchward_machine::{Digest, SessionId};
 
 use super::{assistants, sessions};
@@ -83,7 +85,15 @@ async fn resolved(
         callees,
         reply_key: Some(ReplyKey { tenant: call.caller.tenant_name.clone(), secret: rand::random() }),
         audience: message.audience,
+        reminders: message.reminders.map(reminders).transpose()?,
     })
+}
+
+/// How those who are asked are reminded.
+fn reminders(asked: v1::Reminders) -> Result<Reminders, Refusal> {
+    let every = asked.every.ok_or_else(|| Refusal::field("reminders.every", "is required"))?;
+    let every_ms = convert::ms_of(every).ok_or_else(|| Refusal::field("reminders.every", "is no length"))?;
+    Ok(Reminders { every_ms, max: asked.max })
 }
 
 /// What a session is about when it begins.

@@ -170,8 +170,10 @@ fn audit(shard: &Shard) -> Result<(), Broken> {
         {
             told(shard, key.tenant_of(), id, *gate)?;
         } else if let Row::Outbox(effect) = row
-            && let (EffectBody::Message { gate: Some(gate), purpose: Purpose::Ask, .. }, Some(id)) =
-                (&effect.body, key.session_of())
+            && let (
+                EffectBody::Message { gate: Some(gate), purpose: Purpose::Ask | Purpose::Remind, .. },
+                Some(id),
+            ) = (&effect.body, key.session_of())
         {
             asked(shard, key.tenant_of(), id, *gate, effect.number)?;
         }

@@ -4,7 +4,7 @@ mod expect;
 mod values;
 mod verbs;
 
-use switchward_engine::{DefaultEffect, Settings};
+use switchward_engine::{DefaultEffect, Reminders, Settings};
 use switchward_formats::document::{Node, Span, Syntax, Value, read};
 use switchward_formats::limits::SOURCE_BYTES_MAX;
 use switchward_formats::shape::{self, Fields, Shape};
@@ -12,7 +12,7 @@ use switchward_formats::{Finding, Report, has_errors};
 use switchward_machine::Time;
 
 use crate::limits::{ALSO_MAX, STEPS_MAX};
-use crate::script::{Assistant, Expected, Named, Scenario, Start, StartAgain};
+use crate::script::{Assistant, Expected, Named, Scenario, Start, StartAgain, Until};
 
 /// 2026-01-05T09:00:00Z, where the author says nothing.
 const CLOCK_STARTS: Time = Time(1_767_603_600_000);
@@ -40,6 +40,8 @@ const START: Shape = Shape {
         "contact",
         "assistant",
         "message",
+        "audience",
+        "reminders",
         "expect",
         "expect_error",
     ],
@@ -48,6 +50,7 @@ const START: Shape = Shape {
 };
 const ASSISTANT: Shape =
     Shape { what: "`assistant`", keys: &["instructions", "workflows"], ignored: &[], hints: &[] };
+const REMINDERS: Shape = Shape { what: "`reminders`", keys: &["every", "max"], ignored: &[], hints: &[] };
 const RUN_TYPES: [&str; 2] = ["programmatic", "supervised"];
 const EFFECTS: [&str; 3] = ["allow", "ask", "deny"];
 
@@ -122,6 +125,9 @@ fn start(node: &Node, report: &mut Report) -> Option<Start> {
     let message = fields.optional("message");
     let message = message.and_then(|node| shape::text(node, "`message`", SOURCE_BYTES_MAX, report));
     session.message = message.map(str::to_owned);
+    let audience = fields.optional("audience").and_then(|node| values::texts(node, "`audience`", report));
+    session.audience = audience.unwrap_or_default();
+    session.reminders = fields.optional("reminders").and_then(|node| reminders(node, report));
     fields.optional("run_type").and_then(|node| shape::word(node, "`run_type`", &RUN_TYPES, report));
     fields.optional("dry_run").and_then(|node| values::truth(node, "`dry_run`", report));
     let expected = expect::read(node, report);
@@ -140,7 +146,24 @@ fn session(fields: &Fields<'_>, report: &mut Report) -> StartAgain {
 /// A session with nobody in particular.
 fn begun(role: &str, input: Vec<u8>) -> StartAgain {
     let (queue, contact, assistant, message) = (Vec::new(), None, None, None);
-    StartAgain { role: role.to_owned(), input, queue, contact, assistant, message }
+    let (audience, reminders) = (Vec::new(), None);
+    StartAgain { role: role.to_owned(), input, queue, contact, assistant, message, audience, reminders }
+}
+
+fn reminders(node: &Node, report: &mut Report) -> Option<Reminders> {
+    let fields = Fields::open(node, &REMINDERS, report)?;
+    let every = fields.required("every", report).and_then(|node| every(node, report));
+    let max = fields.required("max", report);
+    let max = max.and_then(|node| shape::integer(node, "`max`", 0..=u64::from(u32::MAX), report));
+    Some(Reminders { every_ms: every?, max: u32::try_from(max?).ok()? })
+}
+
+/// A length of time, milliseconds.
+fn every(node: &Node, report: &mut Report) -> Option<u64> {
+    match values::duration(node, report)? {
+        Until::Later(ms) => Some(ms),
+        Until::At(_) => None,
+    }
 }
 
 fn assistant(node: &Node, report: &mut Report) -> Option<Assistant> {

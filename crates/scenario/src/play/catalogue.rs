@@ -157,7 +157,8 @@ impl Player<'_> {
             message: start.message.clone(),
             callees,
             reply_key: Some(reply_key(KEY_OF_ALL)),
-            audience: Vec::new(),
+            audience: start.audience.clone(),
+            reminders: start.reminders,
         });
         let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {

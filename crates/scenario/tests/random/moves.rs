@@ -158,6 +158,7 @@ impl Game {
             callees: callees?,
             reply_key: Some(ReplyKey { tenant: "random".into(), secret: [3; 32] }),
             audience: Vec::new(),
+            reminders: None,
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;

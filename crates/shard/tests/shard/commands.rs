@@ -87,6 +87,7 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         callees: Vec::new(),
         reply_key: None,
         audience: Vec::new(),
+        reminders: None,
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::values::label;
+use super::values::{duration, label};
 
 /// Arguments of `start`.
 #[derive(Debug, Args)]
@@ -40,6 +40,12 @@ pub(crate) struct Start {
     /// Who is told of gates that address nobody: an address, or a name of the directory; may be said again.
     #[arg(long = "tell", value_name = "NAME")]
     pub(crate) audience: Vec<String>,
+    /// Those who are asked to decide and have not are reminded after this time, and again: 90s, 5m, 4h.
+    #[arg(long, value_name = "TIME", requires = "reminders", value_parser = duration)]
+    pub(crate) remind_every: Option<std::time::Duration>,
+    /// How often they are, 1 to 10.
+    #[arg(long, value_name = "NUMBER", requires = "remind_every")]
+    pub(crate) reminders: Option<u32>,
     /// A label to find the session by; may be said again.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,

@@ -26,7 +26,11 @@ pub(super) fn letter(
         Some(gate) => gate_view(view, tenant, session, *gate)?,
         None => None,
     };
-    if *purpose == Purpose::Ask && !matches!(about, Some(GateView::Open(..))) {
+    let asks = match purpose {
+        Purpose::Ask | Purpose::Remind => true,
+        Purpose::Say | Purpose::Tell => false,
+    };
+    if asks && !matches!(about, Some(GateView::Open(..))) {
         return Ok(None);
     }
     let key = key_of(view, tenant)?;
@@ -36,10 +40,13 @@ pub(super) fn letter(
     let thread = gate.map_or_else(|| format!("{session}-{own}"), |gate| format!("{session}-{}", gate.0));
     let mut letter = Letter {
         to: to.clone(),
-        subject: subject.clone().unwrap_or_default(),
+        subject: match (purpose, subject) {
+            (Purpose::Remind, Some(subject)) => format!("Reminder: {subject}"),
+            (_, subject) => subject.clone().unwrap_or_default(),
+        },
         purpose: match purpose {
             Purpose::Say => Of::Say,
-            Purpose::Ask => Of::Ask,
+            Purpose::Ask | Purpose::Remind => Of::Ask,
             Purpose::Tell => Of::Tell,
         },
         body: body.clone(),
@@ -61,7 +68,7 @@ pub(super) fn letter(
             let gate = gate.unwrap_or(OpenId(0));
             letter.reply_token = token(Way::Reply, gate, round);
             letter.page_token = token(Way::Page, gate, round);
-            if *purpose == Purpose::Ask {
+            if asks {
                 let named =
                     about.as_ref().and_then(|about| about.node()).map_or("", |node| node.name.as_str());
                 letter.facts = facts(view, tenant, session, open, named)?;

@@ -29,6 +29,10 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
         assistant: start.assistant.unwrap_or_default(),
         message: start.message.unwrap_or_default(),
         audience: start.audience,
+        reminders: start.reminders.map(|max| v1::Reminders {
+            every: start.remind_every.and_then(|every| every.try_into().ok()),
+            max,
+        }),
         request_id: talk.request_id(),
     };
     let reply =

@@ -1,0 +1,46 @@
+//! Those who were asked and have not decided are written to again, where whoever began the session asks for it: with the same
+//! words, in the same thread, and what was sent before stays as good as it was.
+//!
+//! Whoever cannot be reached is left out. A round that is over asks anew by itself; a reminder changes nothing about it.
+
+use switchward_machine::OpenId;
+
+use crate::budget;
+use crate::gates::{mail, mail_bytes};
+use crate::state::{Open, Purpose, Reminding};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Flow, Key};
+
+/// When a gate that opens now is reminded of first.
+pub(crate) fn first(turn: &Turn<'_, '_>) -> Result<Option<Reminding>, Stop> {
+    let now = turn.now();
+    let reminding = |asked: crate::Reminders| Reminding {
+        next: now.after_ms(asked.every_ms),
+        left: asked.max,
+        every_ms: asked.every_ms,
+    };
+    Ok(turn.session()?.reminders.map(reminding))
+}
+
+/// Reminds whom a gate asks; nothing happens where it is not time yet.
+pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
+    let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let Some(remind) = asked.remind.filter(|remind| remind.next <= turn.now()) else { return Ok(()) };
+    let reachable = |one: &&String| !asked.bounced.iter().any(|known| known.eq_ignore_ascii_case(one));
+    let mut to: Vec<String> = asked.to.iter().filter(reachable).cloned().collect();
+    let over = budget::mails(turn, to.len(), mail_bytes(&to, &asked.subject, &asked.body))?;
+    if over.is_some() {
+        to.clear();
+    }
+    let next = remind.after(turn.now());
+    turn.emit(Flow::GateReminded { gate, to: to.clone(), next })?;
+    if let Some(fault) = over {
+        let text = format!("nobody is reminded of gate {}: {}", gate.0, fault.message);
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    for one in to {
+        turn.send(open.run, mail(one, asked.subject.clone(), asked.body.clone(), gate, Purpose::Remind))?;
+    }
+    Ok(())
+}
