@@ -118,6 +118,7 @@ fn session() -> Session {
         steady: None,
         audience: Vec::new(),
         mailed: None,
+        uncounted: Vec::new(),
         reminders: None,
         callees: Vec::new(),
     }

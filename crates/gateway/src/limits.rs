@@ -60,6 +60,10 @@ pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
 pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.
 pub const MAIL_SEEN_MAX: usize = 500;
+/// How long a message is brought again because the DNS says nothing of its sender, milliseconds: an hour.
+pub const MAIL_WAIT_MS: u64 = 3_600_000;
+/// Messages for which the DNS is waited at one time; beyond it such a message is taken as one that proves nothing.
+pub const MAIL_WAITING_MAX: usize = 10_000;
 /// Messages that are brought by HTTP at one time; beyond it they are to be brought later.
 pub const MAIL_POSTS_MAX: usize = 16;
 /// How many seconds later.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use switchward_engine::{Actor, Body, MailToken, RecordBounce, RecordReply, RequestId, Role, Scope};
 use switchward_machine::{Digest, TenantId, WorkKind};
 use switchward_mail::incoming::{
-    Authentication, Bounce, Dns, Envelope, Proof, Reply, Settings, Sorted, sort,
+    Authentication, Bounce, Check, Dns, Envelope, Proof, Reply, Settings, Sorted, sort,
 };
 
 use crate::auth::Caller;
@@ -166,6 +166,15 @@ impl Mailroom {
     }
 
     async fn reply(&self, reply: Reply) -> Outcome {
+        let digest = Digest(reply.digest);
+        if self.level == Level::Strict && open(&reply.authentication) {
+            // The DNS may answer later; until then nobody knows whether the sender is who he says.
+            if self.ledger.waits(digest, self.door.cluster.now()) {
+                return Outcome::Later;
+            }
+        } else {
+            self.ledger.settled(digest);
+        }
         let mut outcome = Outcome::Quarantined("no_token");
         for token in reply.tokens.iter().filter_map(|token| self.read(&token.text)) {
             let proof = &reply.authentication;
@@ -213,6 +222,12 @@ impl Mailroom {
         let token: MailToken = text.split('.').next()?.parse().ok()?;
         self.only.is_none_or(|only| only == token.tenant).then_some(token)
     }
+}
+
+/// Whether a sender is not proved because the DNS did not answer.
+fn open(proof: &Authentication) -> bool {
+    let checks = [proof.dkim, proof.spf, proof.dmarc];
+    !proof.aligned && proof.how == Proof::Computed && checks.contains(&Check::Temporary)
 }
 
 /// What is known of where a reply comes from, for the history.

@@ -92,7 +92,10 @@ impl Target {
     /// # Errors
     /// No server is known, or no key for it.
     pub(crate) fn of(connection: &Connection, usually: Who) -> Result<Self, Exit> {
-        Self::chosen(connection, usually, Profile::load()?)
+        let told = connection.address.is_some() && connection.api_key.is_some() && connection.who.is_none();
+        // Where all is said there need not be a place for a profile.
+        let profile = if told { None } else { Profile::load()? };
+        Self::chosen(connection, usually, profile)
     }
 
     fn chosen(connection: &Connection, usually: Who, profile: Option<Profile>) -> Result<Self, Exit> {

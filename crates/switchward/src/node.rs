@@ -19,6 +19,7 @@ use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
 use switchward_store::DataDir;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind};
 use tokio_rustls::TlsAcceptor;
 
 use crate::errands::{self, DeliveryConfig, RedisConfig};
@@ -266,19 +267,29 @@ async fn catch_up(cluster: &Cluster, clock: &ManualClock) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Done when the process is told to stop: SIGTERM, or ctrl-c.
-pub(crate) async fn stopped() {
-    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(error) => {
-            tracing::error!(%error, "failed to listen for SIGTERM; only ctrl-c stops the server in order");
-            let _interrupted = tokio::signal::ctrl_c().await;
-            return;
-        }
+/// Listens from now on for being told to stop, by SIGTERM or ctrl-c; what it gives is done when that has come.
+pub(crate) fn stopped() -> impl Future<Output = ()> + Send {
+    let heard = |kind, name: &str| {
+        let told = tokio::signal::unix::signal(kind);
+        told.inspect_err(|error| tracing::error!(%error, "failed to listen for {name}")).ok()
     };
-    // Either signal may come first; the other one is then of no interest any more.
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+    let terminate = heard(SignalKind::terminate(), "SIGTERM");
+    let interrupt = heard(SignalKind::interrupt(), "ctrl-c");
+    async move {
+        // Either may come first; the other one is then of no interest any more.
+        tokio::select! {
+            () = came(terminate) => {}
+            () = came(interrupt) => {}
+        }
+    }
+}
+
+/// Done when the signal has come; never where nobody listens for it.
+async fn came(signal: Option<Signal>) {
+    match signal {
+        Some(mut signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
     }
 }

@@ -1,6 +1,6 @@
 //! May the agent call this? A denial is an answer and an event, not an error.
 
-use switchward_machine::{GateIx, GateKind, Machine, Micros, OpenId, Pattern, SessionId};
+use switchward_machine::{Digest, GateIx, GateKind, Machine, Micros, OpenId, Pattern, SessionId};
 
 use crate::audience;
 use crate::budget;
@@ -219,6 +219,7 @@ fn allow(
     let name = call_name(id, &call.call_id);
     let reserved = call.estimate.unwrap_or_default();
     let reservation = (!judged.limited.is_empty() && reserved.0 > 0).then_some(name);
+    not_counted_yet(session, name)?;
     has_room(turn, session, call, reserved)?;
     permit(turn, session, machine, call, reserved, reservation, judged.rule.clone())?;
     if let Some(check) = call.limits.as_ref().filter(|_| !judged.limited.is_empty()) {
@@ -233,6 +234,20 @@ fn allow(
     }
     let remaining = with_cap(turn, id, machine, &call.capability, left)?;
     Ok(allowed(call, judged.rule.clone(), None, remaining))
+}
+
+/// The ledger holds one place for all calls of one name until it has counted the first of them; then it refuses the others
+/// itself.
+fn not_counted_yet(session: &Session, name: Digest) -> Result<(), Rejection> {
+    if session.uncounted.contains(&name) {
+        let message = "a call of this call_id was permitted before; use a new call_id for a new call";
+        return Err(Rejection::new(Reason::RequestIdReused, message).fact("field", "call_id"));
+    }
+    if session.uncounted.len() >= CALLS_OPEN_MAX {
+        let message = format!("{CALLS_OPEN_MAX} calls of the session are not yet counted");
+        return Err(Rejection::new(Reason::QuotaExceeded, message));
+    }
+    Ok(())
 }
 
 /// An approved call is made: it neither counts nor checks limits again (semantics §7, checkpoint (2)).

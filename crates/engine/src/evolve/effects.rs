@@ -1,7 +1,7 @@
 //! The outbox: what waits in it is counted in the session's row.
 
 use super::{Site, gates};
-use crate::state::{Dead, Effect, Fate, Outbox, Session};
+use crate::state::{Dead, Effect, EffectBody, Fate, Outbox, Session};
 use crate::working::Working;
 use crate::{Flow, Key, Row, ViewError};
 
@@ -57,6 +57,9 @@ pub(super) fn arrives(session: &mut Session, effect: &Effect) {
 pub(super) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let key = Key::outbox(site.tenant, site.session()?, number);
     let Some(effect) = rows.outbox_at(&key)? else { return Ok(()) };
+    if let EffectBody::Confirm { call, .. } = &effect.body {
+        rows.session_at_mut(&site.session_key()?)?.uncounted.retain(|known| known != call);
+    }
     if !effect.body.inner() {
         let session = rows.session_at_mut(&site.session_key()?)?;
         // What was queued before anybody counted is not in the sum.

@@ -68,6 +68,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                     (None, _) => mailed(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to),
                 }
             }
+            if let EffectBody::Confirm { call, .. } = &effect.body {
+                rows.session_at_mut(&site.session_key()?)?.uncounted.push(*call);
+            }
             rows.put(Key::outbox(site.tenant, id, effect.number), Row::Outbox(effect.clone()));
         }
         Event::EffectAcked { number } => acked(rows, site, *number)?,

@@ -107,6 +107,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         steady: None,
         audience: Vec::new(),
         mailed: None,
+        uncounted: Vec::new(),
         reminders: None,
         callees: Vec::new(),
     };

@@ -117,6 +117,10 @@ pub struct Session {
     /// How those who have not decided are reminded, as the start says.
     #[n(36)]
     pub reminders: Option<Reminders>,
+    /// Calls that are permitted and that their ledger has not counted yet, by their names: until it has, it would take a
+    /// further call of such a name for the same one.
+    #[cbor(n(37), default, skip_if = "Vec::is_empty")]
+    pub uncounted: Vec<Digest>,
 }
 
 /// How often, and after what time, those are written to again who have not decided.

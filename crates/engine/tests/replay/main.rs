@@ -11,6 +11,7 @@
 
 mod caps;
 mod chance;
+mod counted;
 mod definitions;
 mod oracle;
 mod planted;

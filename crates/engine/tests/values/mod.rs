@@ -60,6 +60,7 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         ("session-reminders", Row::Session(Session { reminders: Some(REMINDERS), ..super::session() })),
         ("effect-remind", Row::Outbox(effect(remind))),
         ("effect-mail", Row::Outbox(effect(mail))),
+        ("session-uncounted", Row::Session(Session { uncounted: vec![Digest([8; 32])], ..super::session() })),
         (
             "session-mailed",
             Row::Session(Session { mailed: Some(MailDay { day: 20, count: 3 }), ..super::session() }),

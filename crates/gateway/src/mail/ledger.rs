@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use parking_lot::Mutex;
-use switchward_machine::Time;
+use switchward_machine::{Digest, Time};
 
 use super::Outcome;
-use crate::limits::MAIL_SEEN_MAX;
+use crate::limits::{MAIL_SEEN_MAX, MAIL_WAIT_MS, MAIL_WAITING_MAX};
 
 /// A message that came.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub(super) struct Ledger(Mutex<Kept>);
 struct Kept {
     seen: VecDeque<Seen>,
     counts: BTreeMap<(&'static str, &'static str), u64>,
+    /// Messages whose sender could not be looked up yet, and when each came first.
+    waiting: BTreeMap<[u8; 32], Time>,
 }
 
 impl Ledger {
@@ -39,11 +41,60 @@ impl Ledger {
         kept.seen.truncate(MAIL_SEEN_MAX);
     }
 
+    /// Whether a message whose sender could not be looked up is to be brought again. It is not for ever: then it is taken
+    /// as one that proves nothing.
+    pub(super) fn waits(&self, digest: Digest, now: Time) -> bool {
+        let mut kept = self.0.lock();
+        let first = kept.waiting.get(&digest.0).copied();
+        if first.is_none() && kept.waiting.len() >= MAIL_WAITING_MAX {
+            return false;
+        }
+        let waits = now.since_ms(first.unwrap_or(now)) < MAIL_WAIT_MS;
+        if waits {
+            kept.waiting.entry(digest.0).or_insert(now);
+        } else {
+            kept.waiting.remove(&digest.0);
+        }
+        waits
+    }
+
+    /// It need not wait any more.
+    pub(super) fn settled(&self, digest: Digest) {
+        self.0.lock().waiting.remove(&digest.0);
+    }
+
     pub(super) fn seen(&self) -> Vec<Seen> {
         self.0.lock().seen.iter().cloned().collect()
     }
 
     pub(super) fn counts(&self) -> Vec<((&'static str, &'static str), u64)> {
         self.0.lock().counts.iter().map(|(of, count)| (*of, *count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_waits_for_the_dns_so_long_and_no_longer() {
+        let (ledger, digest) = (Ledger::default(), Digest([7; 32]));
+        assert!(ledger.waits(digest, Time(5)));
+        assert!(ledger.waits(digest, Time(4 + MAIL_WAIT_MS)));
+        assert!(!ledger.waits(digest, Time(5 + MAIL_WAIT_MS)));
+        // What came again much later begins anew.
+        assert!(ledger.waits(digest, Time(6 + MAIL_WAIT_MS)));
+        ledger.settled(digest);
+        assert!(ledger.waits(digest, Time(5 + 2 * MAIL_WAIT_MS)));
+    }
+
+    #[test]
+    fn so_many_wait_and_no_more() {
+        let ledger = Ledger::default();
+        for number in 0..u64::try_from(MAIL_WAITING_MAX).unwrap() {
+            assert!(ledger.waits(Digest::of(&number.to_be_bytes()), Time(1)));
+        }
+        assert!(!ledger.waits(Digest::of(b"one more"), Time(1)));
+        assert!(ledger.waits(Digest::of(&0_u64.to_be_bytes()), Time(1)));
     }
 }

@@ -126,13 +126,14 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
             ClockKind::System => "system",
         },
     };
+    let stopped = stopped();
     let saved = profile.save()?;
     if output.json() {
         ready.print()?;
     } else {
         announce(&ready, &saved)?;
     }
-    node.serve(listener, None, stopped()).await
+    node.serve(listener, None, stopped).await
 }
 
 /// Who writes on a development server: nobody outside can be reached as this.

@@ -72,13 +72,14 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
     }
+    let stopped = stopped();
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     let address = format!("{scheme}://{}", listener.local_addr()?);
     tracing::info!(%address, "ready");
     if output.json() {
         Ready { address, keys: None, data_dir: config.data_dir, durable: true, clock: "system" }.print()?;
     }
-    node.serve(listener, acceptor, stopped()).await?;
+    node.serve(listener, acceptor, stopped).await?;
     tracing::info!("stopped");
     Ok(())
 }

@@ -214,7 +214,8 @@ fn what_a_trusted_host_says_is_no_proof_in_what_anybody_could_have_brought() {
     let server = Server::told("");
     let mail = server.asked("asks-1");
     let file = server.file(&reply(&mail, "pass", "approve"));
-    assert_eq!(server.run(&["mail", "ingest", &file]).with_code(0).out, "recorded\n");
+    // No DNS answers there, so that nobody knows yet who wrote it.
+    server.run(&["mail", "ingest", &file]).with_code(69);
     assert_eq!(server.at("asks-1"), "decide", "who holds a key of an operator is not whom the mail went to");
     server.hand_over(&[&field(&mail, "Reply-To")], &reply(&mail, "pass", "approve\r\n\r\nAgain."));
     assert_eq!(server.at("asks-1"), "go", "the mail server in front is believed");

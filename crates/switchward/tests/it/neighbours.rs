@@ -74,7 +74,8 @@ async fn whose_receiver_hangs_or_is_busy_delays_nobody_else() -> anyhow::Result<
         measured(&callers[0], &good, "ask", 3_000).await?,
     ];
     ensure!(hangs.count() == 4 * OUT, "{} attempts hang at one time, {} may", hangs.count(), 4 * OUT);
-    ensure!(busy.count() > OUT, "{} were sent away", busy.count());
+    // It is left alone the longer the more it sends away, and what waits for it waits in the outbox.
+    ensure!(busy.count() > 0, "{} were sent away", busy.count());
     for (what, (quiet, beside)) in ["messages", "requests"].into_iter().zip(quiet.into_iter().zip(beside)) {
         eprintln!("  {what}: p99 {quiet:.0?} alone, {beside:.0?} beside {} that hang", hangs.count());
         let most = quiet.max(WHIM).mul_f64(LONGER_MAX);

@@ -1,0 +1,132 @@
+//! A limit counts every call that is permitted, also where its ledger is told of it late.
+
+use std::sync::Arc;
+use switchward_engine::policy::{Plan, plan};
+use switchward_engine::{
+    AckEffect, Actor, Args, Authorize, Body, Command, Confirm, EffectBody, Event, InstallMachine, Reason,
+    Rejection, Reply, Reserve, Role, Scope, Settings, Start, decide, evolve,
+};
+use switchward_formats::compile_file;
+use switchward_machine::{SessionId, TenantId, Time};
+
+use crate::rows::Rows;
+
+const TENANT: TenantId = TenantId(1);
+const NOW: Time = Time(1_782_000_000_000);
+const SOURCE: &str = r"
+name: p
+initial: a
+states: {a: {question: q, answers: {y: {next: null}}}}
+policy: {role: agent, allow: [{capability: pay, rate_limit: {max_calls: 2, window_seconds: 86400}}]}
+";
+
+struct World(Rows, SessionId);
+
+impl World {
+    fn command(&self, scope: Scope, body: Body) -> Command {
+        Command {
+            tenant: TENANT,
+            scope,
+            request: None,
+            expected_sequence: None,
+            actor: Actor { subject: "agent".into(), role: Role::Agent },
+            settings: Settings::default(),
+            trace: None,
+            body,
+        }
+    }
+
+    fn submit(&mut self, command: Command) -> (Result<Reply, Rejection>, Vec<Event>) {
+        let mut decided = decide(&[command], &self.0, NOW).unwrap();
+        let events = decided.decision.iter().flat_map(|it| &it.turns).flat_map(|turn| turn.events.clone());
+        let events = events.collect();
+        if let Some(decision) = decided.decision {
+            let changes = evolve(&decision, &self.0).unwrap();
+            self.0.apply(changes);
+        }
+        (decided.answers.pop().unwrap(), events)
+    }
+
+    /// May the agent pay? With what is to be counted, where it may.
+    fn pay(&mut self, call_id: &str) -> Result<(Reply, Option<(u64, Confirm)>), Reason> {
+        let call = Authorize {
+            capability: "pay".into(),
+            call_id: call_id.into(),
+            args: Args::parse(b"{}").unwrap(),
+            estimate: None,
+            limits: None,
+            mail: None,
+        };
+        let mut command = self.command(Scope::Session(self.1), Body::Authorize(call));
+        let Plan::Reserve(asked) = plan(&self.0, &command, NOW).unwrap() else { panic!("there is a limit") };
+        let reserve = Reserve { call: asked.call, rules: asked.rules, estimate: asked.estimate };
+        let reserve = self.command(Scope::Ledger(asked.process), Body::Reserve(reserve));
+        let Reply::Limits(check) = self.submit(reserve).0.map_err(|no| no.reason)? else {
+            panic!("a ledger tells of limits")
+        };
+        command.take_along(Some(check));
+        let (reply, events) = self.submit(command);
+        let counted = events.into_iter().find_map(|event| match event {
+            Event::EffectQueued { effect } => match effect.body {
+                EffectBody::Confirm { call, rules, estimate, at, .. } => {
+                    Some((effect.number, Confirm { call, rules, estimate, at }))
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        reply.map(|reply| (reply, counted)).map_err(|no| no.reason)
+    }
+
+    /// The ledger is told.
+    fn carry(&mut self, (number, confirm): (u64, Confirm)) {
+        let counted = confirm.request();
+        let command = self.command(Scope::Ledger("p".into()), Body::Confirm(confirm));
+        self.submit(Command { request: Some(counted), ..command }).0.unwrap();
+        let ack = Body::AckEffect(AckEffect { number });
+        self.submit(self.command(Scope::Session(self.1), ack)).0.unwrap();
+    }
+}
+
+fn world() -> World {
+    let compiled = compile_file("p.yaml", SOURCE.as_bytes(), None);
+    let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
+    let machine = Arc::new(definition.machine);
+    let mut world = World(Rows::default(), SessionId::from_key(TENANT, "s"));
+    let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
+    world.submit(world.command(Scope::Shard, install)).0.unwrap();
+    let start = Start {
+        definition: "p".into(),
+        version: 1,
+        machine: machine.digest(),
+        key: Some("s".into()),
+        role: "agent".into(),
+        labels: Vec::new(),
+        input: Vec::new(),
+        queue: Vec::new(),
+        contact: None,
+        workflows: Vec::new(),
+        assistant: None,
+        message: None,
+        callees: Vec::new(),
+        reply_key: None,
+        audience: Vec::new(),
+        reminders: None,
+    };
+    world.submit(world.command(Scope::Session(world.1), Body::Start(start))).0.unwrap();
+    world
+}
+
+#[test]
+fn a_call_is_not_permitted_twice_under_one_name_while_its_ledger_does_not_know() {
+    let mut world = world();
+    let (_, counted) = world.pay("one").unwrap();
+    assert_eq!(world.pay("one").unwrap_err(), Reason::RequestIdReused);
+    world.carry(counted.expect("it is counted"));
+    assert_eq!(world.pay("one").unwrap_err(), Reason::RequestIdReused, "now the ledger says so");
+    let (_, counted) = world.pay("two").unwrap();
+    world.carry(counted.expect("it is counted"));
+    let (denied, counted) = world.pay("three").unwrap();
+    assert!(matches!(denied, Reply::Authorized(told) if told.reason.as_deref() == Some("RATE_LIMITED")));
+    assert!(counted.is_none());
+}
