@@ -7,10 +7,12 @@ mod errand;
 mod perform;
 mod run;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use switchward_bus::Bus;
 
@@ -117,6 +119,8 @@ pub struct Desk {
     model: Option<Model>,
     mail: Option<Office>,
     config: Config,
+    /// The names of the errands that are being done.
+    in_hand: Mutex<BTreeSet<String>>,
 }
 
 /// Who writes mails, and who takes them.
@@ -139,7 +143,7 @@ impl Desk {
         model: Option<Model>,
         config: Config,
     ) -> Self {
-        Self { bus, answers, client, model, mail: None, config }
+        Self { bus, answers, client, model, mail: None, config, in_hand: Mutex::default() }
     }
 
     /// The same, which sends mails too; without it they fail with

@@ -57,12 +57,14 @@ return taken
 ";
 
 /// `ARGV`: group, then pairs of id and bytes. What is acknowledged is deleted, so that the length of the stream is what
-/// is not. XACK comes first: a script that has begun to write may go on when the memory is full.
+/// is not; what nobody has been given is not, as ids begin anew after a flush, and one of before may be another entry's by
+/// then. XACK comes first: a script that has begun to write may go on when the memory is full.
 const ACK: &str = r"
 local freed = 0
 for i = 2, #ARGV, 2 do
-    redis.call('XACK', KEYS[1], ARGV[1], ARGV[i])
-    if redis.call('XDEL', KEYS[1], ARGV[i]) == 1 then freed = freed + tonumber(ARGV[i + 1]) end
+    if redis.call('XACK', KEYS[1], ARGV[1], ARGV[i]) == 1 and redis.call('XDEL', KEYS[1], ARGV[i]) == 1 then
+        freed = freed + tonumber(ARGV[i + 1])
+    end
 end
 if redis.call('XLEN', KEYS[1]) == 0 then
     redis.call('DEL', KEYS[2])

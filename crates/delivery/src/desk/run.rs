@@ -70,6 +70,11 @@ impl Desk {
             tracing::debug!(?errand, count = delivery.count, "an errand is wanted no more");
             return self.end(stream, &delivery.receipt).await;
         }
+        // Where it is not known whether the bus took an errand it is put there twice, and both may come at once.
+        let Some(_held) = InHand::of(self, &errand.name) else {
+            tracing::debug!(?errand, count = delivery.count, "an errand is being done already");
+            return self.end(stream, &delivery.receipt).await;
+        };
         let outcome = self.perform(&errand).await;
         tracing::debug!(?errand, count = delivery.count, "an errand was done");
         match self.answers.answer(&errand, outcome).await {
@@ -82,6 +87,22 @@ impl Desk {
 
     async fn end(&self, stream: Stream, receipt: &Receipt) {
         tell(stream, "acknowledge", self.bus.ack(stream, std::slice::from_ref(receipt)).await);
+    }
+}
+
+/// An errand that is being done here, until it is dropped.
+struct InHand<'d>(&'d Desk, String);
+
+impl<'d> InHand<'d> {
+    /// Nothing where it is being done already.
+    fn of(desk: &'d Desk, name: &str) -> Option<Self> {
+        desk.in_hand.lock().insert(name.to_owned()).then(|| Self(desk, name.to_owned()))
+    }
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.0.in_hand.lock().remove(&self.1);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The desk between a bus in memory and servers on this machine.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -153,8 +153,11 @@ impl Office {
     }
 }
 
+/// An errand of its own name.
 fn ask(url: &str) -> Errand {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
     Errand {
+        name: format!("ses_1:3.{}", ASKED.fetch_add(1, Ordering::Relaxed)),
         input: json!({ "method": "POST", "url": url, "headers": { "x-a": "b" }, "body": { "c": 1 } }),
         deadline_ms: u64::MAX,
         traceparent: Some(TRACE.to_owned()),
@@ -201,6 +204,23 @@ async fn an_errand_that_is_wanted_no_more_is_not_done() {
     let desk = office.desk("one");
     assert_eq!(office.outcome().await.0, errand);
     assert!(office.is_done(Stream::Http).await, "neither comes again");
+    assert_eq!(server.seen().len(), 1);
+    desk.stop().await;
+}
+
+/// What was put on the bus twice, because nobody knew whether it took it, is done once.
+#[tokio::test]
+async fn an_errand_that_is_being_done_is_not_begun_again() {
+    let Act::Send(slowly) = answered(200, &json!("slow")) else { unreachable!() };
+    let server = Server::always(Act::Drip(slowly)).await;
+    let mut office = Office::with_idle(IDLE, &server);
+    let errand = ask(&server.url("/once"));
+    for _ in 0..3 {
+        office.publish(Stream::Http, &errand).await;
+    }
+    let desk = office.desk("one");
+    assert_eq!(office.outcome().await.0, errand);
+    assert!(office.is_done(Stream::Http).await, "none of them comes again");
     assert_eq!(server.seen().len(), 1);
     desk.stop().await;
 }

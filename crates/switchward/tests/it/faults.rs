@@ -33,6 +33,9 @@ const EFFECTS_MIN: usize = 200;
 /// How long it may take, from the answer of a receiver on, until the server has written down that it has arrived: what
 /// was answered so shortly before a fault counts as on its way.
 const UNTOLD: Duration = Duration::from_secs(1);
+/// How long it may take, from when a fault was mended on, until what was on the road by then is taken from there: whoever
+/// was cut off waits before he tries again.
+const MENDED: Duration = Duration::from_secs(3);
 /// Messages that are out to one place at one time, and requests, of both shards together.
 const OUT: usize = 2 * 16 + 2 * 16;
 /// How long it may take at the end until everything has arrived: what a flush took from the road goes out again after
@@ -271,7 +274,7 @@ async fn calm(book: &Book, caller: &Caller, receiver: &Receiver) -> anyhow::Resu
 
 /// Whether an attempt was on its way when this fault was there, as far as the receiver can say.
 fn under_way(attempt: &Attempt, fault: &Fault) -> bool {
-    attempt.begun <= fault.ended && attempt.ended + UNTOLD >= fault.begun
+    attempt.begun <= fault.ended + MENDED && attempt.ended + UNTOLD >= fault.begun
 }
 
 /// What the receiver must have seen of what was acknowledged.
