@@ -13,7 +13,7 @@ use switchward_delivery::mail::{Composed, Post};
 use switchward_machine::Time;
 use switchward_shard::Clock;
 
-pub(crate) use pages::{pages, room};
+pub(crate) use pages::{guarded, pages, room, whole};
 
 /// Mails that are kept; beyond it the oldest goes.
 const KEPT_MAX: usize = 500;

@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod errands;
 mod exit;
+mod inspector;
 mod mail_config;
 mod mail_in;
 mod mailbox;

@@ -23,6 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind};
 use tokio_rustls::TlsAcceptor;
 
 use crate::errands::{self, DeliveryConfig, RedisConfig};
+use crate::inspector;
 use crate::mail_config::Incoming;
 use crate::mail_in::Doors;
 use crate::mailbox::{self, Mailbox};
@@ -66,8 +67,8 @@ pub(crate) enum Mail {
     None,
     /// To a mail server; replies come back by these doors, where there are some.
     Office(Office, Option<Box<Incoming>>),
-    /// Into the mailbox of a development server.
-    Mailbox(Box<Sender>, Mailbox),
+    /// Into the mailbox of a development server, beside an inspector of this tenant's webhooks.
+    Mailbox(Box<Sender>, Mailbox, &'static str),
 }
 
 /// Both ways of mail.
@@ -80,7 +81,7 @@ struct Mails {
 }
 
 impl Mails {
-    async fn of(mail: Mail, door: &Door) -> anyhow::Result<Self> {
+    async fn of(mail: Mail, door: &Door, cluster: &Cluster) -> anyhow::Result<Self> {
         match mail {
             Mail::None => Ok(Self::default()),
             Mail::Office(office, incoming) => {
@@ -94,10 +95,12 @@ impl Mails {
                 let pages = at_port.as_ref().map(mail::pages).unwrap_or_default();
                 Ok(Self { office: Some(office), room, doors, pages })
             }
-            Mail::Mailbox(sender, mailbox) => {
+            Mail::Mailbox(sender, mailbox, tenant) => {
+                let at = sender.pages.clone().unwrap_or_default();
+                let webhooks = inspector::pages(cluster.clone(), tenant, &at);
                 let office = Office { sender: Arc::new(*sender), post: Arc::new(mailbox.clone()) };
                 let room = mailbox::room(door.clone())?;
-                let pages = mailbox::pages(mailbox, room.clone()).merge(mail::pages(&room));
+                let pages = mailbox::pages(mailbox, room.clone()).merge(mail::pages(&room)).merge(webhooks);
                 Ok(Self { office: Some(office), room: Some(room), doors: None, pages })
             }
         }
@@ -129,7 +132,7 @@ impl Node {
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let routes = services::all(all, &door).into_router();
-        let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door).await?;
+        let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door, &cluster).await?;
         let imap = doors.as_ref().and_then(|doors| doors.imap_health.clone());
         let app = one_port(
             routes,

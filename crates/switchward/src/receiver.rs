@@ -136,7 +136,8 @@ async fn take(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> Stat
     status
 }
 
-fn verified(secret: &str, headers: &HeaderMap, body: &[u8]) -> Received {
+/// Looks at a message: whether this secret has signed it.
+pub(crate) fn verified(secret: &str, headers: &HeaderMap, body: &[u8]) -> Received {
     let pairs: Vec<(&str, &[u8])> =
         headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

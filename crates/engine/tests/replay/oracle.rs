@@ -32,7 +32,7 @@ fn sequence(rows: &Rows, (tenant, id): (TenantId, SessionId)) -> u64 {
 /// Counts permitted calls, and follows sessions from node to node.
 #[derive(Default)]
 pub(crate) struct Oracle {
-    permitted: BTreeMap<Counter, Vec<Time>>,
+    permitted: BTreeMap<Counter, Vec<(Time, u64)>>,
 }
 
 impl Oracle {
@@ -93,18 +93,19 @@ impl Oracle {
     }
 
     fn count(&mut self, counter: Counter, rule: &Rule, at: Time) -> Result<(), String> {
-        // What is permitted where nothing counts calls is unknown to a version that counts them later.
-        if !rule.limits.iter().any(|limit| matches!(limit, Limit::Rate { .. })) {
-            return Ok(());
-        }
+        let windows = rule.limits.iter().filter_map(|limit| match limit {
+            Limit::Rate { max, window_ms } => Some((*max, *window_ms)),
+            _ => None,
+        });
+        // What a version counts, a later one knows for as long as the earlier one had to.
+        let Some(longest) = windows.clone().map(|(_, window)| window).max() else { return Ok(()) };
         let times = self.permitted.entry(counter.clone()).or_default();
-        times.push(at);
-        for limit in &rule.limits {
-            let Limit::Rate { max, window_ms } = limit else { continue };
-            let inside = times.iter().filter(|time| at.since_ms(**time) < *window_ms).count();
-            if u64::try_from(inside).unwrap() > *max {
+        times.push((at, longest));
+        for (max, window) in windows {
+            let inside = times.iter().filter(|(time, kept)| at.since_ms(*time) < window.min(*kept)).count();
+            if u64::try_from(inside).unwrap() > max {
                 return Err(format!(
-                    "{inside} calls of {counter:?} within {window_ms} ms, and {max} are allowed"
+                    "{inside} calls of {counter:?} within {window} ms, and {max} are allowed"
                 ));
             }
         }

@@ -95,7 +95,7 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
     };
     let shards = args.shards.unwrap_or_else(shards_default);
     let at = format!("http://{}", listener.local_addr()?);
-    let mail = Mail::Mailbox(Box::new(sender(&at)), Mailbox::new(Arc::clone(&clock)));
+    let mail = Mail::Mailbox(Box::new(sender(&at)), Mailbox::new(Arc::clone(&clock)), TENANT);
     let (delivery, cache_bytes) = (config::delivery_of_dev()?, CACHE_BYTES_DEFAULT);
     let opening = Opening { shards, cache_bytes, clock, manual, delivery: &delivery, redis: None, mail };
     let node = Node::open(&folder, opening).await;
@@ -201,6 +201,7 @@ fn announce(ready: &Ready, saved: &Path) -> anyhow::Result<()> {
         writeln!(out, "  worker key  {}", keys.worker_key)?;
     }
     writeln!(out, "  mail        {bold}{}/mail{reset}", ready.address)?;
+    writeln!(out, "  webhooks    {bold}{}/webhooks{reset}", ready.address)?;
     writeln!(out, "  clock       {}", ready.clock)?;
     writeln!(out, "  data        {survival}")?;
     writeln!(out, "  profile     {}", saved.display())?;

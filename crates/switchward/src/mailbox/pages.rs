@@ -223,7 +223,8 @@ fn message(kept: &Kept, from: &str, reply_to: &str, typed: &Typed) -> String {
     )
 }
 
-fn whole(title: &str, body: &Markup) -> Markup {
+/// A page of a development server.
+pub(crate) fn whole(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -238,7 +239,8 @@ fn whole(title: &str, body: &Markup) -> Markup {
     }
 }
 
-fn guarded(page: Markup) -> Response {
+/// The page as it is sent: nothing on it is run, kept or shown elsewhere.
+pub(crate) fn guarded(page: Markup) -> Response {
     let mut response = page.into_response();
     let policy =
         "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

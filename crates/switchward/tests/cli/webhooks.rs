@@ -189,3 +189,18 @@ fn a_source_is_made_shown_and_deleted() {
     dev.json(&["source", "delete", "shop", "--yes"]);
     dev.run(&["source", "get", "shop"]).with_code(3);
 }
+
+#[test]
+fn a_development_server_inspects_its_own_webhooks() {
+    let dev = dev();
+    assert!(dev.page("/webhooks").1.contains("Nobody listens yet"));
+    let (head, _) = dev.send("/webhooks/listen", &[], "");
+    assert!(head.starts_with("http/1.1 303"), "{head}");
+    let (head, _) = dev.send("/webhooks/in", &[], "{\"type\":\"session.completed\"}");
+    assert!(head.starts_with("http/1.1 401"), "what nobody has signed is not taken: {head}");
+    dev.json(&["start", "gate", "--key", "seen-1"]);
+    dev.until("what happens is shown", || {
+        let page = dev.page("/webhooks").1;
+        page.contains("<h2>session.started</h2>") && page.contains("<td>good</td>")
+    });
+}

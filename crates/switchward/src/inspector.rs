@@ -1,0 +1,141 @@
+//! The webhook inspector of a development server: `/webhooks` asks to be told of what happens, as any endpoint does, and
+//! shows what came, with whether its signature is good.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use maud::{Markup, html};
+use parking_lot::Mutex;
+use switchward_engine::{Body, ChangeEndpoint, Command, Key, MailKey, Row, Scope, View as _, time_text};
+use switchward_machine::{TenantId, Time};
+use switchward_shard::Cluster;
+use switchward_webhook::SigningSecret;
+use switchward_webhook::limits::IN_BODY_BYTES_MAX;
+
+use crate::mailbox::{guarded, whole};
+use crate::receiver::{Received, verified};
+
+/// Messages that are kept; beyond it the oldest goes.
+const KEPT_MAX: usize = 500;
+/// The endpoint's name.
+const NAME: &str = "inspector";
+
+/// What came, and what it is signed with.
+#[derive(Default)]
+struct Kept {
+    secret: Option<String>,
+    came: VecDeque<(Time, Received)>,
+}
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+struct Inspector {
+    cluster: Cluster,
+    tenant: String,
+    /// Where this server is.
+    at: String,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// The pages of an inspector of this tenant, on a server that is at this address.
+pub(crate) fn pages(cluster: Cluster, tenant: &str, at: &str) -> Router {
+    let (tenant, at) = (tenant.to_owned(), at.to_owned());
+    Router::new()
+        .route("/webhooks", get(list))
+        .route("/webhooks/listen", post(listen))
+        .route("/webhooks/in", post(take))
+        .layer(DefaultBodyLimit::max(IN_BODY_BYTES_MAX))
+        .with_state(Inspector { cluster, tenant, at, kept: Arc::default() })
+}
+
+async fn list(State(inspector): State<Inspector>) -> Response {
+    let kept = inspector.kept.lock();
+    let body = html! {
+        h1 { "Webhooks" }
+        p.hint { "What an endpoint of this development server is told, with its signature checked as any receiver would." }
+        @if kept.secret.is_none() {
+            form method="post" action="/webhooks/listen" {
+                p { "Nobody listens yet. The inspector becomes an endpoint of the tenant " code { (inspector.tenant) } " and is told of everything that happens from then on." }
+                button type="submit" { "Listen" }
+            }
+        } @else if kept.came.is_empty() {
+            p { "The inspector listens. Nothing has happened since." }
+        }
+        @for (at, message) in kept.came.iter().rev() { (shown(*at, message)) }
+    };
+    guarded(whole("Webhooks", &body))
+}
+
+fn shown(at: Time, message: &Received) -> Markup {
+    html! {
+        section.reply {
+            h2 { (message.kind()) @if message.kind().is_empty() { "something else" } }
+            table.heads {
+                tr { th scope="row" { "Came" } td.time { (time_text(at)) } }
+                tr { th scope="row" { "Id" } td { code { (message.id) } } }
+                tr { th scope="row" { "Signature" } td { @match &message.refused { None => "good", Some(why) => (why) } } }
+            }
+            pre { (format!("{:#}", message.body)) }
+        }
+    }
+}
+
+async fn listen(State(inspector): State<Inspector>) -> Response {
+    match register(&inspector).await {
+        Ok(secret) => {
+            inspector.kept.lock().secret = Some(secret);
+            Redirect::to("/webhooks").into_response()
+        }
+        Err(error) => {
+            tracing::warn!(error = format!("{error:#}"), "the inspector cannot listen");
+            let body = html! { h1 { "The inspector cannot listen" } p { (format!("{error:#}")) } };
+            (StatusCode::INTERNAL_SERVER_ERROR, guarded(whole("Webhooks", &body))).into_response()
+        }
+    }
+}
+
+/// Makes the endpoint; one from before gets a new secret.
+async fn register(inspector: &Inspector) -> anyhow::Result<String> {
+    let view = inspector.cluster.catalogue().read().await?;
+    let row = view.row(&Key::tenant(&inspector.tenant))?;
+    let Some(Row::Tenant(tenant)) = row.as_deref() else { anyhow::bail!("there is no such tenant") };
+    let secret = SigningSecret::of(&rand::random::<[u8; 32]>()).expect("it has bytes enough").text();
+    let put = ChangeEndpoint::Put {
+        id: NAME.to_owned(),
+        url: format!("{}/webhooks/in", inspector.at),
+        filters: Vec::new(),
+        secret: secret.clone(),
+        key: MailKey(rand::random()),
+        etag: String::new(),
+    };
+    let (id, etag) = (NAME.to_owned(), String::new());
+    let rotate = ChangeEndpoint::Rotate { id, secret: secret.clone(), overlap_ms: 0, etag };
+    for change in [put, rotate] {
+        command(inspector, tenant.id, change).await?;
+    }
+    Ok(secret)
+}
+
+async fn command(inspector: &Inspector, tenant: TenantId, change: ChangeEndpoint) -> anyhow::Result<()> {
+    let command = Command::of_server(tenant, Scope::Catalogue, Body::Endpoint(change));
+    inspector.cluster.execute(command).await.map(drop).map_err(Into::into)
+}
+
+async fn take(State(inspector): State<Inspector>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let mut kept = inspector.kept.lock();
+    // A server that was started anew knows no secret until somebody looks.
+    let Some(secret) = &kept.secret else { return StatusCode::SERVICE_UNAVAILABLE };
+    let received = verified(secret, &headers, &body);
+    let status = if received.refused.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::NO_CONTENT };
+    kept.came.push_back((inspector.cluster.now(), received));
+    if kept.came.len() > KEPT_MAX {
+        kept.came.pop_front();
+    }
+    status
+}
