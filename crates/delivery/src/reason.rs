@@ -49,6 +49,8 @@ pub enum Reason {
     TlsFailed,
     /// The deadline passed.
     Timeout,
+    /// The deadline had passed before it was begun: nothing went out.
+    NotBegun,
     /// The connection ended, or what came is not HTTP, before the answer was whole.
     AnswerBroken,
     /// The answer is larger than it may be.
@@ -102,6 +104,7 @@ impl Reason {
             Self::ConnectFailed => "connect_failed",
             Self::TlsFailed => "tls_failed",
             Self::Timeout => "timeout",
+            Self::NotBegun => "not_begun",
             Self::AnswerBroken => "answer_broken",
             Self::AnswerTooLarge => "answer_too_large",
             Self::EncodingRefused => "encoding_refused",

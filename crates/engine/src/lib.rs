@@ -80,7 +80,7 @@ pub use state::{
     EffectBody, Endpoint, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MailDay,
     MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Reminders,
     Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, SourceSecret,
-    Spent, Tenancy, Tenant, Thing, ThingBody, Version, Via, WebhookSource, Why, web_place,
+    Spent, Tenancy, Tenant, Thing, ThingBody, Unknown, Version, Via, WebhookSource, Why, web_place,
 };
 pub use view::{View, ViewError};
 pub use views::{

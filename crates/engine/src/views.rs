@@ -325,6 +325,14 @@ pub struct WorkView {
     pub assistant: Option<Assisted>,
 }
 
+impl WorkView {
+    /// The name by which a receiver outside can tell repeats.
+    #[must_use]
+    pub fn name_outside(&self, session: SessionId) -> String {
+        format!("{session}-{}", self.owed.known_as(self.id).0)
+    }
+}
+
 /// Open work of a session of this tenant; nothing where there is none.
 ///
 /// # Errors

@@ -8,6 +8,9 @@
 
 mod values;
 
+#[path = "forms/open.rs"]
+mod open;
+
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
 use switchward_engine::{
@@ -17,7 +20,7 @@ use switchward_engine::{
     Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead, MailKey, MatchedRule, Meters, Open, Outbox,
     Owed, Parent, Part, Pinned, Purpose, Remaining, Remembered, Reminders, Reminding, Reply, ReplyKey,
     Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent,
-    Tenancy, Tenant, Thing, ThingBody, TurnRecord, Version, Via, Why, Writer,
+    Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Why, Writer,
 };
 use switchward_engine::{Correlation, Endpoint, Place, SourceSecret, WebhookSource, WebhookSourceFact};
 use switchward_machine::{
@@ -201,6 +204,7 @@ fn run() -> Run {
         mailed: vec!["sam@example.com".into()],
         parent: None,
         slots: 0,
+        unknown: None,
     }
 }
 
@@ -220,6 +224,7 @@ fn below() -> Vec<(&'static str, Row)> {
     vec![
         ("session", Row::Session(Session { callees: vec![pinned()], ..session() })),
         ("run", Row::Run(Run { parent: Some(parent()), slots: 1, ..run() })),
+        ("run", Row::Run(Run { unknown: Some(Unknown { key: OpenId(10), of: digest() }), ..run() })),
         slot(Slot::Empty),
         slot(Slot::Runs(RunId(2))),
         slot(ended),
@@ -232,34 +237,6 @@ fn judged() -> Judged {
 
 fn looped() -> Loop {
     Loop { name: "item".into(), items: Json(serde_json::json!(["a", 1])), at: 1 }
-}
-
-fn things() -> Vec<ThingBody> {
-    vec![
-        ThingBody::Work { kind: WorkKind::Agent, owed: Owed::default() },
-        ThingBody::Wait {
-            on: WaitOn::Event,
-            due: Time(9),
-            late: Port::Named("timeout".into()),
-            done: Port::Named("received".into()),
-        },
-        ThingBody::Timer { due: Time(9), why: Why::Backoff },
-        ThingBody::Work { kind: WorkKind::Judge, owed: owed() },
-        ThingBody::Work { kind: WorkKind::Delegate, owed: Owed::default() },
-    ]
-}
-
-fn owed() -> Owed {
-    Owed {
-        fence: 2,
-        lease: Some(Lease { worker: "w-1".into(), until: Time(9) }),
-        lapsed: 1,
-        ..Owed::new(
-            serde_json::json!({"rubric": "It is polite."}),
-            "refund",
-            About::Judge { exit: ExitIx(1), nth: 2 },
-        )
-    }
 }
 
 fn thing(body: ThingBody) -> Row {
@@ -516,7 +493,7 @@ fn rows_keep_their_form() {
     rows.push(("open-part", Row::Open(Open { gate: part(), ..open() })));
     rows.push(("closed-answered", closed(answered())));
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
-    rows.extend(things().into_iter().map(|body| ("thing", thing(body))));
+    rows.extend(open::things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
     rows.extend(below());
     rows.push(("session-reachable", Row::Session(Session { reply_key: Some(reply_key()), ..session() })));
@@ -626,7 +603,8 @@ fn later() -> Vec<Event> {
         Flow::Wrote { run, key: "wait".into(), value: Json(serde_json::json!({})), by: Writer::Person },
         Flow::WorkLeased { thing, worker: worker(), until: Time(9), again: true },
         Flow::WorkReleased { thing, lapsed: true },
-        Flow::WorkDone { thing, run, worker: worker(), wrong: Some("/amount is no number".into()) },
+        open::work_done(thing, run, false),
+        open::work_done(thing, run, true),
         Flow::ChoicePending { run, event: true },
         Flow::Judged { run, judged: judged() },
         Flow::ChoiceOver { run },
@@ -719,7 +697,8 @@ fn decisions_keep_their_form() {
     ];
     let mut decisions = Vec::new();
     let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
-    let traced = Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: things().remove(1), trace };
+    let traced =
+        Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: open::things().remove(1), trace };
     let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
@@ -754,7 +733,7 @@ fn flow_events() -> Vec<Event> {
         Flow::Rested { run, refused: Some(Port::Named("received".into())) },
         Flow::Faulted { run, node: NodeIx(1), code: "operation".into(), message: "no list".into() },
         Flow::Restarted { run, asked: true },
-        Flow::ThingOpened { thing: OpenId(10), run, body: things().remove(1), trace: None },
+        Flow::ThingOpened { thing: OpenId(10), run, body: open::things().remove(1), trace: None },
         Flow::ThingClosed { thing: OpenId(10), run },
         Flow::Looped { run, level: 0, at: Some(looped()) },
         Flow::EventRecorded {

@@ -41,7 +41,7 @@ impl Desk {
     pub(super) async fn perform(&self, errand: &Errand) -> Outcome {
         let left = errand.deadline_ms.saturating_sub(now_ms()).min(DEADLINE_MS_MAX);
         if left == 0 {
-            return Failed::new(Reason::Timeout, "the deadline had passed before it was begun").into();
+            return Failed::new(Reason::NotBegun, "the deadline had passed before it was begun").into();
         }
         let left = Duration::from_millis(left);
         let result = if errand.kind == POST {

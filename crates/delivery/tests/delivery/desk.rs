@@ -234,7 +234,7 @@ async fn an_errand_without_a_result_says_why() {
     let rows = [
         (ask(&url), "answer_broken"),
         (ask("http://10.0.0.1:1/"), "port_refused"),
-        (Errand { deadline_ms: 1, ..ask(&url) }, "timeout"),
+        (Errand { deadline_ms: 1, ..ask(&url) }, "not_begun"),
         (Errand { kind: "parcel".to_owned(), ..ask(&url) }, "errand_invalid"),
         (Errand { kind: "mail".to_owned(), ..ask(&url) }, "not_configured"),
         (Errand { kind: "judge".to_owned(), ..ask(&url) }, "not_configured"),
@@ -249,7 +249,7 @@ async fn an_errand_without_a_result_says_why() {
         let (told, outcome) = office.outcome().await;
         assert_eq!((told, reason_of(&outcome)), (errand, Some(reason)));
         if let Outcome::Failed { message, .. } = outcome {
-            assert_eq!(message.contains("before it was begun"), reason == "timeout", "{message}");
+            assert_eq!(message.contains("before it was begun"), reason == "not_begun", "{message}");
         }
     }
     assert_eq!(server.seen().len(), 1, "only the first was sent");

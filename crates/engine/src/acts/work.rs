@@ -51,7 +51,9 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
         return Ok(Next::Fault(fault));
     }
     let queue = turn.run(run)?.definition.clone();
-    let owed = Owed::new(input, &queue, About::Act);
+    let at = turn.run(run)?;
+    let instead = at.unknown.filter(|known| known.of == at.name_of(&input)).map(|known| known.key);
+    let owed = Owed { instead, ..Owed::new(input, &queue, About::Act) };
     turn.open(run, ThingBody::Work { kind: work.kind, owed })?;
     Ok(Next::Rest)
 }

@@ -53,6 +53,9 @@ pub struct FailWork {
     pub cost: Micros,
     /// What it used.
     pub tokens: u64,
+    /// Whether it may have been done all the same: the next attempt at it then has the same name for whoever tells
+    /// repeats outside.
+    pub unknown: bool,
 }
 
 /// A worker hands work back: it is no attempt.

@@ -83,7 +83,7 @@ pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
         About::Reply { .. } => Ended::Reply(None),
         About::Act | About::Judge { .. } => Ended::Fault(Fault::work(message)),
     };
-    end(turn, &found, ended)?;
+    end(turn, &found, ended, fail.unknown)?;
     turn.moved()
 }
 
@@ -112,7 +112,7 @@ pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
         Ended::Fault(_) | Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
-    end(turn, &found, ended)?;
+    end(turn, &found, ended, false)?;
     Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong })
 }
 
@@ -124,7 +124,7 @@ pub(super) fn lapse(turn: &mut Turn<'_, '_>, thing: OpenId, owed: &Owed, run: Ru
     }
     let worker = owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let message = format!("{LEASES_LAPSED_MAX} workers had it, and none came back");
-    turn.emit(Flow::WorkDone { thing, run, worker, wrong: Some(message.clone()) })?;
+    turn.emit(Flow::WorkDone { thing, run, worker, wrong: Some(message.clone()), unknown: true })?;
     if let About::Reply { .. } = owed.about {
         return classify::answered(turn, run, owed, None);
     }
@@ -145,7 +145,7 @@ enum Ended {
     Fault(Fault),
 }
 
-fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop> {
+fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended, unknown: bool) -> Result<(), Stop> {
     turn.follows(found.trace.as_ref());
     let (thing, run) = (found.thing, found.run);
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
@@ -154,7 +154,7 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended) -> Result<(), Stop>
         Ended::Reply(None) => Some("the reply counts as undecided".to_owned()),
         Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
-    turn.emit(Flow::WorkDone { thing, run, worker, wrong })?;
+    turn.emit(Flow::WorkDone { thing, run, worker, wrong, unknown })?;
     let due = match ended {
         Ended::Taken(written, due) => {
             for (key, value) in written {

@@ -202,6 +202,9 @@ pub enum Flow {
         /// What was wrong, where something was.
         #[n(3)]
         wrong: Option<String>,
+        /// Whether it may have been done all the same.
+        #[cbor(n(4), default, skip_if = "is_known")]
+        unknown: bool,
     },
     /// The choice of an exit waits for a judgement.
     #[n(16)]
@@ -479,4 +482,10 @@ impl From<Flow> for super::Event {
     fn from(flow: Flow) -> Self {
         Self::Flow(flow)
     }
+}
+
+/// What stands in no stored form.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as the derived code hands it in")]
+fn is_known(unknown: &&bool) -> bool {
+    !**unknown
 }

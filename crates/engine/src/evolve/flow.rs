@@ -36,10 +36,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             if *asked { at.asked += 1 } else { at.attempt += 1 }
         }
         Flow::ThingOpened { thing, run, body, trace } => opened(rows, site, *thing, *run, (body, trace))?,
-        Flow::ThingClosed { thing, run } | Flow::WorkDone { thing, run, .. } => {
-            rows.run_at_mut(&run_key(*run))?.drained = 0;
-            close(rows, site, *run, *thing)?;
-        }
+        Flow::ThingClosed { thing, run } => input_taken(rows, site, *run, *thing)?,
         Flow::Looped { run, level, at } => {
             let loops = &mut rows.run_at_mut(&run_key(*run))?.loops;
             loops.truncate(usize::from(*level));
@@ -48,6 +45,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::EventRecorded { .. } | Flow::EarlyTaken { .. } => events(rows, site, flow)?,
         Flow::WorkLeased { .. }
         | Flow::WorkReleased { .. }
+        | Flow::WorkDone { .. }
         | Flow::ChoicePending { .. }
         | Flow::ChoiceOver { .. }
         | Flow::Judged { .. } => work::apply(rows, site, flow)?,
@@ -176,6 +174,17 @@ fn see(rows: &mut Working<'_>, run: &Key, event: &str) -> Result<(), ViewError> 
 }
 
 /// Forgets something that was open.
+/// Input from outside has come for something open, which is no more.
+pub(super) fn input_taken(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    run: RunId,
+    thing: OpenId,
+) -> Result<(), ViewError> {
+    rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?.drained = 0;
+    close(rows, site, run, thing)
+}
+
 pub(super) fn close(
     rows: &mut Working<'_>,
     site: &Site<'_>,

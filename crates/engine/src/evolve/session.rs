@@ -31,6 +31,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.seen.clear();
             at.loops.clear();
             at.choice = None;
+            at.unknown = None;
         }
         Event::ActBegun { run, act } => rows.run_at_mut(&run_key(*run))?.act = *act,
         Event::Answered { run, .. } => rows.run_at_mut(&run_key(*run))?.drained = 0,
@@ -183,5 +184,6 @@ pub(super) fn fresh(since: Time, machine: Digest, definition: String, version: u
         mailed: Vec::new(),
         parent: None,
         slots: 0,
+        unknown: None,
     }
 }

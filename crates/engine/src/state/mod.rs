@@ -25,7 +25,7 @@ pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
-    Session,
+    Session, Unknown,
 };
 pub use tenancy::{Directory, DirectoryEntry, Tenancy};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

@@ -323,6 +323,30 @@ pub struct Run {
     /// How many places its children have in this entry; none while it has no children.
     #[cbor(n(25), skip_if = "is_none")]
     pub slots: u32,
+    /// Work of an earlier attempt at this entry whose outcome nobody knows.
+    #[n(26)]
+    pub unknown: Option<Unknown>,
+}
+
+impl Run {
+    /// What makes work of the body the same in two attempts: its part of the body, the item of each loop that it is in, and
+    /// what is handed out.
+    #[must_use]
+    pub fn name_of(&self, input: &serde_json::Value) -> Digest {
+        let loops: Vec<u8> = self.loops.iter().flat_map(|it| it.at.to_be_bytes()).collect();
+        Digest::of_parts(&[b"work", &self.act.0.to_be_bytes(), &loops, input.to_string().as_bytes()])
+    }
+}
+
+/// Work that may have been done, although nobody came back with a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Unknown {
+    /// The number that it was known by outside.
+    #[n(0)]
+    pub key: OpenId,
+    /// What it was: see [`Run::name_of`].
+    #[n(1)]
+    pub of: Digest,
 }
 
 fn is_none(count: &u32) -> bool {

@@ -90,6 +90,9 @@ pub struct Owed {
     /// How many leases have lapsed.
     #[n(5)]
     pub lapsed: u32,
+    /// The work of an earlier attempt that this is done in the place of: nobody knows whether it was done.
+    #[n(6)]
+    pub instead: Option<OpenId>,
 }
 
 impl Owed {
@@ -97,6 +100,13 @@ impl Owed {
     #[must_use]
     pub fn new(input: serde_json::Value, queue: &str, about: About) -> Self {
         Self { input: Json(input), queue: queue.to_owned(), about, ..Self::default() }
+    }
+
+    /// The number by which a receiver outside can tell repeats: the same each time that work is handed out, and over
+    /// attempts whose outcome nobody knows.
+    #[must_use]
+    pub fn known_as(&self, own: OpenId) -> OpenId {
+        self.instead.unwrap_or(own)
     }
 }
 

@@ -110,7 +110,8 @@ impl WorkerService for Door {
         let request = held.request(&message.request_id, "FailWork", &message)?;
         let (cost, tokens) = (cost(message.cost_usd.as_deref())?, message.tokens);
         let (thing, fence) = (held.work, held.fence);
-        let body = Body::FailWork(FailWork { thing, fence, message: message.message, cost, tokens });
+        let unknown = message.outcome_unknown;
+        let body = Body::FailWork(FailWork { thing, fence, message: message.message, cost, tokens, unknown });
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::FailWorkResponse { sequence }))
     }

@@ -51,8 +51,13 @@ fn result(key: &str, text: &str) -> Option<prost_types::Struct> {
 
 /// A session of a workflow that reads a number out of what the user has said.
 async fn reading(world: &World) -> (v1::Session, String) {
+    reading_up_to(world, 1).await
+}
+
+/// The same, with so many attempts.
+async fn reading_up_to(world: &World, attempts: u32) -> (v1::Session, String) {
     let name = world.fresh("reading");
-    let source = serde_json::json!({
+    let mut source = serde_json::json!({
         "name": name,
         "states": [
             { "name": "ask", "type": "conversation" },
@@ -65,6 +70,12 @@ async fn reading(world: &World) -> (v1::Session, String) {
             { "from": "read", "port": "complete", "to": "told" },
         ],
     });
+    if attempts > 1 {
+        source["states"][1]["on_error"] = "retry_then_port".into();
+        source["states"][1]["retry_policy"] = serde_json::json!({ "max_attempts": attempts });
+        let error = serde_json::json!({ "from": "read", "port": "error", "to": "told" });
+        source["transitions"].as_array_mut().expect("a list").push(error);
+    }
     let _: v1::DeployDefinitionResponse =
         world.ask("author", "DeployDefinition", &deployment(&source.to_string())).await;
     let request = v1::StartSessionRequest { definition: name.clone(), ..Default::default() };
@@ -150,6 +161,44 @@ async fn work_of_a_worker_that_is_lost_goes_to_another_and_is_no_attempt() {
     let reply: v1::CompleteWorkResponse = world.ask("worker", "CompleteWork", &done(&second)).await;
     assert!(reply.accepted);
     assert_eq!(world.look(&session.name).await.at[0], "done");
+    world.node.end().await;
+}
+
+/// The next attempt at the same work, after this one has failed.
+async fn after_failing(
+    world: &World,
+    queue: &str,
+    item: &v1::WorkItem,
+    outcome_unknown: bool,
+) -> v1::WorkItem {
+    let (name, lease_token) = (item.name.clone(), item.lease_token.clone());
+    let fail = v1::FailWorkRequest { name, lease_token, outcome_unknown, ..v1::FailWorkRequest::default() };
+    let _: v1::FailWorkResponse = world.ask("worker", "FailWork", &fail).await;
+    one(world, queue).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_keeps_the_key_of_one_that_may_have_been_done() {
+    let world = World::start().await;
+    let (_, queue) = reading_up_to(&world, 5).await;
+    let first = one(&world, &queue).await;
+    let second = after_failing(&world, &queue, &first, true).await;
+    let third = after_failing(&world, &queue, &second, true).await;
+    assert_eq!((second.attempt, third.attempt), (2, 3));
+    assert!(second.name != first.name && third.name != second.name, "each attempt is an item of its own");
+    assert_eq!(
+        [&second.idempotency_key, &third.idempotency_key],
+        [&first.idempotency_key; 2],
+        "a receiver that has done it must be able to tell"
+    );
+    // Now somebody knows that it was not done.
+    let fourth = after_failing(&world, &queue, &third, false).await;
+    assert_ne!(fourth.idempotency_key, first.idempotency_key, "a receiver may keep its refusal of the first");
+    // A result that is no good is an answer, too.
+    let bad = v1::CompleteWorkRequest { result: result("amount", "much"), ..done(&fourth) };
+    let reply: v1::CompleteWorkResponse = world.ask("worker", "CompleteWork", &bad).await;
+    assert!(!reply.accepted);
+    assert_ne!(one(&world, &queue).await.idempotency_key, fourth.idempotency_key);
     world.node.end().await;
 }
 

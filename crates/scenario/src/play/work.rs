@@ -34,7 +34,7 @@ impl Player<'_> {
         let (cost, tokens) = (work.cost, work.tokens);
         let body = match work.came.clone() {
             Ok(result) => Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens }),
-            Err(message) => Body::FailWork(FailWork { thing, fence, message, cost, tokens }),
+            Err(message) => Body::FailWork(FailWork { thing, fence, message, cost, tokens, unknown: false }),
         };
         Ok(self.about_session(worker(), body)?.map(|_| ()))
     }

@@ -30,7 +30,10 @@ pub(crate) fn command(
     Some(match chance.below(10) {
         0 => Body::ReleaseWork(ReleaseWork { thing, fence }),
         1 => Body::ExtendLease(ExtendLease { thing, fence, lease_ms: 60_000 }),
-        2 | 3 => Body::FailWork(FailWork { thing, fence, message: "no".into(), cost, tokens }),
+        2 | 3 => {
+            let unknown = fence.is_multiple_of(2);
+            Body::FailWork(FailWork { thing, fence, message: "no".into(), cost, tokens, unknown })
+        }
         _ => {
             let result = result(chance, kind.unwrap_or(WorkKind::Agent));
             Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens })

@@ -130,6 +130,9 @@ pub(crate) struct FailWork {
     pub(crate) taken: Taken,
     /// Why, for the history.
     pub(crate) message: Option<String>,
+    /// It may have been done all the same: the next attempt has the same idempotency key.
+    #[arg(long)]
+    pub(crate) unknown: bool,
     /// What it cost.
     #[command(flatten)]
     pub(crate) spent: Spent,

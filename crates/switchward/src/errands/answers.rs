@@ -125,9 +125,12 @@ fn done(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Command
     let (cost, tokens) = (Micros(0), 0);
     let body = match outcome {
         Outcome::Done(result) => Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens }),
+        // It was not begun, and so is no attempt: when its lease is over, it goes out again.
+        Outcome::Failed { reason, .. } if reason == NOT_BEGUN => return None,
         Outcome::Failed { reason, message, .. } => {
             let message = format!("{reason}: {message}");
-            Body::FailWork(FailWork { thing, fence, message, cost, tokens })
+            // No answer came in: it, or an attempt before it, may have been done all the same.
+            Body::FailWork(FailWork { thing, fence, message, cost, tokens, unknown: true })
         }
     };
     // One errand done twice may have two outcomes; the first is taken.
@@ -136,6 +139,9 @@ fn done(errand: &Errand, session: SessionId, outcome: Outcome) -> Option<Command
     let command = Command::of_server(TenantId(errand.tenant), Scope::Session(session), body);
     Some(Command { request: Some(request), ..command })
 }
+
+/// The reason of an errand whose time was over before it was begun.
+const NOT_BEGUN: &str = "not_begun";
 
 /// What came of an attempt to deliver an effect: it has arrived, or is tried again, or is given up.
 fn delivered(

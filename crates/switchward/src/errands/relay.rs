@@ -139,7 +139,10 @@ async fn round(
                 Err(BusError::Size { .. }) => {
                     // It will never fit, and must not stand before the others.
                     let (message, cost, tokens) = ("it is too large to go out".to_owned(), Micros(0), 0);
-                    let fail = Body::FailWork(FailWork { thing: work, fence, message, cost, tokens });
+                    // An earlier attempt at it may have gone out.
+                    let unknown = true;
+                    let fail = FailWork { thing: work, fence, message, cost, tokens, unknown };
+                    let fail = Body::FailWork(fail);
                     submit(shard, tenant, session, fail).await.map(drop)?;
                 }
                 Err(error) => {
@@ -248,9 +251,8 @@ fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -
         input.insert("data".into(), serde_json::Value::Object(view.data.clone()));
         input.extend(view.said.clone().map(|said| ("said".to_owned(), said.into())));
     }
-    let key = format!("{session}-{}", view.id.0);
     let errand = Errand {
-        name: format!("{key}.{fence}"),
+        name: format!("{session}-{}.{fence}", view.id.0),
         tenant: tenant.0,
         session: session.to_string(),
         item: view.id.0,
@@ -260,7 +262,7 @@ fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -
         result_schema: view.schema.clone(),
         // By the machine's clock and not the server's, which may stand still.
         deadline_ms: SystemClock.now().after_ms(LEASE_MS - SPARE_MS).0,
-        idempotency_key: key,
+        idempotency_key: view.name_outside(session),
         traceparent: view.thing.trace.clone(),
     };
     let body = serde_json::to_vec(&errand).expect("an errand is plain JSON");

@@ -307,9 +307,9 @@ fn assess(
             let owner = owners.entry(&attempt.id).or_insert(path);
             ensure!(*owner == path, "{} is the id of {owner} and of {path}", attempt.id);
         }
-        // A request that failed, or whose server died before its answer was written down, is asked for again by its
-        // definition, as another one; a message stays the same.
-        let same = if path.ends_with("/order") { &Vec::new() } else { &all };
+        // A request that was answered with an error is asked for again by its definition, as another one; a message stays the
+        // same, and so does whatever may have been done.
+        let same = if path.ends_with("/order") { &taken } else { &all };
         ensure!(same.windows(2).all(|two| two[0].id == two[1].id), "{path} has several ids: {same:?}");
         let explained = faults.iter().filter(|fault| taken.iter().any(|one| under_way(one, fault))).count();
         let again = taken.len().saturating_sub(1);

@@ -92,6 +92,8 @@ impl Receiver {
             (chance.random_range(0..10), chance.random_range(0..=ANSWER_MS))
         };
         tokio::time::sleep(Duration::from_millis(wait)).await;
+        // Who has taken something says so to whoever asks again, unless the connection breaks.
+        let sort = if sort == 0 && self.has_taken(&id) { 9 } else { sort };
         let (answer, fate) = match (self.manner, sort) {
             (Manner::Good, _) | (Manner::Flaky, 3..) => (Some("200 OK\r\n".to_owned()), Fate::Taken),
             (Manner::Flaky, 0) => (Some("500 Broken\r\n".to_owned()), Fate::Failed),
@@ -115,6 +117,10 @@ impl Receiver {
             let _gone = stream.get_mut().write_all(whole.as_bytes()).await;
             let _gone = stream.get_mut().shutdown().await;
         }
+    }
+
+    fn has_taken(&self, id: &str) -> bool {
+        self.attempts.lock().iter().any(|one| one.fate == Fate::Taken && one.id == id)
     }
 
     fn note(&self, path: String, id: String, begun: Instant, fate: Fate) {

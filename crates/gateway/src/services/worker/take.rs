@@ -237,7 +237,7 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         last_message: view.said.clone().unwrap_or_default(),
         create_time: Some(timestamp(view.thing.at)),
         traceparent: view.thing.trace.clone().unwrap_or_default(),
-        idempotency_key: idempotency_key(session, view.id),
+        idempotency_key: view.name_outside(session),
         assistant: view
             .assistant
             .as_ref()
@@ -245,9 +245,4 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
             .unwrap_or_default(),
         assistant_instructions: view.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
     }
-}
-
-/// The same for every time that work is handed out.
-fn idempotency_key(session: SessionId, work: OpenId) -> String {
-    format!("{session}-{}", work.0)
 }

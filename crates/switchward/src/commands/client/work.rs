@@ -80,6 +80,7 @@ pub(super) async fn fail(talk: &Talk, fail: FailWork) -> Result<(), Exit> {
         name: name.clone(),
         lease_token: fail.taken.token,
         message: fail.message.unwrap_or_default(),
+        outcome_unknown: fail.unknown,
         cost_usd: fail.spent.cost_usd,
         tokens: fail.spent.tokens,
         request_id: talk.own_request_id(),

@@ -1,0 +1,36 @@
+//! Things that are open, and work that is done.
+
+use super::*;
+
+pub(super) fn things() -> Vec<ThingBody> {
+    vec![
+        ThingBody::Work { kind: WorkKind::Agent, owed: Owed::default() },
+        ThingBody::Wait {
+            on: WaitOn::Event,
+            due: Time(9),
+            late: Port::Named("timeout".into()),
+            done: Port::Named("received".into()),
+        },
+        ThingBody::Timer { due: Time(9), why: Why::Backoff },
+        ThingBody::Work { kind: WorkKind::Judge, owed: owed() },
+        ThingBody::Work { kind: WorkKind::Delegate, owed: Owed::default() },
+        ThingBody::Work { kind: WorkKind::Http, owed: Owed { instead: Some(OpenId(10)), ..owed() } },
+    ]
+}
+
+fn owed() -> Owed {
+    Owed {
+        fence: 2,
+        lease: Some(Lease { worker: "w-1".into(), until: Time(9) }),
+        lapsed: 1,
+        ..Owed::new(
+            serde_json::json!({"rubric": "It is polite."}),
+            "refund",
+            About::Judge { exit: ExitIx(1), nth: 2 },
+        )
+    }
+}
+
+pub(super) fn work_done(thing: OpenId, run: RunId, unknown: bool) -> Flow {
+    Flow::WorkDone { thing, run, worker: "w-1".into(), wrong: Some("/amount is no number".into()), unknown }
+}
