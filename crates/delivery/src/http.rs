@@ -1,13 +1,14 @@
 //! The one HTTP client of this repository.
 //!
 //! A request's name is resolved once, every address that comes is checked, and the connection goes to those addresses
-//! and no others. There is no second lookup, no proxy, no redirect that is followed (it is an answer like any other),
+//! and no others; one that was kept is used where it went to just those, for the same tenant. There is no second lookup, no proxy, no redirect that is followed (it is an answer like any other),
 //! no body that is decompressed, and nothing that is read without a limit or waited for without a deadline.
 
 mod answer;
 mod client;
 mod headers;
 mod resolve;
+mod transports;
 
 use std::time::Duration;
 

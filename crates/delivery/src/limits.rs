@@ -25,6 +25,13 @@ pub const ANSWER_HEADERS_MAX: usize = 100;
 pub const ANSWER_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How long it may take to connect, TLS included.
 pub const CONNECT_MS_MAX: u64 = 10_000;
+/// How long a connection is kept for another request to the same place, milliseconds. Shorter than servers do, so that hardly
+/// ever one ends just as it is used.
+pub const CONNECTION_KEPT_MS: u64 = 1_000;
+/// Connections of one tenant to one place that are kept at one time.
+pub const CONNECTIONS_KEPT_MAX: usize = 16;
+/// Places of tenants to which connections may be kept at one time.
+pub const TRANSPORTS_MAX: usize = 128;
 /// How long a request may take from the lookup of its name to the last byte of its answer.
 pub const DEADLINE_MS_MAX: u64 = 600_000;
 /// How long a request may take whose sender does not say.

@@ -207,6 +207,12 @@ impl IndexKey {
         Key::index(NOBODY, DELIVERIES, &[Self::lane_of(entry)]).as_bytes().to_vec()
     }
 
+    /// Stands before those of them that are due at this time or later, and behind the others.
+    #[must_use]
+    pub fn deliveries_beside_from(entry: &Key, at: Time) -> Vec<u8> {
+        Key::index(NOBODY, DELIVERIES, &[Self::lane_of(entry), &at.0.to_be_bytes()]).as_bytes().to_vec()
+    }
+
     /// Stands in [`IndexKey::deliveries`] behind all of the place that this entry is of, and before those after it.
     #[must_use]
     pub fn behind_deliveries_beside(entry: &Key) -> Vec<u8> {

@@ -32,6 +32,25 @@ impl StateView {
         let _still = self.whole.read();
         read(self)
     }
+
+    /// The first key behind one and before another.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn first_between(&self, after: &[u8], before: &[u8]) -> Result<Option<Key>, ViewError> {
+        let mut found = Ok(None);
+        let each = |bytes: &[u8], _: &Stored| {
+            found = Key::from_bytes(bytes).map(Some).ok_or_else(odd_key);
+            ControlFlow::Break(())
+        };
+        let (from, to) = (Bound::Excluded(after), Bound::Excluded(before));
+        self.state.scan(from, to, 1, each).map_err(unreadable)?;
+        found
+    }
+}
+
+fn odd_key() -> ViewError {
+    ViewError("a stored key is too short".into())
 }
 
 fn unreadable(error: StoreError) -> ViewError {
@@ -57,7 +76,7 @@ impl View for StateView {
         let each = |bytes: &[u8], stored: &Stored| match Key::from_bytes(bytes) {
             Some(key) => visit(&key, &stored.0),
             None => {
-                odd = Some(ViewError("a stored key is too short".into()));
+                odd = Some(odd_key());
                 ControlFlow::Break(())
             }
         };

@@ -50,7 +50,7 @@ pub const CLEAN_BYTES_DEFAULT: usize = 64 * MIB;
 pub const ABSENT_KEYS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 /// Rows of memory that a scan copies in one go.
 pub const SCAN_CHUNK_ROWS_MAX: usize = 1024;
-/// The least that a scan copies in one go.
+/// What a scan copies in its first go; each further one is twice as much, up to the most.
 pub const SCAN_CHUNK_ROWS_MIN: usize = 32;
 
 /// Rows are gathered into chunks of a snapshot file until one reaches this size.

@@ -7,6 +7,7 @@ mod caps;
 mod config;
 mod effects;
 mod hooks;
+mod lanes;
 mod letters;
 mod ping;
 mod places;

@@ -11,9 +11,13 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::resolve::{Pinned, Resolve, SystemResolver, pin};
+use super::transports::{To, Transports};
 use super::{Request, Response, answer, headers};
 use crate::guard::{Egress, Policies, RulesUnknown, Target};
-use crate::limits::{ANSWER_HEADERS_MAX, CONNECT_MS_MAX, DEADLINE_MS_MAX, REQUEST_BODY_BYTES_MAX};
+use crate::limits::{
+    ANSWER_HEADERS_MAX, CONNECT_MS_MAX, CONNECTION_KEPT_MS, CONNECTIONS_KEPT_MAX, DEADLINE_MS_MAX,
+    REQUEST_BODY_BYTES_MAX,
+};
 use crate::{Failed, Reason};
 
 /// What a client is made of.
@@ -39,12 +43,16 @@ impl Config {
 #[error("failed to set up TLS for requests")]
 pub struct SetupError(#[from] rustls::Error);
 
+/// Whose rules: a tenant's, or nobody's in particular.
+type Under<'a> = (Option<u32>, &'a Egress);
+
 /// Sends requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     policies: Arc<dyn Policies>,
     resolver: Arc<dyn Resolve>,
     tls: ClientConfig,
+    transports: Arc<Transports>,
 }
 
 impl Client {
@@ -69,7 +77,7 @@ impl Client {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { policies: config.policies, resolver: config.resolver, tls })
+        Ok(Self { policies: config.policies, resolver: config.resolver, tls, transports: Arc::default() })
     }
 
     /// Sends a request under its tenant's rules.
@@ -80,7 +88,8 @@ impl Client {
     /// An answer with any status, a redirect too, is no error. Where the rules cannot be told, nothing is sent.
     pub async fn send(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
         let unknown = |error: RulesUnknown| Failed::new(Reason::RulesUnknown, error.to_string());
-        self.send_under(&*self.policies.egress(tenant).map_err(unknown)?, request).await
+        let egress = self.policies.egress(tenant).map_err(unknown)?;
+        self.within((Some(tenant), &*egress), request, false).await
     }
 
     /// The same, with a body that is a text sent byte for byte, whatever its `content-type`: what was signed must not
@@ -91,7 +100,8 @@ impl Client {
     /// As for [`send`](Self::send).
     pub async fn send_as_is(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
         let unknown = |error: RulesUnknown| Failed::new(Reason::RulesUnknown, error.to_string());
-        self.within(&*self.policies.egress(tenant).map_err(unknown)?, request, true).await
+        let egress = self.policies.egress(tenant).map_err(unknown)?;
+        self.within((Some(tenant), &*egress), request, true).await
     }
 
     /// Sends a request under rules that are not a tenant's, as for an endpoint that the operator set up.
@@ -100,12 +110,12 @@ impl Client {
     ///
     /// As for [`send`](Self::send).
     pub async fn send_under(&self, egress: &Egress, request: &Request) -> Result<Response, Failed> {
-        self.within(egress, request, false).await
+        self.within((None, egress), request, false).await
     }
 
-    async fn within(&self, egress: &Egress, request: &Request, as_is: bool) -> Result<Response, Failed> {
+    async fn within(&self, under: Under<'_>, request: &Request, as_is: bool) -> Result<Response, Failed> {
         let deadline = request.deadline.min(Duration::from_millis(DEADLINE_MS_MAX));
-        match timeout(deadline, self.exchange(egress, request, as_is)).await {
+        match timeout(deadline, self.exchange(under, request, as_is)).await {
             Ok(result) => result,
             Err(_) => {
                 let told = format!("there was no whole answer within {} ms", deadline.as_millis());
@@ -114,21 +124,28 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, egress: &Egress, request: &Request, as_is: bool) -> Result<Response, Failed> {
+    async fn exchange(
+        &self,
+        (tenant, egress): Under<'_>,
+        request: &Request,
+        as_is: bool,
+    ) -> Result<Response, Failed> {
         let target = Target::read(&request.url, egress)?;
         let method = headers::read_method(&request.method)?;
         let mut headers = headers::read_headers(&request.headers)?;
         let body = body_of(request.body.as_ref(), &mut headers, as_is)?;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let addresses = pin(&target, egress, &*self.resolver).await?;
-        let mut sending = self.transport(addresses)?.request(method, target.url().clone()).headers(headers);
+        let to = To::new(tenant, target.url(), &addresses);
+        let transport = self.transports.get(to, || self.transport(addresses))?;
+        let mut sending = transport.request(method, target.url().clone()).headers(headers);
         if let Some(body) = body {
             sending = sending.body(body);
         }
         answer::read(sending.send().await.map_err(failed)?).await
     }
 
-    /// A transport for one request, which can connect to these addresses only.
+    /// A transport that can connect to these addresses only.
     fn transport(&self, addresses: Vec<SocketAddr>) -> Result<reqwest::Client, Failed> {
         reqwest::Client::builder()
             .tls_backend_preconfigured(self.tls.clone())
@@ -139,7 +156,8 @@ impl Client {
             .referer(false)
             .http1_only()
             .http1_max_headers(ANSWER_HEADERS_MAX)
-            .pool_max_idle_per_host(0)
+            .pool_max_idle_per_host(CONNECTIONS_KEPT_MAX)
+            .pool_idle_timeout(Duration::from_millis(CONNECTION_KEPT_MS))
             .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
             .user_agent(concat!("switchward/", env!("CARGO_PKG_VERSION")))
             .build()

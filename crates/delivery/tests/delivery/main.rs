@@ -4,6 +4,7 @@ mod desk;
 mod doors;
 mod guard;
 mod http;
+mod kept;
 mod mail;
 mod model;
 mod server;

@@ -47,7 +47,7 @@ impl<R: Record> State<R> {
         if left == 0 {
             return Ok(());
         }
-        self.visit(from, to, limit, &mut |key, found| {
+        self.visit(from, to, &mut |key, found| {
             let row = match found {
                 Found::Memory(row) => row,
                 Found::Disk(stored) => decode(&stored)?,
@@ -65,7 +65,7 @@ impl<R: Record> State<R> {
     /// If the disk cannot be read.
     pub fn digest(&self) -> Result<[u8; 32], StoreError> {
         let mut digest = RowsDigest::default();
-        self.visit(Bound::Unbounded, Bound::Unbounded, usize::MAX, &mut |key, found| {
+        self.visit(Bound::Unbounded, Bound::Unbounded, &mut |key, found| {
             match found {
                 Found::Memory(row) => digest.add(key, &row.encode()),
                 Found::Disk(stored) => digest.add(key, forms::ROW.open(&stored)?),
@@ -79,12 +79,14 @@ impl<R: Record> State<R> {
         &self,
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
-        limit: usize,
         visit: &mut Visit<'_, R>,
     ) -> Result<(), StoreError> {
         let mut cursor: Bound<RowKey> = from.map(RowKey::from);
+        // Most scans break early: the first stretch is short, and each further one twice as long.
+        let mut rows_max = SCAN_CHUNK_ROWS_MIN;
         while !is_empty(cursor.as_ref().map(|key| &**key), to) {
-            let stretch = self.stretch(cursor.as_ref().map(|key| &**key), to, limit);
+            let stretch = self.stretch(cursor.as_ref().map(|key| &**key), to, rows_max);
+            rows_max = rows_max.saturating_mul(2).min(SCAN_CHUNK_ROWS_MAX);
             let next = stretch.last.clone();
             if stretch.visit(visit)?.is_break() {
                 return Ok(());
@@ -95,8 +97,7 @@ impl<R: Record> State<R> {
         Ok(())
     }
 
-    fn stretch(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, limit: usize) -> Stretch<R> {
-        let rows_max = limit.clamp(SCAN_CHUNK_ROWS_MIN, SCAN_CHUNK_ROWS_MAX);
+    fn stretch(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, rows_max: usize) -> Stretch<R> {
         let tables = self.0.tables.read();
         let mut changes = BTreeMap::new();
         for rows in tables.layers().rev() {

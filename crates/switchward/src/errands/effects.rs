@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_engine::{
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use super::caps::{Caps, Full};
 use super::hooks::{self, Hook};
+use super::lanes::Lanes;
 use super::letters;
 use super::places::{Place, Places};
 
@@ -33,6 +35,8 @@ const OUT_MAX: usize = 512;
 const OUT_OF_TENANT_MAX: usize = 64;
 /// Effects that one look at a place passes over.
 const LOOK_MAX: usize = 1_024;
+/// Effects that are gathered before they are put on the bus together; a place's last may make them more.
+const TOGETHER: usize = 64;
 /// How long is waited where nothing is told.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -50,6 +54,7 @@ struct Out {
     /// Effects by their rows.
     sent: BTreeMap<Key, Sent>,
     places: Places,
+    lanes: Lanes,
     caps: Caps,
     /// Behind which entry of the index the next round begins, so that who stands first has no advantage.
     turn: Option<Vec<u8>>,
@@ -119,10 +124,13 @@ pub(super) async fn work(shard: Shard, road: Road, mut stop: watch::Receiver<boo
 async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
     forget(&view, out)?;
+    out.lanes.age(Instant::now());
     let began = out.turn.clone();
     let (mut after, mut wrapped) = (began.clone(), false);
+    let mut ready = Vec::new();
     while out.sent.len() < OUT_MAX {
-        let Some(entry) = next(&view, after.as_deref())? else {
+        let entry = out.lanes.next(&view, after.as_deref(), shard.now());
+        let Some(entry) = entry.map_err(|error| unreadable(&error))? else {
             if wrapped || began.is_none() {
                 break;
             }
@@ -137,14 +145,17 @@ async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failu
             if put_off(shard, &view, &due, &mut out.caps).await? {
                 continue;
             }
-            if let Some(wait) = send(shard, &view, road, &due, out).await? {
-                return Ok(Round::Full(wait));
-            }
+            ready.extend(pack(shard, &view, road, &due, out).await?);
         }
         out.turn = Some(behind.clone());
         after = Some(behind);
+        if ready.len() >= TOGETHER
+            && let Some(wait) = publish(shard, road, std::mem::take(&mut ready), out).await?
+        {
+            return Ok(Round::Full(wait));
+        }
     }
-    Ok(Round::Done)
+    Ok(publish(shard, road, ready, out).await?.map_or(Round::Done, Round::Full))
 }
 
 fn unreadable(error: &switchward_engine::ViewError) -> Failure {
@@ -176,17 +187,6 @@ fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
     broken.map_or(Ok(()), |error| Err(unreadable(&error)))
 }
 
-/// The next place of a tenant to which anything is to go: its first entry.
-fn next(view: &StateView, after: Option<&[u8]>) -> Result<Option<Key>, Failure> {
-    let mut found = None;
-    view.scan(&IndexKey::deliveries(), after, &mut |entry, _| {
-        found = Some(entry.clone());
-        ControlFlow::Break(())
-    })
-    .map_err(|error| unreadable(&error))?;
-    Ok(found)
-}
-
 /// What is due and not out of what goes to the place of this entry, as much as there is room for.
 fn due_of(
     view: &StateView,
@@ -197,7 +197,7 @@ fn due_of(
 ) -> Result<Vec<Due>, Failure> {
     let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
     let mut rooms: BTreeMap<Place, usize> = BTreeMap::new();
-    let scanned = view.scan(&IndexKey::deliveries_beside(entry), None, &mut |entry, _| {
+    let scanned = view.scan(&IndexKey::deliveries_beside(entry), out.lanes.begin(entry), &mut |entry, _| {
         looked += 1;
         let Some(due) = IndexKey::delivery_of(entry) else { return ControlFlow::Break(()) };
         if due.at > now || looked > LOOK_MAX {
@@ -259,20 +259,36 @@ async fn put_off(shard: &Shard, view: &StateView, due: &Due, caps: &mut Caps) ->
     submit(shard, tenant, session, Body::DeferEffect(defer)).await.map(|()| true)
 }
 
-/// Puts one effect on the bus; how long to wait where the bus takes nothing now.
-async fn send(
+/// An effect: its row, its session, its number there, and how often it was sent anew.
+struct Named {
+    key: Key,
+    session: SessionId,
+    number: u64,
+    round: u32,
+}
+
+/// An effect that is to be put on the bus.
+struct Packed {
+    due: Named,
+    stream: Stream,
+    envelope: Envelope,
+}
+
+/// Makes one effect ready for the bus, from where on it counts as out; nothing where it does not go there.
+async fn pack(
     shard: &Shard,
     view: &StateView,
     road: &Road,
     due: &Due,
     out: &mut Out,
-) -> Result<Option<Duration>, Failure> {
+) -> Result<Option<Packed>, Failure> {
     let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
     let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
         return Ok(None);
     };
     let tenant = due.key.tenant_of();
     let place = (tenant, effect.body.place());
+    let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
     let parcel = parcel(view, road, tenant, session, effect).map_err(|error| unreadable(&error))?;
     let (stream, kind, input) = match parcel {
         Parcel::Out(stream, kind, input) => (stream, kind, input),
@@ -282,26 +298,42 @@ async fn send(
             return submit(shard, tenant, session, ack).await.map(|()| None);
         }
         Parcel::Dead(message) => {
-            return give_up(shard, tenant, session, effect, (hooks::FAILED, message)).await.map(|()| None);
+            return give_up(shard, &named, (hooks::FAILED, message)).await.map(|()| None);
         }
     };
-    let envelope = envelope(tenant, session, effect, kind, input);
-    match road.bus.publish(stream, envelope).await {
-        Ok(()) => {
-            let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
-            out.sent.insert(due.key.clone(), Sent { attempt, place, until });
-            Ok(None)
+    let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
+    out.sent.insert(due.key.clone(), Sent { attempt, place, until });
+    Ok(Some(Packed { due: named, stream, envelope: envelope(tenant, session, effect, kind, input) }))
+}
+
+/// Puts effects on the bus, in their order and without waiting for one before the next; how long to wait where the bus
+/// takes nothing now.
+async fn publish(
+    shard: &Shard,
+    road: &Road,
+    ready: Vec<Packed>,
+    out: &mut Out,
+) -> Result<Option<Duration>, Failure> {
+    let each = ready.into_iter().map(|it| async move {
+        let Packed { due, stream, envelope } = it;
+        (due, road.bus.publish(stream, envelope).await)
+    });
+    let mut wait = None;
+    for (due, told) in join_all(each).await {
+        let Err(error) = told else { continue };
+        out.sent.remove(&due.key);
+        match error {
+            BusError::Size { .. } => {
+                // It will never fit, and must not stand before the others.
+                give_up(shard, &due, ("too_large", "it is too large to go out".to_owned())).await?;
+            }
+            BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
+                wait = Some(retry_after);
+            }
+            BusError::Closed => return Err(Failure::Draining),
         }
-        Err(BusError::Size { .. }) => {
-            // It will never fit, and must not stand before the others.
-            let why = ("too_large", "it is too large to go out".to_owned());
-            give_up(shard, tenant, session, effect, why).await.map(|()| None)
-        }
-        Err(BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. }) => {
-            Ok(Some(retry_after))
-        }
-        Err(BusError::Closed) => Err(Failure::Draining),
     }
+    Ok(wait)
 }
 
 /// What is to be done with an effect.
@@ -344,15 +376,10 @@ fn parcel(
 }
 
 /// An effect that will never go out must not stand before the others.
-async fn give_up(
-    shard: &Shard,
-    tenant: TenantId,
-    session: SessionId,
-    effect: &Effect,
-    (code, message): (&str, String),
-) -> Result<(), Failure> {
-    let (number, round, code) = (effect.number, Some(effect.round()), code.to_owned());
-    submit(shard, tenant, session, Body::FailEffect(FailEffect { number, code, message, round })).await
+async fn give_up(shard: &Shard, due: &Named, (code, message): (&str, String)) -> Result<(), Failure> {
+    let (number, round, code) = (due.number, Some(due.round), code.to_owned());
+    let fail = FailEffect { number, code, message, round };
+    submit(shard, due.key.tenant_of(), due.session, Body::FailEffect(fail)).await
 }
 
 /// The name of an attempt, and what an answer to it must bring back.
