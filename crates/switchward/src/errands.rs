@@ -68,7 +68,8 @@ impl Role {
         if !delivery.enabled {
             return Ok(None);
         }
-        let client = Client::new(HttpConfig::new(delivery.policies(cluster.clone())?))?;
+        let names = Arc::new(rules::Known::new(cluster.clone()));
+        let client = Client::new(HttpConfig::new(delivery.policies(Arc::clone(&names))?))?;
         let model = match &delivery.model {
             Some(model) => Some(Model::new(client.clone(), model.read()?)),
             None => None,
@@ -80,7 +81,7 @@ impl Role {
         let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());
         let (stop, stopped) = watch::channel(false);
-        let road = effects::Road { bus: Arc::clone(&bus), mail: office.is_some(), cluster: cluster.clone() };
+        let road = effects::Road { bus: Arc::clone(&bus), mail: office.is_some(), names };
         for shard in cluster.shards() {
             tokio::spawn(effects::work(shard.clone(), road.clone(), stop.subscribe()));
             tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds(delivery), stop.subscribe()));

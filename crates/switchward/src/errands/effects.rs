@@ -23,6 +23,7 @@ use super::hooks::{self, Hook};
 use super::lanes::Lanes;
 use super::letters;
 use super::places::{Place, Places};
+use super::rules::Known;
 
 /// How long one attempt may take, from its publishing on, milliseconds.
 const ATTEMPT_MS: u64 = 90_000;
@@ -89,8 +90,8 @@ pub(super) struct Road {
     pub(super) bus: Arc<dyn Bus>,
     /// Whether mails go out here.
     pub(super) mail: bool,
-    /// Knows what tenants are called.
-    pub(super) cluster: Cluster,
+    /// What tenants are called.
+    pub(super) names: Arc<Known<Cluster>>,
 }
 
 /// Relays the effects of one shard until it is told to stop.
@@ -365,7 +366,7 @@ fn parcel(
             Channel::Webhook => Parcel::Out(Stream::Webhook, POST, letters::post(to, body)),
         },
         EffectBody::Publish { .. } => {
-            match hooks::hook(view, &road.cluster, (tenant, session), effect, SystemClock.now())? {
+            match hooks::hook(view, &*road.names, (tenant, session), effect, SystemClock.now())? {
                 Hook::Send(input) => Parcel::Out(Stream::Webhook, HOOK, input),
                 Hook::Drop => Parcel::Arrived,
                 Hook::Fail(why) => Parcel::Dead(why),

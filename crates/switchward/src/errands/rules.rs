@@ -5,12 +5,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use parking_lot::Mutex;
 use switchward_delivery::guard::{Egress, HostRule, Policies, RulesUnknown};
 use switchward_engine::{Key, Kind, Row, View as _, ViewError};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
 
 use super::DeliveryConfig;
+
+/// Tenants whose names are remembered; those of others are looked up each time.
+const KNOWN_MAX: usize = 100_000;
 
 /// Tells what tenants are called.
 pub(super) trait Names: Send + Sync + 'static {
@@ -34,6 +38,41 @@ impl Names for Cluster {
             }
             ControlFlow::Continue(())
         })?;
+        Ok(name)
+    }
+}
+
+impl<N: Names> Names for Arc<N> {
+    fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
+        N::name_of(self, tenant)
+    }
+}
+
+/// Remembers what tenants are called: a tenant keeps its name.
+pub(super) struct Known<N> {
+    names: N,
+    known: Mutex<BTreeMap<TenantId, String>>,
+}
+
+impl<N: Names> Known<N> {
+    /// Asks these for what it does not know.
+    pub(super) fn new(names: N) -> Self {
+        Self { names, known: Mutex::default() }
+    }
+}
+
+impl<N: Names> Names for Known<N> {
+    fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
+        if let Some(name) = self.known.lock().get(&tenant) {
+            return Ok(Some(name.clone()));
+        }
+        let name = self.names.name_of(tenant)?;
+        let mut known = self.known.lock();
+        if let Some(name) = &name
+            && known.len() < KNOWN_MAX
+        {
+            known.insert(tenant, name.clone());
+        }
         Ok(name)
     }
 }

@@ -14,7 +14,7 @@ use switchward_engine::ViewError;
 use switchward_machine::TenantId;
 
 use super::DeliveryConfig;
-use super::rules::Names;
+use super::rules::{Known, Names};
 use crate::config;
 
 /// The addresses that every door must refuse, and some that pass.
@@ -214,4 +214,24 @@ async fn a_model_whose_name_leads_to_a_refused_address_is_not_asked() {
 fn address(url: &str) -> Option<IpAddr> {
     let host = url.split_once("://")?.1.split('/').next()?;
     host.trim_matches(['[', ']']).parse().ok()
+}
+
+/// A name that was read once is not read again; what could not be read is.
+#[test]
+fn the_name_of_a_tenant_is_read_once() {
+    struct Counted(Mutex<Vec<u32>>);
+    impl Names for Counted {
+        fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
+            self.0.lock().unwrap().push(tenant.0);
+            NAMES.name_of(tenant)
+        }
+    }
+    let counted = Arc::new(Counted(Mutex::default()));
+    let known = Known::new(Arc::clone(&counted));
+    for tenant in [ACME, GLOBEX, NOBODY, UNREADABLE].repeat(2) {
+        let name = |names: &dyn Names| names.name_of(TenantId(tenant)).map_err(|error| error.to_string());
+        assert_eq!(name(&known), name(&NAMES));
+    }
+    let read = counted.0.lock().unwrap().clone();
+    assert_eq!(read, [ACME, GLOBEX, NOBODY, UNREADABLE, NOBODY, UNREADABLE]);
 }
