@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::Errand;
 use switchward_engine::{
@@ -32,6 +33,8 @@ const LOOK_MAX: usize = 16_384;
 const READ_MAX: usize = 1_024;
 /// What is left of a lease when its errand must be over, so that its outcome comes while the lease holds, milliseconds.
 const SPARE_MS: u64 = 20_000;
+/// Work that is leased and put on the bus together.
+const TOGETHER: usize = 32;
 /// How long is waited where nothing is told, and at least after a bus that took something not.
 const TICK: Duration = Duration::from_secs(1);
 /// What the history calls whoever leases them.
@@ -125,35 +128,66 @@ async fn round(
         {
             return Ok(Some(refused(&error).max(TICK)));
         }
-        for ((tenant, session, work), place) in ready {
-            let fence = match submit(shard, tenant, session, lease(work)).await {
-                Ok(Reply::Leased { fence, .. }) => fence,
-                // A worker was faster, or the work is void.
-                Ok(_) | Err(Failure::Rejected(_)) => continue,
-                Err(failure) => return Err(failure),
-            };
-            let view = shard.read().await?.steady(|rows| work_view(rows, tenant, session, work));
-            let Ok(Some(view)) = view else { continue };
-            match bus.publish(stream, envelope(tenant, session, &view, fence)).await {
-                Ok(()) => drop(out.insert((tenant, session, work), Sent { fence, stream, place })),
-                Err(BusError::Size { .. }) => {
-                    // It will never fit, and must not stand before the others.
-                    let (message, cost, tokens) = ("it is too large to go out".to_owned(), Micros(0), 0);
-                    // An earlier attempt at it may have gone out.
-                    let unknown = true;
-                    let fail = FailWork { thing: work, fence, message, cost, tokens, unknown };
-                    let fail = Body::FailWork(fail);
-                    submit(shard, tenant, session, fail).await.map(drop)?;
-                }
-                Err(error) => {
-                    let release = Body::ReleaseWork(ReleaseWork { thing: work, fence });
-                    submit(shard, tenant, session, release).await.map(drop)?;
-                    return Ok(Some(refused(&error).max(TICK)));
-                }
+        for some in ready.chunks(TOGETHER) {
+            if let Some(wait) = send(shard, bus, stream, some, out).await? {
+                return Ok(Some(wait));
             }
         }
     }
     Ok(None)
+}
+
+/// Leases work and puts it on the bus, without waiting for one before the next; how long to wait where the bus took
+/// something not.
+async fn send(
+    shard: &Shard,
+    bus: &dyn Bus,
+    stream: Stream,
+    ready: &[(Name, String)],
+    out: &mut Out,
+) -> Result<Option<Duration>, Failure> {
+    let leased = join_all(ready.iter().map(|((tenant, session, work), _)| async {
+        match submit(shard, *tenant, *session, lease(*work)).await {
+            Ok(Reply::Leased { fence, .. }) => Ok(Some(fence)),
+            // A worker was faster, or the work is void.
+            Ok(_) | Err(Failure::Rejected(_)) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }));
+    let leased = leased.await;
+    let view = shard.read().await?;
+    let (mut packed, mut failed) = (Vec::new(), None);
+    for ((name, place), fence) in ready.iter().zip(leased) {
+        // What is leased goes out, whatever became of the others.
+        let fence = fence.unwrap_or_else(|failure| {
+            failed = Some(failure);
+            None
+        });
+        let (Some(fence), (tenant, session, work)) = (fence, *name) else { continue };
+        let Ok(Some(work)) = view.steady(|rows| work_view(rows, tenant, session, work)) else { continue };
+        packed.push((name, place, fence, envelope(tenant, session, &work, fence)));
+    }
+    let told = join_all(packed.into_iter().map(|(name, place, fence, envelope)| async move {
+        (name, place, fence, bus.publish(stream, envelope).await)
+    }));
+    let mut wait = None;
+    for (name @ (tenant, session, work), place, fence, told) in told.await {
+        match told {
+            Ok(()) => drop(out.insert(*name, Sent { fence, stream, place: place.clone() })),
+            Err(BusError::Size { .. }) => {
+                // It will never fit, and must not stand before the others. An earlier attempt at it may have gone out.
+                let (message, unknown) = ("it is too large to go out".to_owned(), true);
+                let fail = FailWork { thing: *work, fence, message, cost: Micros(0), tokens: 0, unknown };
+                submit(shard, *tenant, *session, Body::FailWork(fail)).await.map(drop)?;
+            }
+            Err(error) => {
+                let release = Body::ReleaseWork(ReleaseWork { thing: *work, fence });
+                submit(shard, *tenant, *session, release).await.map(drop)?;
+                wait = Some(refused(&error).max(TICK));
+            }
+        }
+    }
+    failed.map_or(Ok(wait), Err)
 }
 
 /// The stream that this kind of work goes out by, and how much of one shard is on it at one time.
