@@ -1,7 +1,7 @@
 //! One shard: the handle that commands and reads go through.
 
 use std::sync::Arc;
-use switchward_engine::{Command, Reply};
+use switchward_engine::{Command, Reply, is_remembered};
 use switchward_machine::{SessionId, TenantId, Time};
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, info_span};
@@ -117,7 +117,10 @@ impl Shard {
         if self.draining() {
             return Err(Failure::Draining);
         }
-        if let Some(no) = self.group.shared.outbox.refusal(&command.body) {
+        // A request that comes again begins nothing: it is answered as it was.
+        if let Some(no) = self.group.shared.outbox.refusal(&command.body)
+            && !is_remembered(&self.read_stale(), &command).unwrap_or(false)
+        {
             return Err(Failure::Rejected(no));
         }
         let (answer, wait) = oneshot::channel();

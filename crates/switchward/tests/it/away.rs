@@ -136,8 +136,9 @@ async fn fill(caller: &Caller) -> anyhow::Result<usize> {
     anyhow::bail!("the outbox has no bound")
 }
 
-/// One more is refused.
+/// One more is refused, and one that was taken on before is answered as it was.
 async fn refused(caller: &Caller) -> anyhow::Result<()> {
+    caller.clone().start("tell".to_owned(), 0).await.context("the first, once more")?;
     let late = caller.clone().start("tell".to_owned(), LATE).await;
     let code = late.map_or_else(|status| status.code(), |_| Code::Ok);
     ensure!(code == Code::ResourceExhausted, "there is room: {code:?}");
