@@ -1,5 +1,5 @@
-//! How the places do to which effects go: one that fails is tried less and less, and never by more than one at a time, so
-//! that it takes nothing from the others.
+//! How the places do to which effects go. One that nobody knows yet gets little at one time, more with each success, and less
+//! with each failure, so that one that hangs takes nothing from the others; one that fails again and again is left alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,60 +7,72 @@ use std::time::Duration;
 use switchward_machine::TenantId;
 use tokio::time::Instant;
 
-/// Effects of one tenant that are out to one place at one time.
-pub(super) const OUT_TO_PLACE_MAX: usize = 16;
+/// The highest level of a place. Two to the power of its level is how many effects of one tenant may be out to it at one time.
+const LEVEL_MAX: u32 = 4;
+/// The level of a place that nobody knows.
+const LEVEL_FIRST: u32 = 1;
 /// Failures in a row after which a place is left alone for a while.
 const TRIPPED: u32 = 5;
 /// For how long at first; twice as long after each further failure.
 const REST: Duration = Duration::from_secs(1);
 /// For how long at most.
 const REST_MAX: Duration = Duration::from_secs(60);
-/// Places of which it is kept that they fail; beyond it some are taken for good ones.
+/// Places of which it is kept how they do; beyond it some are taken for unknown ones.
 const PLACES_MAX: usize = 10_000;
 
 /// A place where effects of a tenant go.
 pub(super) type Place = (TenantId, String);
 
-struct Failing {
+struct Known {
+    /// One more with each success, one less with each failure.
+    level: u32,
     /// Failures in a row.
-    times: u32,
+    failures: u32,
     /// Until when it is left alone.
-    until: Instant,
+    until: Option<Instant>,
 }
 
-/// The places that fail.
+/// The places of late.
 #[derive(Default)]
-pub(super) struct Places(BTreeMap<Place, Failing>);
+pub(super) struct Places(BTreeMap<Place, Known>);
 
 impl Places {
     /// How many effects may be out to a place at one time.
     pub(super) fn room(&self, place: &Place, now: Instant) -> usize {
         match self.0.get(place) {
-            None => OUT_TO_PLACE_MAX,
-            Some(failing) if now < failing.until => 0,
-            Some(failing) => (OUT_TO_PLACE_MAX >> failing.times.min(TRIPPED)).max(1),
+            None => 1 << LEVEL_FIRST,
+            Some(known) if known.until.is_some_and(|until| now < until) => 0,
+            Some(known) => 1 << known.level,
         }
     }
 
     /// It took something.
     pub(super) fn took(&mut self, place: &Place) {
-        self.0.remove(place);
+        let known = self.known(place);
+        known.level = (known.level + 1).min(LEVEL_MAX);
+        (known.failures, known.until) = (0, None);
     }
 
     /// It did not take something.
     pub(super) fn failed(&mut self, place: &Place, now: Instant) {
+        let known = self.known(place);
+        // What was out together and fails together is one failure.
+        if known.until.is_some_and(|until| now < until) {
+            return;
+        }
+        known.level = known.level.saturating_sub(1);
+        known.failures = known.failures.saturating_add(1);
+        if let Some(beyond) = known.failures.checked_sub(TRIPPED) {
+            let rest = REST.saturating_mul(2_u32.saturating_pow(beyond)).min(REST_MAX);
+            known.until = Some(now + rest);
+        }
+    }
+
+    fn known(&mut self, place: &Place) -> &mut Known {
         if self.0.len() >= PLACES_MAX && !self.0.contains_key(place) {
             self.0.pop_first();
         }
-        let failing = self.0.entry(place.clone()).or_insert(Failing { times: 0, until: now });
-        // What was out together and fails together is one failure.
-        if now < failing.until {
-            return;
-        }
-        failing.times = failing.times.saturating_add(1);
-        if let Some(beyond) = failing.times.checked_sub(TRIPPED) {
-            failing.until = now + REST.saturating_mul(2_u32.saturating_pow(beyond)).min(REST_MAX);
-        }
+        self.0.entry(place.clone()).or_insert(Known { level: LEVEL_FIRST, failures: 0, until: None })
     }
 }
 
@@ -77,6 +89,12 @@ mod tests {
         let (mut places, now, bad) = (Places::default(), Instant::now(), place("hook bad"));
         let mut rooms = Vec::new();
         for _ in 0..TRIPPED {
+            places.took(&bad);
+            rooms.push(places.room(&bad, now));
+        }
+        assert_eq!(rooms, [4, 8, 16, 16, 16]);
+        rooms.clear();
+        for _ in 0..TRIPPED {
             rooms.push(places.room(&bad, now));
             places.failed(&bad, now);
         }
@@ -92,7 +110,7 @@ mod tests {
             places.failed(&bad, at);
         }
         places.took(&bad);
-        assert_eq!(places.room(&bad, at), OUT_TO_PLACE_MAX);
+        assert_eq!(places.room(&bad, at), 2);
     }
 
     #[test]
@@ -101,8 +119,8 @@ mod tests {
         for _ in 0..20 {
             places.failed(&place("hook bad"), now);
         }
-        assert_eq!(places.room(&place("hook good"), now), OUT_TO_PLACE_MAX);
-        assert_eq!(places.room(&(TenantId(2), "hook bad".to_owned()), now), OUT_TO_PLACE_MAX);
+        assert_eq!(places.room(&place("hook good"), now), 2);
+        assert_eq!(places.room(&(TenantId(2), "hook bad".to_owned()), now), 2);
     }
 
     #[test]
