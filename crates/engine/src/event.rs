@@ -494,4 +494,14 @@ pub enum Event {
     /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
     #[n(70)]
     TenancyPut(#[n(0)] crate::Tenancy),
+    /// The catalogue's record says of an endpoint how it does.
+    #[n(80)]
+    EndpointNoted {
+        /// The endpoint's name.
+        #[n(0)]
+        id: String,
+        /// How it does.
+        #[n(1)]
+        health: crate::EndpointHealth,
+    },
 }
