@@ -31,16 +31,17 @@ fn every_mutation_takes_a_request_id() {
     // Taking and keeping work are told apart by lease tokens.
     let of_leases = ["PollWork", "StreamWork", "ExtendLease"];
     // These change nothing here, or nothing the second time.
-    let of_endpoints = ["PingWebhookEndpoint", "RecoverWebhookEndpoint"];
-    check("a method only reads, or is about leases or endpoints, or has request_id = 15", |method| {
-        match method.input().get_field_by_name("request_id") {
+    let of_endpoints = ["PingWebhookEndpoint", "RecoverWebhookEndpoint", "DeleteQuarantinedMail"];
+    check(
+        "a method only reads, or is about leases, endpoints or quarantine, or has request_id = 15",
+        |method| match method.input().get_field_by_name("request_id") {
             Some(field) => !only_reads(method) && field.number() == 15 && field.kind() == Kind::String,
             None => {
                 let known = of_leases.iter().chain(&of_endpoints).any(|one| *one == method.name());
                 only_reads(method) || known
             }
-        }
-    });
+        },
+    );
 }
 
 #[test]

@@ -494,4 +494,7 @@ pub enum Event {
     /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
     #[n(70)]
     TenancyPut(#[n(0)] crate::Tenancy),
+    /// The endpoint of this name does so, as the catalogue's record says.
+    #[n(80)]
+    EndpointNoted(#[n(0)] String, #[n(1)] crate::EndpointHealth),
 }

@@ -77,10 +77,11 @@ pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Endpoint, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow, Loop, MailDay,
-    MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered, Reminders,
-    Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile, SourceSecret,
-    Spent, Tenancy, Tenant, Thing, ThingBody, Unknown, Version, Via, WebhookSource, Why, web_place,
+    EffectBody, Endpoint, EndpointHealth, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
+    Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered,
+    Reminders, Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile,
+    SourceSecret, Spent, Tenancy, Tenant, Thing, ThingBody, Unknown, Version, Via, WebhookSource, Why,
+    web_place,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -211,6 +211,12 @@ pub const ENDPOINTS_MAX: usize = 20;
 pub const ENDPOINT_URL_BYTES_MAX: usize = 2_048;
 /// Entries of one endpoint's list of event types.
 pub const ENDPOINT_FILTERS_MAX: usize = 64;
+/// How long after a note of an endpoint's health the beginning of failures is noted at the earliest, milliseconds.
+pub const ENDPOINT_NOTED_MS: u64 = 60_000;
+/// How long after a note of an endpoint's health it is noted again that it goes on as it was, milliseconds.
+pub const ENDPOINT_NOTED_AGAIN_MS: u64 = HOUR_MS;
+/// What is noted of why a message did not arrive at an endpoint, bytes; the rest is cut off.
+pub const ENDPOINT_FAILURE_BYTES_MAX: usize = 512;
 /// Messages to endpoints that one turn puts into the outbox. What is beyond is not told, and the session has a warning.
 pub const PUBLISHED_TURN_MAX: usize = 2_000;
 /// Messages to endpoints of one session that have not arrived. What is beyond is not told, and the session has a warning.

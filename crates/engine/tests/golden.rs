@@ -22,7 +22,9 @@ use switchward_engine::{
     Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent,
     Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Why, Writer,
 };
-use switchward_engine::{Correlation, Endpoint, Place, SourceSecret, WebhookSource, WebhookSourceFact};
+use switchward_engine::{
+    Correlation, Endpoint, EndpointHealth, Place, SourceSecret, WebhookSource, WebhookSourceFact,
+};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
     GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,

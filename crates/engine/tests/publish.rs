@@ -94,6 +94,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         filters: filters.iter().map(|one| (*one).to_owned()).collect(),
         disabled: (!enabled).then(|| "gone".to_owned()),
         created: Time(1),
+        health: None,
     };
     let endpoints = endpoints.iter().map(endpoint).collect();
     let tenancy = Tenancy { endpoints, ..Tenancy::first(MailKey([1; 32])) };

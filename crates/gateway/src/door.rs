@@ -16,7 +16,8 @@ use tonic::metadata::MetadataMap;
 use crate::auth::{Caller, caller};
 use crate::convert::rfc3339;
 use crate::error::{Reason, Refusal};
-use crate::services::{Advances, Claims, Pings, Revocations};
+use crate::mail::Shelf;
+use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
 use crate::webhooks::Rates;
 
 /// What the services share; cheap to clone.
@@ -30,6 +31,10 @@ pub struct Door {
     pub(crate) webhook_rates: Arc<Rates>,
     /// Sends single messages to endpoints, where this server sends any.
     pub(crate) pings: Arc<OnceLock<Arc<dyn Pings>>>,
+    /// Keeps mail that was not taken, where this server keeps any.
+    pub(crate) shelf: Arc<OnceLock<Arc<dyn Shelf>>>,
+    /// What was deleted there lately.
+    pub(crate) deleted: Arc<Deleted>,
     /// Work that the server does by itself: who asks for all kinds is not given these.
     pub(crate) own: Arc<[WorkKind]>,
     /// True from the beginning of the server's end.
@@ -69,6 +74,8 @@ impl Door {
             claims: Arc::default(),
             webhook_rates: Arc::default(),
             pings: Arc::default(),
+            shelf: Arc::default(),
+            deleted: Arc::default(),
             own: Arc::new([]),
             draining,
         }
@@ -83,6 +90,11 @@ impl Door {
     /// Sends single messages to endpoints by these means from now on; the first ones count.
     pub fn pinging(&self, pings: Arc<dyn Pings>) {
         let _ = self.pings.set(pings);
+    }
+
+    /// Keeps mail that was not taken there from now on; the first one counts.
+    pub fn keeping(&self, shelf: Arc<dyn Shelf>) {
+        let _ = self.shelf.set(shelf);
     }
 
     /// Ends the open streams, which would otherwise hold up a server that stops. Their callers resume elsewhere.

@@ -62,6 +62,10 @@ pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
 pub const MAIL_SEEN_MAX: usize = 500;
 /// How long a message is brought again because the DNS says nothing of its sender, milliseconds: an hour.
 pub const MAIL_WAIT_MS: u64 = 3_600_000;
+/// What is kept of a mail that was not taken, bytes: its beginning.
+pub const MAIL_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// Mails of which it is remembered that somebody has deleted them; of more, the newest.
+pub const MAIL_DELETED_MAX: usize = 1_000;
 /// Messages for which the DNS is waited at one time; beyond it such a message is taken as one that proves nothing.
 pub const MAIL_WAITING_MAX: usize = 10_000;
 /// Messages that are brought by HTTP at one time; beyond it they are to be brought later.

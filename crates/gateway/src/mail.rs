@@ -5,6 +5,7 @@
 
 mod http;
 mod ledger;
+mod quarantine;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::error::{Reason, Refusal};
 pub use http::pages;
 use ledger::Ledger;
 pub use ledger::Seen;
+pub use quarantine::{Kept, Shelf};
 
 /// Who is said to have brought replies.
 const SUBJECT: &str = "mail";
@@ -151,6 +153,7 @@ impl Mailroom {
             Sorted::Bounce(bounce) => self.bounced(bounce).await,
             Sorted::Reply(reply) => self.reply(*reply).await,
         };
+        let outcome = self.keep(outcome, envelope, raw).await;
         let (what, why) = outcome.words();
         tracing::info!(outcome = what, why, "a message came in by mail");
         self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome: outcome.clone() });
@@ -159,6 +162,7 @@ impl Mailroom {
 
     /// Notes a message that its transport has not read, and why, in one stable word.
     pub fn unread(&self, why: &'static str) {
+        self.keep_unread(why);
         let outcome = Outcome::Quarantined(why);
         tracing::info!(outcome = "quarantined", why, "a message came in by mail");
         let (from, subject) = (String::new(), String::new());

@@ -177,6 +177,16 @@ pub(crate) fn of_webhook_source(caller: &Caller, name: &str) -> String {
     format!("tenants/{}/sources/{name}", caller.tenant_name)
 }
 
+/// The mail in quarantine of a name.
+pub(crate) fn quarantined<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
+    Ok(ids(caller, "mail in quarantine", field, name, &["quarantine"])?[0])
+}
+
+/// How a mail in quarantine is named in answers.
+pub(crate) fn of_quarantined(caller: &Caller, id: &str) -> String {
+    format!("tenants/{}/quarantine/{id}", caller.tenant_name)
+}
+
 /// The endpoint of a name.
 pub(crate) fn webhook_endpoint<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     Ok(ids(caller, "endpoint", field, name, &["endpoints"])?[0])

@@ -95,3 +95,7 @@ pub const IMAP_POLL: Duration = Duration::from_secs(60);
 pub const IMAP_AGAIN_MIN: Duration = Duration::from_secs(1);
 /// How long a wait gets while failures over IMAP go on.
 pub const IMAP_AGAIN_MAX: Duration = Duration::from_secs(300);
+/// The header section of a message that is shown to a person, bytes; the rest is left out.
+pub const LEGIBLE_HEADERS_BYTES_MAX: usize = 64 * 1024;
+/// The text of a message that is shown to a person, bytes; the rest is left out.
+pub const LEGIBLE_TEXT_BYTES_MAX: usize = 128 * 1024;

@@ -31,7 +31,7 @@ pub(crate) use conversation::{
 pub(crate) use directory::{DirectoryCommand, PutDirectory};
 pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
-pub(crate) use mail::{IngestMail, MailArgs, MailCommand, SendMail};
+pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
 pub(crate) use start::Start;
 pub(crate) use webhooks::{
     CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, Listen, NamedEndpoint,

@@ -15,6 +15,7 @@ use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::directory_service_client::DirectoryServiceClient;
 use switchward_api::v1::effect_service_client::EffectServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
+use switchward_api::v1::mail_service_client::MailServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
 use switchward_api::v1::webhook_endpoint_service_client::WebhookEndpointServiceClient;
@@ -58,6 +59,7 @@ pub(crate) struct Services {
     pub(crate) assistants: AssistantServiceClient<Wire>,
     pub(crate) directory: DirectoryServiceClient<Wire>,
     pub(crate) sessions: SessionServiceClient<Wire>,
+    pub(crate) mail: MailServiceClient<Wire>,
     pub(crate) policy: PolicyServiceClient<Wire>,
     pub(crate) gates: GateServiceClient<Wire>,
     pub(crate) effects: EffectServiceClient<Wire>,
@@ -145,6 +147,7 @@ impl Client {
             assistants: AssistantServiceClient::new(wire.clone()),
             directory: DirectoryServiceClient::new(wire.clone()),
             sessions: SessionServiceClient::new(wire.clone()),
+            mail: MailServiceClient::new(wire.clone()),
             policy: PolicyServiceClient::new(wire.clone()),
             gates: GateServiceClient::new(wire.clone()),
             effects: EffectServiceClient::new(wire.clone()),

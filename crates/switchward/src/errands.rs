@@ -6,6 +6,7 @@ mod bus;
 mod caps;
 mod config;
 mod effects;
+mod health;
 mod hooks;
 mod lanes;
 mod letters;

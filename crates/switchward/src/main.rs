@@ -14,6 +14,7 @@ mod metrics;
 mod node;
 mod output;
 mod profile;
+mod quarantine;
 mod ready;
 mod receiver;
 mod telemetry;

@@ -28,6 +28,7 @@ use crate::mail_config::Incoming;
 use crate::mail_in::Doors;
 use crate::mailbox::{self, Mailbox};
 use crate::metrics;
+use crate::quarantine::Quarantine;
 
 /// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
 /// is read from disk when it goes on.
@@ -119,6 +120,7 @@ impl Node {
         let Opening { shards, cache_bytes, clock, manual, delivery, redis, mail } = opening;
         let data = DataDir::open(data)?;
         let owner = data.id().to_owned();
+        let quarantine = Quarantine::open(data.path())?;
         let on_fatal = Box::new(|why: &str| {
             // Whatever is acknowledged is on disk; going on could acknowledge what is not.
             eprintln!("switchward: {why}");
@@ -131,6 +133,7 @@ impl Node {
         know_tenants(&cluster).await?;
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
+        door.keeping(Arc::new(quarantine));
         let routes = services::all(all, &door).into_router();
         let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door, &cluster).await?;
         let imap = doors.as_ref().and_then(|doors| doors.imap_health.clone());

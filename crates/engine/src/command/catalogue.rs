@@ -224,4 +224,11 @@ pub enum ChangeEndpoint {
         /// What the caller saw; empty where any will do.
         etag: String,
     },
+    /// An attempt to send it a message has ended.
+    Note {
+        /// Its name.
+        id: String,
+        /// What went wrong, a code and words; nothing where the message has arrived.
+        failure: Option<(String, String)>,
+    },
 }

@@ -2,8 +2,8 @@
 
 use crate::command::ChangeEndpoint;
 use crate::limits::{
-    ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX,
-    SOURCE_SECRET_BYTES_MAX,
+    DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX,
+    ENDPOINTS_MAX, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX, SOURCE_SECRET_BYTES_MAX,
 };
 use crate::state::{Endpoint, SourceSecret, Tenancy};
 use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
@@ -18,6 +18,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Re
             rotate(turn, id, secret, *overlap_ms, etag)
         }
         ChangeEndpoint::Disable { id, reason } => disable(turn, id, reason),
+        ChangeEndpoint::Note { id, failure } => note(turn, id, failure.as_ref()),
         ChangeEndpoint::Delete { id, etag } => {
             let (mut tenancy, at) = known(turn, id, etag)?;
             tenancy.endpoints.remove(at);
@@ -46,7 +47,10 @@ fn put(
         Ok(at) => {
             let before = &tenancy.endpoints[at];
             let (url, filters) = (url.to_owned(), filters.to_vec());
-            let endpoint = Endpoint { url, filters, disabled: None, ..before.clone() };
+            // One that begins anew has its time before it.
+            let anew = before.disabled.is_some() || before.url != url;
+            let health = before.health.clone().filter(|_| !anew);
+            let endpoint = Endpoint { url, filters, disabled: None, health, ..before.clone() };
             if endpoint == *before {
                 return Ok(Reply::Done);
             }
@@ -60,7 +64,8 @@ fn put(
             let secret = SourceSecret { text: secret.to_owned(), until: None };
             let (id, url, filters) = (id.to_owned(), url.to_owned(), filters.to_vec());
             let created = turn.now();
-            let endpoint = Endpoint { id, url, secrets: vec![secret], filters, disabled: None, created };
+            let (secrets, disabled, health) = (vec![secret], None, None);
+            let endpoint = Endpoint { id, url, secrets, filters, disabled, created, health };
             tenancy.endpoints.insert(at, endpoint);
         }
     }
@@ -96,6 +101,21 @@ fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: &str) -> Result<Reply, Sto
     }
     endpoint.disabled = Some(reason.to_owned());
     written(turn, tenancy)
+}
+
+/// The revision stays: shards have no need to know.
+fn note(turn: &mut Turn<'_, '_>, id: &str, failure: Option<&(String, String)>) -> Result<Reply, Stop> {
+    let (tenancy, at) = known(turn, id, "")?;
+    if let Some((code, message)) = failure {
+        check_text("code", code, DEAD_CODE_BYTES_MAX)?;
+        check_text("message", message, ENDPOINT_FAILURE_BYTES_MAX)?;
+    }
+    let failure = failure.map(|(code, message)| (code.as_str(), message.as_str()));
+    let before = tenancy.endpoints[at].health.clone().unwrap_or_default();
+    if let Some(health) = before.after(failure, turn.now()) {
+        turn.emit(Event::EndpointNoted(id.to_owned(), health))?;
+    }
+    Ok(Reply::Done)
 }
 
 fn check(id: &str, url: &str, filters: &[String]) -> Result<(), Stop> {

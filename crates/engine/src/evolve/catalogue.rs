@@ -2,7 +2,7 @@
 
 use super::Site;
 use crate::command::Scope;
-use crate::state::{Definition, Version};
+use crate::state::{Definition, Tenancy, Version};
 use crate::working::Working;
 use crate::{AssistantFact, Event, Key, Row, ViewError, WebhookSourceFact};
 
@@ -48,6 +48,15 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 Scope::Session(_) | Scope::Ledger(_) | Scope::Shard => Key::tenancy(site.tenant),
             };
             rows.put(key, Row::Tenancy(tenancy.clone()));
+        }
+        Event::EndpointNoted(id, health) => {
+            let key = Key::tenancy_record(site.tenant);
+            let mut tenancy = rows.tenancy_at(&key)?.map(|known| Tenancy::clone(&known));
+            let found =
+                tenancy.as_mut().and_then(|known| known.endpoints.iter_mut().find(|one| one.id == *id));
+            let Some(endpoint) = found else { return Err(ViewError(format!("there is no endpoint {id}"))) };
+            endpoint.health = Some(health.clone());
+            rows.put(key, Row::Tenancy(tenancy.expect("the endpoint stands in it")));
         }
         Event::WebhookSources(WebhookSourceFact::Put { source }) => {
             rows.put(Key::webhook_source(site.tenant, &source.name), Row::WebhookSource(source.clone()));

@@ -110,6 +110,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::VersionActivated { .. }
         | Event::Assistants(_)
         | Event::TenancyPut(_)
+        | Event::EndpointNoted(..)
         | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),
     }
     let session = rows.session_at_mut(&site.session_key()?)?;

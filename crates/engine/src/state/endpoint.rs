@@ -3,7 +3,8 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::Time;
 
-use super::SourceSecret;
+use super::{Dead, SourceSecret};
+use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
 
 /// Where a tenant wants to be told of what happens in its sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -26,6 +27,47 @@ pub struct Endpoint {
     /// When it was made.
     #[n(5)]
     pub created: Time,
+    /// How it does, as it was noted last; nothing before its first message. The catalogue's record alone is up to date.
+    #[n(6)]
+    pub health: Option<EndpointHealth>,
+}
+
+/// How an endpoint does. Not every attempt is noted: see [`EndpointHealth::after`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct EndpointHealth {
+    /// The first failure since the last success; nothing while it takes what it is sent.
+    #[n(0)]
+    pub failing_since: Option<Time>,
+    /// The last success that was noted.
+    #[n(1)]
+    pub succeeded: Option<Time>,
+    /// The last failure that was noted.
+    #[n(2)]
+    pub failed: Option<Dead>,
+}
+
+impl EndpointHealth {
+    /// What is to be noted of an attempt that ended `now`, with what went wrong where something did; nothing where too
+    /// little has changed. The end of failing is noted at once; its beginning once [`ENDPOINT_NOTED_MS`] have passed since
+    /// the last note, so that an endpoint that fails now and then costs two notes in that time and no more; and what goes
+    /// on as it was every [`ENDPOINT_NOTED_AGAIN_MS`].
+    #[must_use]
+    pub fn after(&self, failure: Option<(&str, &str)>, now: Time) -> Option<Self> {
+        let noted = self.succeeded.max(self.failed.as_ref().map(|failed| failed.at));
+        let passed = |ms| noted.is_none_or(|noted| now.since_ms(noted) >= ms);
+        let Some((code, message)) = failure else {
+            let tells = self.failing_since.is_some() || passed(ENDPOINT_NOTED_AGAIN_MS);
+            return tells.then(|| Self { failing_since: None, succeeded: Some(now), ..self.clone() });
+        };
+        let tells = if self.failing_since.is_some() {
+            passed(ENDPOINT_NOTED_AGAIN_MS)
+        } else {
+            passed(ENDPOINT_NOTED_MS)
+        };
+        let failed = || Some(Dead { code: code.to_owned(), message: message.to_owned(), at: now });
+        let since = self.failing_since.unwrap_or(now);
+        tells.then(|| Self { failing_since: Some(since), failed: failed(), ..self.clone() })
+    }
 }
 
 impl Endpoint {
@@ -45,10 +87,10 @@ impl Endpoint {
         good.map(|secret| secret.text.as_str())
     }
 
-    /// Stands for the endpoint as it is now: 16 hexadecimal digits, others after every change.
+    /// Stands for the endpoint as it is now: 16 hexadecimal digits, others after every change but those of its health.
     #[must_use]
     pub fn etag(&self) -> String {
-        super::catalogue::etag(self)
+        super::catalogue::etag(&Self { health: None, ..self.clone() })
     }
 
     /// What it holds, bytes.

@@ -16,7 +16,7 @@ mod webhook_source;
 pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, EndpointHealth};
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Reminding, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};

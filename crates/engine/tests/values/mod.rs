@@ -90,8 +90,15 @@ pub(super) fn mailed() -> Vec<Event> {
         held,
         Event::Flow(Flow::RemindersSet { reminders: REMINDERS }),
         Event::Flow(Flow::GateReminded { gate: OpenId(6), to, next: Some(REMINDING) }),
+        Event::EndpointNoted("ops".into(), noted()),
     ];
     flows.into_iter().map(Event::Flow).chain(latest).collect()
+}
+
+/// How an endpoint does.
+fn noted() -> EndpointHealth {
+    let failed = Dead { code: "receiver_refused".into(), message: "it said 500".into(), at: Time(8) };
+    EndpointHealth { failing_since: Some(Time(6)), succeeded: Some(Time(5)), failed: Some(failed) }
 }
 
 /// What endpoints are and are told.
@@ -99,13 +106,16 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
     let secret = SourceSecret { text: "whsec_c2VjcmV0".into(), until: Some(Time(9)) };
     let (id, url, filters) = ("ops".into(), "https://ops.example/in".into(), vec!["session.*".into()]);
     let disabled = Some("gone".into());
-    let endpoint = Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4) };
+    let endpoint =
+        Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4), health: None };
+    let noted = Endpoint { health: Some(noted()), ..endpoint.clone() };
     let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
     let told = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
     let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
     vec![
         ("session-published", Row::Session(Session { outbox, ..session() })),
         ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
+        ("tenancy-endpoints-noted", Row::Tenancy(Tenancy { endpoints: vec![noted], ..tenancy() })),
         ("effect-published", Row::Outbox(effect(told))),
     ]
 }

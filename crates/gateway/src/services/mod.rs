@@ -8,6 +8,7 @@ mod definitions;
 mod directory;
 mod effects;
 mod gates;
+mod mail;
 mod policy;
 mod sessions;
 mod start;
@@ -19,6 +20,7 @@ mod worker;
 
 pub(crate) use api_keys::Revocations;
 pub(crate) use clock::Advances;
+pub(crate) use mail::Deleted;
 pub use webhook_endpoints::{Pinged, Pings};
 pub(crate) use webhook_sources::kind_named;
 pub(crate) use worker::Claims;
@@ -30,6 +32,7 @@ use switchward_api::v1::definition_service_server::DefinitionServiceServer;
 use switchward_api::v1::directory_service_server::DirectoryServiceServer;
 use switchward_api::v1::effect_service_server::EffectServiceServer;
 use switchward_api::v1::gate_service_server::GateServiceServer;
+use switchward_api::v1::mail_service_server::MailServiceServer;
 use switchward_api::v1::policy_service_server::PolicyServiceServer;
 use switchward_api::v1::session_service_server::SessionServiceServer;
 use switchward_api::v1::tenant_service_server::TenantServiceServer;
@@ -49,6 +52,7 @@ pub fn all(services: Services, door: &Door) -> Services {
         .with(WebhookSourceServiceServer::new(door.clone()))
         .with(WebhookEndpointServiceServer::new(door.clone()))
         .with(SessionServiceServer::new(door.clone()))
+        .with(MailServiceServer::new(door.clone()))
         .with(PolicyServiceServer::new(door.clone()))
         .with(GateServiceServer::new(door.clone()))
         .with(DirectoryServiceServer::new(door.clone()))

@@ -20,7 +20,7 @@ use crate::pages::{Page, order};
 type Answered<T> = Result<Response<T>, Status>;
 
 /// The server's first tenant, whose admins look after the others.
-const FIRST: TenantId = TenantId(1);
+pub(super) const FIRST: TenantId = TenantId(1);
 /// A display name, bytes.
 const DISPLAY_NAME_BYTES_MAX: usize = 128;
 /// A tenant's id, characters.

@@ -213,6 +213,8 @@ fn shown(row: &Endpoint, text: String) -> String {
 }
 
 fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
+    let health = row.health.clone().unwrap_or_default();
+    let failed = health.failed.as_ref();
     v1::WebhookEndpoint {
         name: names::of_webhook_endpoint(caller, &row.id),
         url: row.url.clone(),
@@ -221,5 +223,10 @@ fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
         old_secret_expire_time: row.secrets.get(1).and_then(|secret| secret.until).map(timestamp),
         create_time: Some(timestamp(row.created)),
         etag: row.etag(),
+        failing_since_time: health.failing_since.map(timestamp),
+        last_success_time: health.succeeded.map(timestamp),
+        last_failure_time: failed.map(|failed| timestamp(failed.at)),
+        last_failure_code: failed.map(|failed| failed.code.clone()).unwrap_or_default(),
+        last_failure_message: failed.map(|failed| failed.message.clone()).unwrap_or_default(),
     }
 }

@@ -79,6 +79,7 @@ pub(crate) async fn furnish(world: &World) -> String {
         let _: v1::PutAssistantResponse = world.ask("author", "PutAssistant", &desk).await;
         world.source().await;
         world.endpoint().await;
+        world.quarantined().await;
         let key = v1::CreateApiKeyRequest { role: v1::KeyRole::Agent.into(), ..Default::default() };
         let _: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &key).await;
         let tenant = v1::CreateTenantRequest { tenant_id: world.fresh("tenant"), ..Default::default() };
@@ -144,7 +145,7 @@ async fn pages_make_up_the_whole_list() {
 /// Lists are in the order that the API says.
 fn in_order(method: &str, entries: &[Json]) {
     let (member, newest_first) = match method {
-        "ListSessions" | "ListApiKeys" => ("createTime", true),
+        "ListSessions" | "ListApiKeys" | "ListQuarantinedMail" => ("createTime", true),
         "ListGates" | "ListEffects" => ("createTime", false),
         "ListVersions" => ("number", true),
         "ListDecisions" => ("sequence", true),

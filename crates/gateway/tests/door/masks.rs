@@ -72,7 +72,7 @@ async fn a_list_says_its_order_and_refuses_any_other() {
     let session = furnish(&world).await;
     for rpc in lists() {
         let known = match rpc.method {
-            "ListSessions" | "ListApiKeys" => "create_time desc",
+            "ListSessions" | "ListApiKeys" | "ListQuarantinedMail" => "create_time desc",
             "ListGates" => "create_time",
             "ListEffects" => "status",
             "ListVersions" => "number desc",

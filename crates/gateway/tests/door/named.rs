@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 25] = [
+const NOTHING_THERE: [&str; 27] = [
     // A name of all tenants together: that it is taken must be told.
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
@@ -77,6 +77,9 @@ const NOTHING_THERE: [&str; 25] = [
     // Types of events.
     "PutWebhookEndpoint.endpoint.event_types",
     "PutWebhookEndpoint.endpoint.disabled_reason",
+    // What the server alone says.
+    "PutWebhookEndpoint.endpoint.last_failure_code",
+    "PutWebhookEndpoint.endpoint.last_failure_message",
     "PingWebhookEndpoint.event_type",
     // Marks of changes and reads, which are the caller's own.
     "AuthorizeToolCall.call_id",

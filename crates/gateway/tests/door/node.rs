@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::Line;
 use crate::posting;
+use crate::shelf::Memory;
 
 const SHARDS: u32 = 4;
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
@@ -36,6 +37,7 @@ pub(crate) struct Node {
     pub(crate) clock: ManualClock,
     pub(crate) line: Line,
     pub(crate) door: Door,
+    pub(crate) shelf: Arc<Memory>,
     fatal: Arc<Mutex<Vec<String>>>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
@@ -60,6 +62,8 @@ impl Node {
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), Some(clock.clone()));
         door.pinging(Arc::new(Echo));
+        let shelf = Arc::new(Memory::default());
+        door.keeping(Arc::<Memory>::clone(&shelf));
         let pages = health
             .pages()
             .merge(webhooks::pages(&door))
@@ -71,7 +75,7 @@ impl Node {
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(serve(listener, None, app, async { stopped.await.unwrap_or_default() }));
         let line = Line::connect(address).await;
-        Self { cluster, clock, line, door, fatal, stop, served, _data: data }
+        Self { cluster, clock, line, door, shelf, fatal, stop, served, _data: data }
     }
 
     /// Makes the server's first tenant and its first key, and gives the key's secret.

@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 41] = [
+const NEVER_AN_AGENT: [&str; 44] = [
     "DecideGate",
     "FailEffect",
     "RetryEffect",
@@ -33,6 +33,9 @@ const NEVER_AN_AGENT: [&str; 41] = [
     "PingWebhookEndpoint",
     "RecoverWebhookEndpoint",
     "DeleteWebhookEndpoint",
+    "ListQuarantinedMail",
+    "GetQuarantinedMail",
+    "DeleteQuarantinedMail",
     "CreateApiKey",
     "ListApiKeys",
     "RevokeApiKey",

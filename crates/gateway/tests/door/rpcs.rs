@@ -24,6 +24,7 @@ pub(crate) enum Kind {
     Assistant,
     Source,
     Endpoint,
+    Mail,
     Version,
     Key,
     Work,
@@ -54,7 +55,8 @@ impl Rpc {
     pub(crate) fn is_once(&self) -> bool {
         let has = self.descriptor().input().get_field_by_name("request_id").is_some();
         let of_leases = ["PollWork", "StreamWork", "ExtendLease"].contains(&self.method);
-        let of_endpoints = ["PingWebhookEndpoint", "RecoverWebhookEndpoint"].contains(&self.method);
+        let of_endpoints =
+            ["PingWebhookEndpoint", "RecoverWebhookEndpoint", "DeleteQuarantinedMail"].contains(&self.method);
         assert_eq!(has, self.changes() && !of_leases && !of_endpoints, "{}", self.method);
         has
     }
@@ -116,6 +118,7 @@ pub(crate) fn all() -> Vec<Rpc> {
         webhooks::sources(),
         webhooks::endpoints(),
         sessions(),
+        mail::rows(),
         policy::rows(),
         gates(),
         effects(),
@@ -158,6 +161,7 @@ macro_rules! ready {
 }
 
 mod directory;
+mod mail;
 mod policy;
 mod webhooks;
 

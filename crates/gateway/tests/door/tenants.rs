@@ -60,6 +60,7 @@ fn names(world: &World, kind: Kind) -> Vec<(String, String)> {
         Kind::Definition => full("definitions", globex.only, "only-never"),
         Kind::Assistant => full("assistants", "globex-desk", "never-desk"),
         Kind::Source => full("sources", "globex-shop", "never-shop"),
+        Kind::Mail => full("quarantine", "globex-mail", "never-mail"),
         Kind::Endpoint => full("endpoints", "globex-ops", "never-ops"),
         Kind::Version => {
             let mut all =

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prost::Message;
 use switchward_api::v1;
 use switchward_engine::limits::ENDPOINTS_MAX;
+use switchward_gateway::mail::Shelf as _;
+use switchward_machine::TenantId;
 use tonic::Status;
 
 use crate::node::Node;
@@ -269,6 +271,13 @@ impl World {
         put_endpoint(&self.fresh("ops"))
     }
 
+    /// The name of a new mail in acme's quarantine.
+    pub(crate) async fn quarantined(&self) -> String {
+        let id = self.fresh("mail");
+        keep(&self.node, &id, TenantId(1));
+        format!("tenants/acme/quarantine/{id}")
+    }
+
     /// Deploys a definition of acme, and gives its version.
     pub(crate) async fn deploy(&self, source: &str) -> v1::Version {
         let reply: v1::DeployDefinitionResponse =
@@ -337,6 +346,12 @@ async fn ask<R: Message + Default>(node: &Node, secret: &str, method: &str, requ
     outcome.unwrap_or_else(|status| panic!("{method} was refused: {status:?}"))
 }
 
+/// Keeps a mail for a tenant.
+fn keep(node: &Node, id: &str, tenant: TenantId) {
+    let (mail, raw) = crate::shelf::mail(id, Some(tenant), node.cluster.now());
+    node.shelf.keep(mail, raw).expect("there is room");
+}
+
 async fn start(node: &Node, secret: &str, key: &str) -> v1::Session {
     let request = v1::StartSessionRequest {
         definition: "release".into(),
@@ -371,6 +386,8 @@ async fn seed(node: &Node, name: &'static str, only: &'static str, admin: &str) 
     let _: v1::PutAssistantResponse = ask(node, admin, "PutAssistant", &desk).await;
     let shop = create_source(&format!("{name}-shop"));
     let _: v1::CreateWebhookSourceResponse = ask(node, admin, "CreateWebhookSource", &shop).await;
+    let number = if name == "acme" { 1 } else { 2 };
+    keep(node, &format!("{name}-mail"), TenantId(number));
     let ops = put_endpoint(&format!("{name}-ops"));
     let _: v1::PutWebhookEndpointResponse = ask(node, admin, "PutWebhookEndpoint", &ops).await;
     let session = start(node, &keys["agent"], &format!("{name}-order")).await;

@@ -130,7 +130,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   switchward listen
-  switchward listen --event approval.* --forward http://127.0.0.1:3000/hooks
+  switchward listen --event 'approval.*' --forward http://127.0.0.1:3000/hooks
 
 The server must be able to reach this machine at 127.0.0.1, as `switchward dev` can.")]
     Listen(On<Listen>),

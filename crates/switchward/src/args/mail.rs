@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+use super::client::Page;
+
 /// Arguments of `mail`.
 #[derive(Debug, Args)]
 pub(crate) struct MailArgs {
@@ -32,6 +34,57 @@ Examples:
 
 Ends with 6 where it is denied, and with 7 where a person is asked first: then send the same again once it is approved.")]
     Send(SendMail),
+    /// Look at mail that came in and was not taken.
+    #[command(after_help = "\
+Examples:
+  switchward mail quarantine list
+  switchward mail quarantine show 3f9c0a17b2d84e65a1c0
+  switchward mail quarantine show 3f9c0a17b2d84e65a1c0 --raw > mail.eml && switchward mail ingest mail.eml
+
+Each server keeps what came in by itself: in a cluster, ask each with --address. A tenant's operators see what names the
+tenant; what names none is shown to admins of the server's first tenant.")]
+    Quarantine(QuarantineArgs),
+}
+
+/// Arguments of `mail quarantine`.
+#[derive(Debug, Args)]
+pub(crate) struct QuarantineArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) what: QuarantineCommand,
+}
+
+/// What can be done with mail that was not taken.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QuarantineCommand {
+    /// List it, the newest first.
+    List(Page),
+    /// Show one mail: why it was not taken, its headers and its text. Of HTML the visible words are shown.
+    Show(ShowMail),
+    /// Delete one mail.
+    Delete(DeleteMail),
+}
+
+/// Arguments of `mail quarantine show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowMail {
+    /// Its name, as the list has it.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Write the message as it came, byte for byte, and nothing else.
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+/// Arguments of `mail quarantine delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteMail {
+    /// Its name, as the list has it.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Do not ask whether you mean it.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// Arguments of `mail send`.

@@ -21,7 +21,7 @@ pub(crate) enum EndpointCommand {
     #[command(after_help = "\
 Examples:
   switchward endpoint put ops https://ops.example/switchward
-  switchward endpoint put pager https://pager.example/in --event approval.* --event session.failed
+  switchward endpoint put pager https://pager.example/in --event 'approval.*' --event session.failed
 
 Messages are signed after Standard Webhooks. One that is disabled is sent messages again.")]
     Put(PutEndpoint),

@@ -13,6 +13,7 @@ mod list;
 mod listen;
 mod mail;
 mod person;
+mod quarantine;
 mod show;
 mod source;
 mod talk;

@@ -5,15 +5,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use switchward_delivery::desk::{AnswerError, Answers, Errand, HOOK, MAIL, Outcome, POST};
 use switchward_engine::{
-    AckEffect, Attempt, Body, ChangeEndpoint, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Key,
-    Reason, RequestId, Row, Scope, View as _, ViewError, work_view,
+    AckEffect, Attempt, Body, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Key, Reason,
+    RequestId, Row, Scope, View as _, ViewError, work_view,
 };
 use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId, Time};
-use switchward_shard::{Clock as _, Cluster, Failure, StateView, SystemClock};
-use switchward_webhook::retry::{Verdict, wait};
+use switchward_shard::{Cluster, Failure, StateView};
+use switchward_webhook::retry::wait;
 
 use super::effects;
-use super::hooks::{self, GONE, Health};
+use super::health;
+use super::hooks::{self, GONE};
 
 /// How often an outcome is offered to a shard that cannot take it just now.
 const OFFERS: u32 = 6;
@@ -23,7 +24,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// See the module.
 pub(super) struct ToShards {
     cluster: Cluster,
-    health: Health,
     /// How long after each failed attempt to deliver an effect the next one is made, milliseconds.
     waits_ms: Vec<u64>,
 }
@@ -31,28 +31,7 @@ pub(super) struct ToShards {
 impl ToShards {
     /// Answers to the shards of this cluster.
     pub(super) fn new(cluster: Cluster, waits_ms: Vec<u64>) -> Self {
-        Self { cluster, health: Health::default(), waits_ms }
-    }
-
-    /// Notes how an endpoint does, and disables one that is gone or has failed for long.
-    async fn watch(&self, errand: &Errand, outcome: &Outcome) {
-        let Some(endpoint) = errand.input.get("endpoint").and_then(serde_json::Value::as_str) else { return };
-        let verdict = match outcome {
-            Outcome::Done(_) => Verdict::Delivered,
-            Outcome::Failed { reason, .. } if reason == GONE => Verdict::Gone,
-            Outcome::Failed { .. } => Verdict::Failed,
-        };
-        let why = self.health.note(errand.tenant, endpoint, verdict, SystemClock.now());
-        let Some(reason) = why.map(str::to_owned) else { return };
-        let body = Body::Endpoint(ChangeEndpoint::Disable { id: endpoint.to_owned(), reason });
-        let command = Command::of_server(TenantId(errand.tenant), Scope::Catalogue, body);
-        // The next message that fails tries it again.
-        match self.cluster.execute(command).await {
-            Ok(_) => tracing::warn!(tenant = errand.tenant, endpoint, "an endpoint is disabled"),
-            Err(error) => {
-                tracing::warn!(tenant = errand.tenant, endpoint, %error, "failed to disable an endpoint")
-            }
-        }
+        Self { cluster, waits_ms }
     }
 }
 
@@ -67,7 +46,7 @@ impl Answers for ToShards {
 
     async fn answer(&self, errand: &Errand, outcome: Outcome) -> Result<(), AnswerError> {
         if errand.kind == HOOK {
-            self.watch(errand, &outcome).await;
+            health::watch(&self.cluster, errand, &outcome).await;
         }
         let Some(command) = self.command(errand, outcome) else { return Err(AnswerError::Gone) };
         let mut pause = PAUSE;

@@ -38,6 +38,11 @@ const OUT_OF_TENANT_MAX: usize = 64;
 const LOOK_MAX: usize = 1_024;
 /// Effects that are gathered before they are put on the bus together; a place's last may make them more.
 const TOGETHER: usize = 64;
+/// How long a mail waits, where this server sends none, for one that does or for a configuration that says how,
+/// milliseconds. Then it is a dead letter: it must not take the room of what can go out.
+const UNSENT_MAIL_MS: u64 = 10 * 60_000;
+/// The code of such a dead letter.
+const NO_MAIL: &str = "mail.not_configured";
 /// How long is waited where nothing is told.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -59,6 +64,8 @@ struct Out {
     caps: Caps,
     /// Behind which entry of the index the next round begins, so that who stands first has no advantage.
     turn: Option<Vec<u8>>,
+    /// Whether it was said that mails are given up because this server sends none.
+    told_of_mail: bool,
 }
 
 impl Out {
@@ -143,7 +150,9 @@ async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failu
             break;
         }
         for due in due_of(&view, &entry, shard.now(), road.mail, out)? {
-            if put_off(shard, &view, &due, &mut out.caps).await? {
+            if unsent(shard, &view, road, &due, out).await?
+                || put_off(shard, &view, &due, &mut out.caps).await?
+            {
                 continue;
             }
             ready.extend(pack(shard, &view, road, &due, out).await?);
@@ -210,7 +219,7 @@ fn due_of(
         match view.row(&due.key) {
             Ok(row) => {
                 let Some(Row::Outbox(effect)) = row.as_deref() else { return ControlFlow::Continue(()) };
-                if !goes(&effect.body, mail) {
+                if !goes(&effect.body, mail || due.at.after_ms(UNSENT_MAIL_MS) <= now) {
                     return ControlFlow::Continue(());
                 }
                 let place = (due.key.tenant_of(), effect.body.place());
@@ -232,7 +241,7 @@ fn due_of(
     broken.map_or(Ok(found), |error| Err(unreadable(&error)))
 }
 
-/// Whether an effect can go from here.
+/// Whether an effect can go from here, or is to be given up.
 fn goes(body: &EffectBody, mail: bool) -> bool {
     match body {
         EffectBody::Message { channel, .. } => match channel {
@@ -243,6 +252,32 @@ fn goes(body: &EffectBody, mail: bool) -> bool {
         EffectBody::Publish { .. } => true,
         EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => false,
     }
+}
+
+/// Gives up a mail that has waited long where this server sends none; its session then says so, and it can be sent anew
+/// once the configuration says how.
+async fn unsent(
+    shard: &Shard,
+    view: &StateView,
+    road: &Road,
+    due: &Due,
+    out: &mut Out,
+) -> Result<bool, Failure> {
+    if road.mail {
+        return Ok(false);
+    }
+    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
+    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
+        return Ok(false);
+    };
+    let EffectBody::Message { channel: Channel::Email, .. } = &effect.body else { return Ok(false) };
+    if !std::mem::replace(&mut out.told_of_mail, true) {
+        tracing::warn!("mails are given up as {NO_MAIL}: the configuration has no [mail]");
+    }
+    let message =
+        "the server sends no mail: its configuration has no [mail]; send it anew once it has".to_owned();
+    let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
+    give_up(shard, &named, (NO_MAIL, message)).await.map(|()| true)
 }
 
 /// Whether a mail must wait, because there is no room for it in this hour; its session then says so. What the bus
@@ -428,3 +463,6 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
         Err(failure) => Err(failure),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@
 //! begun within the time that one may take, so that the timestamp is well within what receivers allow.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,7 +13,6 @@ use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_webhook::limits::SECRETS_ACTIVE_MAX;
-use switchward_webhook::retry::{EndpointHealth, Verdict};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, standard};
 
 use super::rules::Names;
@@ -25,8 +23,6 @@ pub(super) const FAILED: &str = "webhook_failed";
 pub(super) const GONE: &str = "receiver_gone";
 /// The reason of one that answers anything else than that it has taken the message.
 pub(super) const REFUSED: &str = "receiver_refused";
-/// Endpoints of which it is kept that they fail.
-const HEALTH_MAX: usize = 10_000;
 
 /// What becomes of a message to an endpoint.
 pub(super) enum Hook {
@@ -138,36 +134,10 @@ fn data(
     Ok(Ok((kind, Duration::from_millis(at.0), data)))
 }
 
-/// How the endpoints do to which this server has sent. It is kept in memory: after a restart an endpoint that has failed
-/// for days is watched from the beginning.
-#[derive(Default)]
-pub(super) struct Health(Mutex<BTreeMap<(u32, String), EndpointHealth>>);
-
-impl Health {
-    /// Notes how an attempt ended; why the endpoint is to be disabled, where it is.
-    pub(super) fn note(
-        &self,
-        tenant: u32,
-        endpoint: &str,
-        verdict: Verdict,
-        now: Time,
-    ) -> Option<&'static str> {
-        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let key = (tenant, endpoint.to_owned());
-        let before = known.remove(&key).unwrap_or_default();
-        let after = before.after(verdict, Duration::from_millis(now.0));
-        if after.enabled() && after.failing_since.is_some() && known.len() < HEALTH_MAX {
-            known.insert(key, after);
-        }
-        after.disabled.map(|why| why.word())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use switchward_engine::{PUBLISHED, SourceSecret};
-    use switchward_webhook::limits::FAILING_MAX;
     use switchward_webhook::{Headers, SourceKind, Unproven, verify};
 
     fn secret(byte: u8, until: Option<Time>) -> SourceSecret {
@@ -176,7 +146,7 @@ mod tests {
 
     fn endpoint(secrets: Vec<SourceSecret>) -> Endpoint {
         let (id, url) = ("ops".to_owned(), "https://ops.example/in".to_owned());
-        Endpoint { id, url, secrets, filters: Vec::new(), disabled: None, created: Time(1) }
+        Endpoint { id, url, secrets, filters: Vec::new(), disabled: None, created: Time(1), health: None }
     }
 
     #[test]
@@ -212,20 +182,5 @@ mod tests {
         }
         let none = Endpoint { secrets: Vec::new(), ..endpoint };
         assert!(signed(&none, "ses_1-7", Time(1), "{}".to_owned()).is_err());
-    }
-
-    #[test]
-    fn an_endpoint_is_disabled_when_it_is_gone_or_fails_for_long() {
-        let health = Health::default();
-        let long = u64::try_from(FAILING_MAX.as_millis()).unwrap();
-        assert_eq!(health.note(1, "ops", Verdict::Gone, Time(1)), Some("gone"));
-        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(5)), None);
-        // Another tenant's endpoint of this name is another one.
-        assert_eq!(health.note(2, "ops", Verdict::Delivered, Time(6)), None);
-        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(4 + long)), None);
-        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(5 + long)), Some("failing"));
-        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(6 + long)), None);
-        assert_eq!(health.note(1, "ops", Verdict::Delivered, Time(7 + long)), None);
-        assert_eq!(health.note(1, "ops", Verdict::Failed, Time(6 + 2 * long)), None);
     }
 }

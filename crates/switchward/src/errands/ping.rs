@@ -110,7 +110,7 @@ mod tests {
     fn there_is_an_example_of_every_type() {
         let (id, url) = ("ops".to_owned(), "https://ops.example/in".to_owned());
         let (secrets, filters, disabled) = (Vec::new(), Vec::new(), None);
-        let endpoint = Endpoint { id, url, secrets, filters, disabled, created: Time(1) };
+        let endpoint = Endpoint { id, url, secrets, filters, disabled, created: Time(1), health: None };
         for kind in EventType::ALL {
             let body = Body::new(*kind, Duration::ZERO, example("acme", &endpoint, *kind));
             assert!(body.is_ok_and(|body| body.to_json().is_ok()), "{kind}");

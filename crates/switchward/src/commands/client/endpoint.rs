@@ -210,9 +210,25 @@ fn shown(endpoint: &v1::WebhookEndpoint) -> String {
         ("url", clean(&endpoint.url)),
         ("wants", wants(endpoint)),
         ("status", status(endpoint)),
+        ("fails since", failing(endpoint)),
+        ("last failure", failure(endpoint)),
+        ("last success", show::time(endpoint.last_success_time.as_ref())),
         ("old secret", show::time(endpoint.old_secret_expire_time.as_ref())),
         ("made", show::time(endpoint.create_time.as_ref())),
     ])
+}
+
+fn failing(endpoint: &v1::WebhookEndpoint) -> String {
+    match endpoint.failing_since_time.as_ref() {
+        Some(since) => format!("{CARE}{}{CARE:#}", show::time(Some(since))),
+        None => String::new(),
+    }
+}
+
+fn failure(endpoint: &v1::WebhookEndpoint) -> String {
+    let at = show::time(endpoint.last_failure_time.as_ref());
+    let (code, message) = (clean(&endpoint.last_failure_code), clean(&endpoint.last_failure_message));
+    if at.is_empty() { at } else { format!("{at}, {code}: {message}") }
 }
 
 fn wants(endpoint: &v1::WebhookEndpoint) -> String {
@@ -221,6 +237,7 @@ fn wants(endpoint: &v1::WebhookEndpoint) -> String {
 
 fn status(endpoint: &v1::WebhookEndpoint) -> String {
     match endpoint.disabled_reason.as_str() {
+        "" if endpoint.failing_since_time.is_some() => format!("{CARE}failing{CARE:#}"),
         "" => "enabled".to_owned(),
         why => format!("{CARE}disabled: {}{CARE:#}", clean(why)),
     }

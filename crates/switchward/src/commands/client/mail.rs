@@ -5,6 +5,7 @@ use serde_json::Value;
 use switchward_mail::limits::MESSAGE_BYTES_MAX;
 
 use super::drive;
+use super::quarantine;
 use super::talk::Talk;
 use crate::args::{IngestMail, MailArgs, MailCommand, On, Output, Who, files};
 use crate::client::{Brought, Target, bring_mail};
@@ -22,6 +23,9 @@ pub(super) async fn run(on: On<MailArgs>, output: Output) -> Result<(), Exit> {
         }
         MailCommand::Send(mail) => {
             drive::send(&Talk::open(&on.connection, Who::Agent, output).await?, mail).await
+        }
+        MailCommand::Quarantine(it) => {
+            quarantine::run(&Talk::open(&on.connection, Who::Person, output).await?, it.what).await
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Mail that was not taken is kept until somebody has looked at it.
+//!
+//! Chosen: each server keeps what came in by itself, in a folder of its own that is bounded in number, bytes and age, the
+//! oldest going first, and the mail is on disk before whoever brought it hears that it is taken. Rejected: rows of the
+//! replicated state. Anybody may write to a reply address, so strangers would write into the log of every replica and
+//! into every snapshot, at the rate that they choose; and nothing that the server decides rests on it. What is lost with
+//! a server's disk is what nobody could match; a cluster's servers are asked one by one.
+
+use std::sync::Arc;
+
+use switchward_engine::{Key, Kind, Row, View as _};
+use switchward_machine::{Digest, TenantId, Time};
+use switchward_mail::incoming::{Envelope, head};
+
+use super::{Mailroom, Outcome};
+use crate::limits::MAIL_KEPT_BYTES_MAX;
+
+/// Hexadecimal digits of a kept mail's id.
+const ID_DIGITS: usize = 20;
+
+/// A mail that was not taken. Nothing that it says of itself is proved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name: 20 hexadecimal digits, the same for the same mail.
+    pub id: String,
+    /// When it came.
+    pub at: Time,
+    /// The tenant that it names, or whose key it was brought with; nothing where it names none.
+    pub tenant: Option<TenantId>,
+    /// `quarantined` or `ignored`.
+    pub outcome: String,
+    /// Why, in one stable word.
+    pub why: String,
+    /// The address that bounces go to, where the transport told it.
+    pub sender: Option<String>,
+    /// The addresses that it was delivered to, where the transport told them.
+    pub recipients: Vec<String>,
+    /// Who is said to have written it.
+    pub from: String,
+    /// Its subject.
+    pub subject: String,
+    /// Its size as it came, bytes; what is kept of it may be less.
+    pub bytes: u64,
+}
+
+/// Where such mail is kept. All calls block.
+pub trait Shelf: Send + Sync + 'static {
+    /// Keeps a mail with its content, durably; one that is there already is kept as it is now. The oldest go where there
+    /// would be too many.
+    ///
+    /// # Errors
+    /// In words, where it cannot be written.
+    fn keep(&self, mail: Kept, content: &[u8]) -> Result<(), String>;
+
+    /// All that is kept and not too old by now, in no order.
+    fn list(&self, now: Time) -> Vec<Kept>;
+
+    /// What is kept of a mail's content; nothing where there is no such mail.
+    ///
+    /// # Errors
+    /// In words, where it cannot be read.
+    fn content(&self, id: &str) -> Result<Option<Vec<u8>>, String>;
+
+    /// Deletes a mail; whether there was one.
+    ///
+    /// # Errors
+    /// In words, where it cannot be deleted.
+    fn delete(&self, id: &str) -> Result<bool, String>;
+}
+
+impl Mailroom {
+    /// Keeps what was not taken; what cannot be kept is to be brought again.
+    pub(super) async fn keep(&self, outcome: Outcome, envelope: &Envelope, raw: &[u8]) -> Outcome {
+        let (what, why) = outcome.words();
+        let Some(shelf) = self.door.shelf.get().filter(|_| outcome.is_left()).map(Arc::clone) else {
+            return outcome;
+        };
+        let head = head(raw, envelope, &self.settings);
+        let named = head.tokens.iter().filter_map(|token| self.read(token)).map(|token| token.tenant);
+        let tenant = self.only.or_else(|| named.into_iter().find(|tenant| self.is_tenant(*tenant)));
+        let owner = tenant.map_or(0, |tenant| tenant.0).to_be_bytes();
+        let mail = Kept {
+            id: id_of(&[&owner, raw]),
+            at: self.door.cluster.now(),
+            tenant,
+            outcome: what.to_owned(),
+            why: why.to_owned(),
+            sender: envelope.sender.clone(),
+            recipients: envelope.recipients.clone(),
+            from: head.from,
+            subject: head.subject,
+            bytes: u64::try_from(raw.len()).unwrap_or(u64::MAX),
+        };
+        self.door.deleted.forget(&mail.id);
+        let content = raw[..raw.len().min(MAIL_KEPT_BYTES_MAX)].to_vec();
+        let kept = tokio::task::spawn_blocking(move || shelf.keep(mail, &content)).await;
+        match kept.map_err(|error| error.to_string()).flatten() {
+            Ok(()) => outcome,
+            Err(error) => {
+                tracing::error!(error, "failed to keep a mail that was not taken; it is to be brought again");
+                Outcome::Later
+            }
+        }
+    }
+
+    /// Keeps that a message came which its transport has not read.
+    pub(super) fn keep_unread(&self, why: &'static str) {
+        let Some(shelf) = self.door.shelf.get().map(Arc::clone) else { return };
+        let at = self.door.cluster.now();
+        let mail = Kept {
+            id: id_of(&[why.as_bytes(), &at.0.to_be_bytes()]),
+            at,
+            tenant: None,
+            outcome: "quarantined".to_owned(),
+            why: why.to_owned(),
+            sender: None,
+            recipients: Vec::new(),
+            from: String::new(),
+            subject: String::new(),
+            bytes: 0,
+        };
+        // Nobody waits for it: the message itself stays where its transport keeps it.
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = shelf.keep(mail, &[]) {
+                tracing::error!(error, "failed to keep that a mail was not taken");
+            }
+        });
+    }
+
+    /// Whether there is a tenant of this number.
+    fn is_tenant(&self, id: TenantId) -> bool {
+        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+        let mut found = false;
+        let read = self.door.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
+            found = matches!(&**row, Row::Tenant(tenant) if tenant.id == id);
+            if found { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+        });
+        found && read.is_ok()
+    }
+}
+
+impl Outcome {
+    /// Whether the message is left to people to look at.
+    fn is_left(&self) -> bool {
+        match self {
+            Self::Quarantined(_) | Self::Ignored(_) => true,
+            Self::Recorded | Self::Bounced | Self::Later => false,
+        }
+    }
+}
+
+fn id_of(parts: &[&[u8]]) -> String {
+    let digest = Digest::of_parts(parts).to_string();
+    digest.chars().take(ID_DIGITS).collect()
+}
