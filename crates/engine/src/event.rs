@@ -5,7 +5,7 @@ mod flow;
 
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
 use crate::{Version, Via, policy::LedgerRule};
-pub use facts::{AssistantFact, WebhookSourceFact, Writer};
+pub use facts::{AssistantFact, EndpointFact, WebhookSourceFact, Writer};
 pub use flow::Flow;
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{
@@ -494,7 +494,7 @@ pub enum Event {
     /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
     #[n(70)]
     TenancyPut(#[n(0)] crate::Tenancy),
-    /// The endpoint of this name does so, as the catalogue's record says.
+    /// An endpoint does so, or is told of something that is the tenant's own.
     #[n(80)]
-    EndpointNoted(#[n(0)] String, #[n(1)] crate::EndpointHealth),
+    Endpoints(#[n(0)] EndpointFact),
 }

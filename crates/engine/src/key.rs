@@ -76,6 +76,15 @@ const SHARD: u16 = 0xfffe;
 /// Above every bucket: rows of the catalogue.
 const CATALOGUE: u16 = 0xfffd;
 
+/// Stands in the place of a session where an effect is the tenant's own: its outbox is the catalogue's. No session has it.
+pub const TENANT_ITSELF: SessionId = SessionId([0; 16]);
+
+/// What a command about effects of this session, or of the tenant itself, is about.
+#[must_use]
+pub fn scope_of_effects(session: SessionId) -> Scope {
+    if session == TENANT_ITSELF { Scope::Catalogue } else { Scope::Session(session) }
+}
+
 impl Key {
     fn start(bucket: u16, tenant: TenantId, kind: Kind) -> Self {
         let mut bytes = KeyBytes::new();
@@ -161,10 +170,15 @@ impl Key {
         Self::of_session(tenant, session, Kind::History).with(&sequence.to_be_bytes())
     }
 
-    /// An effect of a session.
+    /// An effect of a session, or of the tenant itself where it is [`TENANT_ITSELF`].
     #[must_use]
     pub fn outbox(tenant: TenantId, session: SessionId, number: u64) -> Self {
-        Self::of_session(tenant, session, Kind::Outbox).with(&number.to_be_bytes())
+        let key = if session == TENANT_ITSELF {
+            Self::start(CATALOGUE, tenant, Kind::Outbox).with(&session.0)
+        } else {
+            Self::of_session(tenant, session, Kind::Outbox)
+        };
+        key.with(&number.to_be_bytes())
     }
 
     /// A remembered reply of a scope.

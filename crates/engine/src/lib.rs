@@ -61,10 +61,10 @@ pub use command::{
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{AssistantFact, Event, Flow, WebhookSourceFact, Writer};
+pub use event::{AssistantFact, EndpointFact, Event, Flow, WebhookSourceFact, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
-pub use key::{Key, KeyBytes, Kind};
+pub use key::{Key, KeyBytes, Kind, TENANT_ITSELF, scope_of_effects};
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};
 pub use outgoing::{BadMail, Draft, Outgoing};
 pub use period::text as time_text;
@@ -80,8 +80,8 @@ pub use state::{
     EffectBody, Endpoint, EndpointHealth, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
     Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered,
     Reminders, Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile,
-    SourceSecret, Spent, Tenancy, Tenant, Thing, ThingBody, Unknown, Version, Via, WebhookSource, Why,
-    web_place,
+    SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, Thing, ThingBody, Unknown, Version, Via,
+    WebhookSource, Why, web_place,
 };
 pub use view::{View, ViewError};
 pub use views::{

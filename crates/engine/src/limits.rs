@@ -221,6 +221,8 @@ pub const ENDPOINT_FAILURE_BYTES_MAX: usize = 512;
 pub const PUBLISHED_TURN_MAX: usize = 2_000;
 /// Messages to endpoints of one session that have not arrived. What is beyond is not told, and the session has a warning.
 pub const PUBLISHED_MAX: usize = 5_000;
+/// Messages to endpoints that are about one tenant itself and have not arrived. What is beyond is not told.
+pub const TOLD_OF_TENANT_MAX: u32 = 1_000;
 /// Messages to an endpoint that one command queues anew.
 pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.

@@ -23,7 +23,8 @@ use switchward_engine::{
     Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Why, Writer,
 };
 use switchward_engine::{
-    Correlation, Endpoint, EndpointHealth, Place, SourceSecret, WebhookSource, WebhookSourceFact,
+    Correlation, Endpoint, EndpointFact, EndpointHealth, Place, SourceSecret, TenantOutbox, WebhookSource,
+    WebhookSourceFact,
 };
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX};
+use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TOLD_OF_TENANT_MAX};
 use switchward_engine::{
-    Actor, Body, ChangeEndpoint, Changes, Command, EffectBody, Endpoint, Event, InstallMachine,
-    InstallTenancy, Key, MailKey, PUBLISHED, Pause, Reason, Reply, Role, Row, Scope, Settings, SourceSecret,
-    Start, Tenancy, View, ViewError, decide, evolve,
+    AckEffect, Actor, Attempt, Body, ChangeEndpoint, Changes, Command, DeferEffect, Deploy, EffectBody,
+    Endpoint, EndpointFact, Event, FailEffect, InstallMachine, InstallTenancy, Key, MailKey, PUBLISHED,
+    Pause, Reason, Reply, Role, Row, Scope, Settings, SourceSecret, Start, TENANT_ITSELF, Tenancy,
+    TenantOutbox, View, ViewError, decide, evolve, index_keys,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
@@ -256,4 +257,97 @@ fn a_tenant_has_so_many_endpoints_and_no_more() {
         assert_eq!(change(&mut rows, put(id, url)), Err(Reason::FieldInvalid), "{id:?}");
     }
     assert!(kept(&rows).endpoints.is_sorted_by(|one, next| one.id < next.id));
+}
+
+/// What endpoints are told of the tenant itself: whom, the type, the number, and what it is about.
+fn of_tenant(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
+    let one = |event: &Event| {
+        let Event::Endpoints(EndpointFact::Queued { effect }) = event else { return None };
+        let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
+        Some((endpoint.clone(), kind.clone(), *sequence, about.clone()))
+    };
+    events.iter().filter_map(one).collect()
+}
+
+fn deploy(source: &str) -> Body {
+    let compiled = compile_file("definition.json", PROCESS.as_bytes(), None);
+    let machine = Arc::new(compiled.definition.expect("it is one").machine);
+    let (name, format, source) = ("gate".into(), "checkpoint".into(), Digest::of(source.as_bytes()));
+    let (files, activate, etag) = (Vec::new(), true, String::new());
+    Body::Deploy(Deploy { name, format, files, source, machine, activate, etag })
+}
+
+fn wanting(id: &str, filter: &str) -> ChangeEndpoint {
+    let ChangeEndpoint::Put { id, url, secret, key, etag, .. } = put(id, "https://one.example/") else {
+        unreachable!()
+    };
+    ChangeEndpoint::Put { id, url, filters: vec![filter.into()], secret, key, etag }
+}
+
+#[test]
+fn endpoints_are_told_of_definitions_and_of_endpoints_that_are_disabled() {
+    let mut rows = Rows::default();
+    let told = |of: &str, kind: &str, sequence, about: &str| {
+        (of.to_owned(), kind.to_owned(), sequence, Some(about.to_owned()))
+    };
+    assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("zero")).1), [], "nobody is there");
+    for (id, filter) in [("all", "*"), ("defs", "definition.*"), ("ends", "session.*")] {
+        assert_eq!(change(&mut rows, wanting(id, filter)), Ok(1));
+    }
+    let (_, events) = rows.execute(Scope::Catalogue, deploy("one"));
+    let wanted = [
+        told("all", "definition.deployed", 1, "gate@2"),
+        told("defs", "definition.deployed", 1, "gate@2"),
+        told("all", "definition.activated", 3, "gate@2"),
+        told("defs", "definition.activated", 3, "gate@2"),
+    ];
+    assert_eq!(of_tenant(&events), wanted);
+    let disable = ChangeEndpoint::Disable { id: "defs".into(), reason: "gone".into() };
+    let (_, events) = rows.execute(Scope::Catalogue, Body::Endpoint(disable));
+    assert_eq!(of_tenant(&events), [told("all", "endpoint.disabled", 5, "defs gone")]);
+    assert_eq!(kept(&rows).told, Some(TenantOutbox { last: 5, waiting: 5 }));
+    let revision = kept(&rows).revision;
+    let defer = |attempt| DeferEffect {
+        number: 1,
+        attempt,
+        until: Time(5_000),
+        code: "timeout".into(),
+        message: "too slow".into(),
+        made: true,
+    };
+    let first = Attempt::default();
+    assert_eq!(rows.execute(Scope::Catalogue, Body::DeferEffect(defer(first))).1.len(), 1);
+    assert_eq!(
+        rows.execute(Scope::Catalogue, Body::DeferEffect(defer(first))).1.len(),
+        0,
+        "it was told before"
+    );
+    let Some(row) = rows.0.get(&Key::outbox(TENANT, TENANT_ITSELF, 1)) else { panic!("it waits") };
+    let Row::Outbox(effect) = &**row else { panic!("{row:?}") };
+    assert_eq!((effect.attempt().number, effect.deliver_at), (1, Time(5_000)));
+    assert_eq!(
+        index_keys(&Key::outbox(TENANT, TENANT_ITSELF, 1), row).len(),
+        2,
+        "it is found when it is due"
+    );
+    let ack = |number| Body::AckEffect(AckEffect { number });
+    let fail =
+        FailEffect { number: 2, code: "webhook_failed".into(), message: String::new(), round: Some(0) };
+    assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 1);
+    assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 0);
+    assert_eq!(rows.execute(Scope::Catalogue, Body::FailEffect(fail)).1.len(), 1);
+    assert_eq!(kept(&rows).told, Some(TenantOutbox { last: 5, waiting: 3 }));
+    assert_eq!(kept(&rows).revision, revision, "shards have no need to know");
+}
+
+#[test]
+fn so_much_is_told_of_a_tenant_at_one_time_and_no_more() {
+    let mut rows = Rows::default();
+    assert_eq!(change(&mut rows, wanting("all", "definition.deployed")), Ok(1));
+    for number in 0..TOLD_OF_TENANT_MAX {
+        assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy(&number.to_string())).1).len(), 1);
+    }
+    assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("more")).1), []);
+    rows.execute(Scope::Catalogue, Body::AckEffect(AckEffect { number: 1 }));
+    assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("again")).1).len(), 1);
 }

@@ -83,8 +83,11 @@ impl Role {
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());
         let (stop, stopped) = watch::channel(false);
         let road = effects::Road { bus: Arc::clone(&bus), mail: office.is_some(), names };
-        for shard in cluster.shards() {
+        // What is about a tenant itself waits in the catalogue.
+        for shard in cluster.all() {
             tokio::spawn(effects::work(shard.clone(), road.clone(), stop.subscribe()));
+        }
+        for shard in cluster.shards() {
             tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds(delivery), stop.subscribe()));
         }
         let taker = format!("timers-{}", std::process::id());

@@ -1,5 +1,6 @@
 //! Definitions and their versions, and the machines that shards know.
 
+use super::tell::tell;
 use crate::callees::closes_circle;
 use crate::command::{ActivateVersion, Deploy, InstallMachine};
 use crate::limits::VERSIONS_MAX;
@@ -38,11 +39,13 @@ pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
                 version: version(turn, deploy, number),
                 machine: deploy.machine.clone(),
             })?;
+            tell(turn, "definition.deployed", &format!("{}@{number}", deploy.name))?;
             number
         }
     };
     if deploy.activate && active != Some(number) {
         turn.emit(Event::VersionActivated { name: deploy.name.clone(), number })?;
+        tell(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
     }
     Ok(Reply::Version { name: deploy.name.clone(), number, created: before.is_none() })
 }
@@ -73,6 +76,7 @@ pub(super) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
     let active = known.and_then(|known| known.active);
     if active != Some(number) {
         turn.emit(Event::VersionActivated { name: name.clone(), number })?;
+        tell(turn, "definition.activated", &format!("{name}@{number}"))?;
     }
     Ok(Reply::Version { name: name.clone(), number, created: false })
 }

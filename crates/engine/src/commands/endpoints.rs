@@ -1,5 +1,6 @@
 //! Endpoints: where a tenant wants to be told of what happens. They stand in its tenancy, so that every shard knows them.
 
+use super::tell::tell;
 use crate::command::ChangeEndpoint;
 use crate::limits::{
     DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX,
@@ -7,7 +8,7 @@ use crate::limits::{
 };
 use crate::state::{Endpoint, SourceSecret, Tenancy};
 use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
-use crate::{Event, Key, MailKey, Reason, Rejection, Reply};
+use crate::{EndpointFact, Event, Key, MailKey, Reason, Rejection, Reply};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Reply, Stop> {
     match change {
@@ -100,7 +101,9 @@ fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: &str) -> Result<Reply, Sto
         return Ok(Reply::Done);
     }
     endpoint.disabled = Some(reason.to_owned());
-    written(turn, tenancy)
+    written(turn, tenancy)?;
+    tell(turn, "endpoint.disabled", &format!("{id} {reason}"))?;
+    Ok(Reply::Done)
 }
 
 /// The revision stays: shards have no need to know.
@@ -113,7 +116,7 @@ fn note(turn: &mut Turn<'_, '_>, id: &str, failure: Option<&(String, String)>) -
     let failure = failure.map(|(code, message)| (code.as_str(), message.as_str()));
     let before = tenancy.endpoints[at].health.clone().unwrap_or_default();
     if let Some(health) = before.after(failure, turn.now()) {
-        turn.emit(Event::EndpointNoted(id.to_owned(), health))?;
+        turn.emit(EndpointFact::Noted { id: id.to_owned(), health })?;
     }
     Ok(Reply::Done)
 }

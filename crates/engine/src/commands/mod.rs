@@ -27,6 +27,7 @@ mod signal_completion;
 mod start;
 mod sweep;
 mod switch_run;
+mod tell;
 mod tenancy;
 mod tenants;
 mod timers;
@@ -41,7 +42,7 @@ pub(crate) use work::schema_of;
 
 use switchward_machine::RunId;
 
-use crate::command::Body;
+use crate::command::{Body, Scope};
 use crate::turn::{Stop, Turn};
 use crate::{Reason, Rejection, Reply};
 
@@ -54,6 +55,11 @@ fn conversation(turn: &Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
     }
     Err(Rejection::new(Reason::StateMismatch, "nothing here takes this: the process is no conversation")
         .into())
+}
+
+/// Whether it is about what is the tenant's own.
+fn of_tenant(turn: &Turn<'_, '_>) -> bool {
+    turn.command.scope == Scope::Catalogue
 }
 
 /// Runs the command of the turn.
@@ -84,6 +90,9 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::Pause(pause) => pause::pause(turn, pause),
         Body::Resume(resume) => pause::resume(turn, resume),
         Body::Cancel(cancel) => cancel::run(turn, cancel),
+        Body::AckEffect(ack) if of_tenant(turn) => tell::ack(turn, ack),
+        Body::DeferEffect(defer) if of_tenant(turn) => tell::defer(turn, defer),
+        Body::FailEffect(fail) if of_tenant(turn) => tell::fail(turn, fail),
         Body::AckEffect(ack) => effects::ack(turn, ack),
         Body::RecordBounce(bounce) => effects::bounced(turn, bounce),
         Body::DeferEffect(defer) => effects::defer(turn, defer),

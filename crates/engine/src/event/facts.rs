@@ -2,10 +2,10 @@
 
 use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
-use switchward_machine::Machine;
+use switchward_machine::{Machine, Time};
 
 use crate::WebhookSource;
-use crate::state::Assistant;
+use crate::state::{Assistant, Effect, EndpointHealth};
 
 /// A fact about an assistant in the catalogue. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -46,6 +46,60 @@ pub enum WebhookSourceFact {
         #[n(0)]
         name: String,
     },
+}
+
+/// A fact about endpoints, in the catalogue. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum EndpointFact {
+    /// One does so, as its tenant's record says from now on.
+    #[n(0)]
+    Noted {
+        /// Its name.
+        #[n(0)]
+        id: String,
+        /// How it does.
+        #[n(1)]
+        health: EndpointHealth,
+    },
+    /// A message that is about the tenant itself waits to go out.
+    #[n(1)]
+    Queued {
+        /// It.
+        #[n(0)]
+        effect: Box<Effect>,
+    },
+    /// Such a message is tried again later.
+    #[n(2)]
+    Deferred {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// When.
+        #[n(1)]
+        until: Time,
+        /// Why, in a code.
+        #[n(2)]
+        code: String,
+        /// Why, for a person.
+        #[n(3)]
+        message: String,
+    },
+    /// Such a message has arrived, or is given up.
+    #[n(3)]
+    Gone {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// Whether it has arrived.
+        #[n(1)]
+        arrived: bool,
+    },
+}
+
+impl From<EndpointFact> for super::Event {
+    fn from(fact: EndpointFact) -> Self {
+        Self::Endpoints(fact)
+    }
 }
 
 /// Who wrote a value.

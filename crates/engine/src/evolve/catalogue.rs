@@ -1,8 +1,8 @@
 //! Tenants, keys, definitions, and the machines that a shard knows.
 
-use super::Site;
+use super::{Site, tell};
 use crate::command::Scope;
-use crate::state::{Definition, Tenancy, Version};
+use crate::state::{Definition, Version};
 use crate::working::Working;
 use crate::{AssistantFact, Event, Key, Row, ViewError, WebhookSourceFact};
 
@@ -49,15 +49,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             };
             rows.put(key, Row::Tenancy(tenancy.clone()));
         }
-        Event::EndpointNoted(id, health) => {
-            let key = Key::tenancy_record(site.tenant);
-            let mut tenancy = rows.tenancy_at(&key)?.map(|known| Tenancy::clone(&known));
-            let found =
-                tenancy.as_mut().and_then(|known| known.endpoints.iter_mut().find(|one| one.id == *id));
-            let Some(endpoint) = found else { return Err(ViewError(format!("there is no endpoint {id}"))) };
-            endpoint.health = Some(health.clone());
-            rows.put(key, Row::Tenancy(tenancy.expect("the endpoint stands in it")));
-        }
+        Event::Endpoints(fact) => tell::apply(rows, site, fact)?,
         Event::WebhookSources(WebhookSourceFact::Put { source }) => {
             rows.put(Key::webhook_source(site.tenant, &source.name), Row::WebhookSource(source.clone()));
         }

@@ -8,6 +8,7 @@ mod flow;
 mod gates;
 mod ledger;
 mod session;
+mod tell;
 mod work;
 
 use std::collections::BTreeMap;
@@ -110,7 +111,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::VersionActivated { .. }
         | Event::Assistants(_)
         | Event::TenancyPut(_)
-        | Event::EndpointNoted(..)
+        | Event::Endpoints(_)
         | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),
     }
     let session = rows.session_at_mut(&site.session_key()?)?;

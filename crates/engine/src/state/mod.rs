@@ -27,6 +27,6 @@ pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
     Session, Unknown,
 };
-pub use tenancy::{Directory, DirectoryEntry, Tenancy};
+pub use tenancy::{Directory, DirectoryEntry, Tenancy, TenantOutbox};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
 pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

@@ -234,7 +234,8 @@ pub enum EffectBody {
         /// When it happened.
         #[n(3)]
         at: Time,
-        /// What exactly it is about: a gate's number, a state, a capability or a budget's unit, as the type has it.
+        /// What exactly it is about: a gate's number, a state, a capability or a budget's unit, as the type has it; of what is
+        /// about the tenant itself `name@version` of a definition, or an endpoint's name and why it is disabled.
         #[n(4)]
         about: Option<String>,
     },

@@ -24,13 +24,34 @@ pub struct Tenancy {
     /// Where it wants to be told of what happens, ordered by name.
     #[cbor(n(3), default, skip_if = "Vec::is_empty")]
     pub endpoints: Vec<Endpoint>,
+    /// What waits of messages that are about the tenant itself; nothing where there never was one. The catalogue's record
+    /// alone has it.
+    #[n(4)]
+    pub told: Option<TenantOutbox>,
+}
+
+/// Messages to endpoints that are about the tenant itself and about none of its sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct TenantOutbox {
+    /// The number of the last one.
+    #[n(0)]
+    pub last: u64,
+    /// How many have not arrived.
+    #[n(1)]
+    pub waiting: u32,
 }
 
 impl Tenancy {
     /// The first of a tenant that had none.
     #[must_use]
     pub fn first(key: MailKey) -> Self {
-        Self { revision: 1, keys: vec![key], directory: Directory::default(), endpoints: Vec::new() }
+        Self {
+            revision: 1,
+            keys: vec![key],
+            directory: Directory::default(),
+            endpoints: Vec::new(),
+            told: None,
+        }
     }
 
     /// The endpoint of this name.

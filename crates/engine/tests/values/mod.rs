@@ -12,7 +12,7 @@ fn told() -> Asked {
 fn tenancy() -> Tenancy {
     let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
     let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
-    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new() }
+    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new(), told: None }
 }
 
 const REMINDERS: Reminders = Reminders { every_ms: 3_600_000, max: 2 };
@@ -90,9 +90,23 @@ pub(super) fn mailed() -> Vec<Event> {
         held,
         Event::Flow(Flow::RemindersSet { reminders: REMINDERS }),
         Event::Flow(Flow::GateReminded { gate: OpenId(6), to, next: Some(REMINDING) }),
-        Event::EndpointNoted("ops".into(), noted()),
+        Event::Endpoints(EndpointFact::Noted { id: "ops".into(), health: noted() }),
+        Event::Endpoints(EndpointFact::Queued { effect: Box::new(effect(told_of_tenant())) }),
+        Event::Endpoints(EndpointFact::Deferred {
+            number: 7,
+            until: Time(9),
+            code: "timeout".into(),
+            message: "too slow".into(),
+        }),
+        Event::Endpoints(EndpointFact::Gone { number: 7, arrived: true }),
     ];
     flows.into_iter().map(Event::Flow).chain(latest).collect()
+}
+
+/// What endpoints are told of the tenant itself.
+fn told_of_tenant() -> EffectBody {
+    let (kind, about) = ("definition.deployed".into(), Some("release@3".into()));
+    EffectBody::Publish { endpoint: "ops".into(), kind, sequence: 7, at: Time(5), about }
 }
 
 /// How an endpoint does.
@@ -115,7 +129,14 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
     vec![
         ("session-published", Row::Session(Session { outbox, ..session() })),
         ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
-        ("tenancy-endpoints-noted", Row::Tenancy(Tenancy { endpoints: vec![noted], ..tenancy() })),
+        (
+            "tenancy-endpoints-noted",
+            Row::Tenancy(Tenancy {
+                endpoints: vec![noted],
+                told: Some(TenantOutbox { last: 7, waiting: 2 }),
+                ..tenancy()
+            }),
+        ),
         ("effect-published", Row::Outbox(effect(told))),
     ]
 }

@@ -76,10 +76,10 @@ impl MailService for Door {
             return Ok(Response::new(v1::DeleteQuarantinedMailResponse {}));
         }
         found(&call, &message.name).await?;
-        let gone = id.clone();
-        // Deleted by somebody else meanwhile, it is deleted as well.
-        on_shelf(&call, move |shelf| shelf.delete(&gone)).await?;
-        self.deleted.note(call.caller.tenant, id);
+        let (tenant, deleted) = (call.caller.tenant, Arc::clone(&self.deleted));
+        // Deleted by somebody else meanwhile, it is deleted as well. It is noted where it is done, as the caller may be gone.
+        let delete = move |shelf: &dyn Shelf| shelf.delete(&id).inspect(|_| deleted.note(tenant, id.clone()));
+        on_shelf(&call, delete).await?;
         Ok(Response::new(v1::DeleteQuarantinedMailResponse {}))
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use switchward_delivery::desk::{AnswerError, Answers, Errand, HOOK, MAIL, Outcome, POST};
 use switchward_engine::{
     AckEffect, Attempt, Body, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Key, Reason,
-    RequestId, Row, Scope, View as _, ViewError, work_view,
+    RequestId, Row, Scope, TENANT_ITSELF, View as _, ViewError, scope_of_effects, work_view,
 };
 use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_shard::{Cluster, Failure, StateView};
@@ -39,7 +39,11 @@ impl ToShards {
 impl Answers for ToShards {
     async fn wanted(&self, errand: &Errand) -> bool {
         let Ok(session) = errand.session.parse::<SessionId>() else { return true };
-        let Ok(view) = self.cluster.shard_of(session.bucket()).read().await else { return true };
+        let shard = match session {
+            TENANT_ITSELF => self.cluster.catalogue(),
+            session => self.cluster.shard_of(session.bucket()),
+        };
+        let Ok(view) = shard.read().await else { return true };
         // Rows that cannot be read end the server elsewhere.
         still_wanted(&view, errand, session).unwrap_or(true)
     }
@@ -159,7 +163,7 @@ fn delivered(
             }
         }
     };
-    Some(Command::of_server(TenantId(errand.tenant), Scope::Session(session), body))
+    Some(Command::of_server(TenantId(errand.tenant), scope_of_effects(session), body))
 }
 
 /// How long a message to an endpoint waits before its next attempt, milliseconds; nothing where there is none.

@@ -11,7 +11,7 @@ use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_engine::{
     AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row,
-    Scope, View as _, ViewError,
+    View as _, ViewError, scope_of_effects,
 };
 use switchward_machine::{Channel, SessionId, TenantId};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
@@ -456,7 +456,7 @@ fn envelope(
 }
 
 async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body) -> Result<(), Failure> {
-    let command = Command::of_server(tenant, Scope::Session(session), body);
+    let command = Command::of_server(tenant, scope_of_effects(session), body);
     match shard.submit(command).await {
         // It is gone meanwhile.
         Ok(_) | Err(Failure::Rejected(_)) => Ok(()),

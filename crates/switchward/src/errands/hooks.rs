@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchward_engine::{Effect, EffectBody, Endpoint, Key, Row, View, ViewError};
+use switchward_engine::{Effect, EffectBody, Endpoint, Key, Row, TENANT_ITSELF, View, ViewError};
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
@@ -46,7 +46,8 @@ pub(super) fn hook(
     now: Time,
 ) -> Result<Hook, ViewError> {
     let EffectBody::Publish { endpoint: id, sequence, .. } = &effect.body else { return Ok(Hook::Drop) };
-    let row = view.row(&Key::tenancy(tenant))?;
+    let own = session == TENANT_ITSELF;
+    let row = view.row(&if own { Key::tenancy_record(tenant) } else { Key::tenancy(tenant) })?;
     let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Hook::Drop) };
     let Some(endpoint) = tenancy.endpoint(id) else { return Ok(Hook::Drop) };
     if let Some(reason) = &endpoint.disabled {
@@ -56,7 +57,7 @@ pub(super) fn hook(
     let signed = made.and_then(|(kind, at, data)| {
         let body =
             Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(|error| error.to_string())?;
-        signed(endpoint, &message_id(session, *sequence), now, body)
+        signed(endpoint, &message_id((tenant, session), *sequence), now, body)
     });
     Ok(match signed {
         Ok(input) => Hook::Send(input),
@@ -66,7 +67,10 @@ pub(super) fn hook(
 
 /// What identifies a message: the event that it tells of. It is the same for every attempt, and for an event that is told
 /// again.
-pub(super) fn message_id(session: SessionId, sequence: u64) -> String {
+pub(super) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64) -> String {
+    if session == TENANT_ITSELF {
+        return format!("ten_{}-{sequence}", tenant.0);
+    }
     format!("{session}-{sequence}")
 }
 
@@ -103,6 +107,13 @@ fn data(
     let Some(kind) = EventType::from_name(kind) else {
         return Ok(Err(format!("there is no event type {kind:?} here")));
     };
+    let at_time = Duration::from_millis(at.0);
+    if id == TENANT_ITSELF {
+        let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
+        return Ok(
+            of_tenant(kind, tenant, about.as_deref().unwrap_or_default()).map(|data| (kind, at_time, data))
+        );
+    }
     let row = view.row(&Key::session(tenant, id))?;
     let Some(Row::Session(session)) = row.as_deref() else {
         return Ok(Err("there is no such session".to_owned()));
@@ -131,7 +142,31 @@ fn data(
     if kind.group() != Group::Budget && session.version > 0 {
         data.version = Some(session.version);
     }
-    Ok(Ok((kind, Duration::from_millis(at.0), data)))
+    Ok(Ok((kind, at_time, data)))
+}
+
+/// What a message says that is about the tenant itself.
+fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, String> {
+    let odd = || format!("{kind} is about nothing that is known here: {about:?}");
+    match kind.group() {
+        Group::Definition => {
+            let (name, version) = about.rsplit_once('@').ok_or_else(odd)?;
+            let version = Some(version.parse().map_err(|_| odd())?);
+            Ok(Data { tenant, definition: Some(name.to_owned()), version, ..Data::default() })
+        }
+        Group::Endpoint => {
+            let (id, reason) = about.split_once(' ').ok_or_else(odd)?;
+            let endpoint = Some(names::endpoint_name(&tenant, id));
+            Ok(Data { endpoint, reason: Some(reason.to_owned()), tenant, ..Data::default() })
+        }
+        Group::Session
+        | Group::Approval
+        | Group::Task
+        | Group::Policy
+        | Group::Budget
+        | Group::Delivery
+        | Group::Ping => Err(odd()),
+    }
 }
 
 #[cfg(test)]

@@ -204,3 +204,48 @@ fn a_development_server_inspects_its_own_webhooks() {
         page.contains("<h2>session.started</h2>") && page.contains("<td>good</td>")
     });
 }
+
+/// What no session tells: an endpoint hears of definitions, and of another one that is disabled.
+#[test]
+fn definitions_and_disabled_endpoints_are_told() {
+    let (dev, ops, gone) = (Dev::start(), Endpoint::start(), Endpoint::start());
+    let wants = ["--event", "definition.*", "--event", "endpoint.disabled"];
+    dev.json(&[&["endpoint", "put", "ops", &ops.url], &wants[..]].concat());
+    let files = folder(&[("gate.json", PROCESS)]);
+    dev.json(&["deploy", &files.path().join("gate.json").to_string_lossy()]);
+    let mut kinds = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for _ in 0..2 {
+        let told = ops.next("POST /");
+        let data = &told.body["data"];
+        assert_eq!((&data["definition"], &data["version"]), (&json!("gate"), &json!(1)), "{}", told.body);
+        kinds.insert(told.kind().to_owned());
+        ids.insert(told.id());
+        told.take();
+    }
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), ["definition.activated", "definition.deployed"]);
+    assert_eq!(ids.len(), 2);
+    dev.json(&["endpoint", "put", "gone", &gone.url, "--event", "session.started"]);
+    // How an endpoint does is noted once a minute at most.
+    dev.json(&["clock", "advance", "1m"]);
+    dev.json(&["start", "gate", "--key", "told-1"]);
+    gone.next("POST /").answer.send((410, json!({}))).expect("the request waits");
+    let first = ops.next("POST /");
+    let data = &first.body["data"];
+    assert_eq!((first.kind(), &data["reason"]), ("endpoint.disabled", &json!("gone")));
+    assert!(data["endpoint"].as_str().is_some_and(|name| name.ends_with("/endpoints/gone")), "{data}");
+    // It is tried again under its id.
+    let id = first.id();
+    first.answer.send((500, json!({}))).expect("the request waits");
+    let tried = RefCell::new(None);
+    dev.until("it is tried again", || {
+        dev.json(&["clock", "advance", "6s"]);
+        *tried.borrow_mut() = ops.asked.try_recv().ok();
+        tried.borrow().is_some()
+    });
+    let second = tried.into_inner().expect("it was tried again");
+    assert_eq!(second.id(), id);
+    second.take();
+    let shown = dev.json(&["endpoint", "get", "ops"])["endpoint"].clone();
+    assert_eq!(shown["lastFailureCode"], "receiver_refused", "{shown}");
+}

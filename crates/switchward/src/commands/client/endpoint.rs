@@ -76,7 +76,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
                 show::id(&endpoint.name).to_owned(),
                 clean(&endpoint.url),
                 wants(endpoint),
-                status(endpoint),
+                status_words(endpoint),
             ]);
         }
         table.text("no endpoints")
@@ -235,10 +235,42 @@ fn wants(endpoint: &v1::WebhookEndpoint) -> String {
     if endpoint.event_types.is_empty() { "*".to_owned() } else { clean(&endpoint.event_types.join(", ")) }
 }
 
+/// In colour where something is wrong.
 fn status(endpoint: &v1::WebhookEndpoint) -> String {
+    match status_words(endpoint).as_str() {
+        "enabled" => "enabled".to_owned(),
+        words => format!("{CARE}{words}{CARE:#}"),
+    }
+}
+
+fn status_words(endpoint: &v1::WebhookEndpoint) -> String {
     match endpoint.disabled_reason.as_str() {
-        "" if endpoint.failing_since_time.is_some() => format!("{CARE}failing{CARE:#}"),
+        "" if endpoint.failing_since_time.is_some() => "failing".to_owned(),
         "" => "enabled".to_owned(),
-        why => format!("{CARE}disabled: {}{CARE:#}", clean(why)),
+        why => format!("disabled: {}", clean(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_fails_says_since_when_and_why() {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let failing = v1::WebhookEndpoint {
+            name: "tenants/acme/endpoints/ops".into(),
+            failing_since_time: at(60),
+            last_failure_time: at(120),
+            last_failure_code: "receiver_refused".into(),
+            last_failure_message: "the endpoint answered 500".into(),
+            ..v1::WebhookEndpoint::default()
+        };
+        let text = anstream::adapter::strip_str(&shown(&failing)).to_string();
+        assert!(text.contains("fails since   1970-01-01T00:01:00Z"), "{text}");
+        assert!(text.contains("1970-01-01T00:02:00Z, receiver_refused: the endpoint answered 500"), "{text}");
+        assert_eq!(status_words(&failing), "failing");
+        let disabled = v1::WebhookEndpoint { disabled_reason: "failing".into(), ..failing };
+        assert_eq!(status_words(&disabled), "disabled: failing");
     }
 }

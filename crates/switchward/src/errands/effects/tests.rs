@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchward_bus::{Memory, Settings};
-use switchward_engine::{Answer, Deploy, EnsureTenancy, MailKey, RetryEffect, Start};
+use switchward_engine::{Answer, Deploy, EnsureTenancy, MailKey, RetryEffect, Scope, Start};
 use switchward_machine::Time;
 use switchward_shard::{ClusterOptions, ManualClock};
 use switchward_store::DataDir;
