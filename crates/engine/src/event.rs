@@ -2,6 +2,7 @@
 
 mod facts;
 mod flow;
+mod votes;
 
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
 use crate::{Version, Via, policy::LedgerRule};
@@ -12,6 +13,7 @@ use switchward_machine::{
     ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
     ParamIx, RunId, Time,
 };
+pub use votes::VoteFact;
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]

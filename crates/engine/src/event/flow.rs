@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 
-use super::Writer;
+use super::{VoteFact, Writer};
 use crate::ReplyKey;
 use crate::state::{Assisted, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via};
 
@@ -457,6 +457,9 @@ pub enum Flow {
         #[n(2)]
         next: Option<Reminding>,
     },
+    /// Something about approvals that are counted.
+    #[n(93)]
+    Votes(#[n(0)] VoteFact),
     /// An effect waits, because there is no room for it now; nothing was tried.
     #[n(90)]
     EffectHeld {
