@@ -332,6 +332,8 @@ pub struct Start {
     pub audience: Vec<String>,
     /// How those who are asked to decide are reminded; nothing: not at all.
     pub reminders: Option<crate::Reminders>,
+    /// How many of those whom a gate asks must approve; nothing: one is enough.
+    pub quorum: Option<crate::Quorum>,
 }
 
 impl Start {

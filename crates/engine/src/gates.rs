@@ -20,7 +20,7 @@ use crate::reminders;
 use crate::scope::Scope;
 use crate::state::{Asked, Due, EffectBody, Gate, Open, Purpose, Via};
 use crate::turn::{Stop, Turn};
-use crate::{Event, Key, ViewError};
+use crate::{Event, Key, ViewError, votes};
 
 /// What a person said.
 pub(crate) struct Ruling {
@@ -68,8 +68,10 @@ pub(crate) fn open(
         told: Vec::new(),
         bounced: Vec::new(),
         remind: reminders::first(turn)?,
+        voting: None,
     };
-    turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..plain } })?;
+    let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..plain })?;
+    turn.emit(Event::GateOpened { gate, run, body })?;
     for mail in letter.effects(Some(gate)) {
         turn.send(run, mail)?;
     }
@@ -237,6 +239,9 @@ fn escalate(
         Ok(to) => (to, None),
         Err(fault) => (Vec::new(), Some(fault.message).filter(|_| !rounds.to.is_empty())),
     };
+    // Whoever has approved is not asked anew.
+    let directory = turn.directory()?;
+    to.retain(|one| !asked.has_voted(one, &directory));
     let known = |one: &String| asked.to.iter().any(|known| known.eq_ignore_ascii_case(one));
     let mut new: Vec<String> = to.iter().filter(|one| !known(one)).cloned().collect();
     new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));
@@ -249,6 +254,7 @@ fn escalate(
     }
     let due = turn.now().after_ms(rounds.every_ms);
     turn.emit(Flow::GateEscalated { gate, to: new, due })?;
+    votes::escalated(turn, gate)?;
     if let Some(problem) = problem {
         let text = format!("an approval is not escalated: {problem}");
         turn.emit(Event::Warned { text, of_definition: false })?;

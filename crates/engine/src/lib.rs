@@ -46,6 +46,7 @@ mod tasks;
 mod turn;
 mod view;
 mod views;
+mod votes;
 mod working;
 
 pub use args::{Args, BadArgs};
@@ -61,7 +62,7 @@ pub use command::{
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{AssistantFact, EndpointFact, Event, Flow, WebhookSourceFact, Writer};
+pub use event::{AssistantFact, EndpointFact, Event, Flow, VoteFact, WebhookSourceFact, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind, TENANT_ITSELF, scope_of_effects};
@@ -78,10 +79,10 @@ pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
     EffectBody, Endpoint, EndpointHealth, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
-    Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Remembered,
-    Reminders, Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot, SourceFile,
-    SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, Thing, ThingBody, Unknown, Version, Via,
-    WebhookSource, Why, web_place,
+    Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Quorum,
+    Remembered, Reminders, Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot,
+    SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, Thing, ThingBody, Unknown, Version, Via,
+    Vote, Voting, WebhookSource, Why, web_place,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -8,6 +8,7 @@ use switchward_machine::{
     TenantId, WorkKind,
 };
 
+use crate::event::VoteFact;
 use crate::intent;
 use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
@@ -224,6 +225,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         Flow::EventRecorded { key, early, .. } => {
             PublicEvent::new("event.recorded").with("key", key).with("early", early.is_some())
         }
+        Flow::Votes(fact) => return voted(fact),
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
         | Flow::MailBounced { .. }
@@ -276,6 +278,18 @@ fn undecided(flow: &Flow) -> Option<PublicEvent> {
         Some(told("approval.timed_out", gate))
     } else {
         None
+    }
+}
+
+/// Somebody has approved, and it counts.
+fn voted(fact: &VoteFact) -> Option<PublicEvent> {
+    match fact {
+        VoteFact::Cast { gate, vote, need } => {
+            let told = PublicEvent::new("approval.voted").with("gate", number(gate)).with("by", &vote.by);
+            let told = told.with("via", vote.via.word()).with("needed", need);
+            Some(told.with("comment", &vote.comment))
+        }
+        VoteFact::QuorumSet { .. } | VoteFact::Needed { .. } => None,
     }
 }
 

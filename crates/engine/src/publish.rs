@@ -16,13 +16,14 @@ use crate::working::Working;
 use crate::{Event, Flow, Key, Kind, Row, View, ViewError};
 
 /// The types of events of sessions that endpoints can be told of, in order.
-pub const PUBLISHED: [&str; 22] = [
+pub const PUBLISHED: [&str; 23] = [
     "approval.decided",
     "approval.escalated",
     "approval.reminded",
     "approval.requested",
     "approval.timed_out",
     "approval.undeliverable",
+    "approval.voted",
     "budget.exhausted",
     "delivery.exhausted",
     "policy.asked",

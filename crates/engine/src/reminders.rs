@@ -1,7 +1,7 @@
 //! Those who were asked and have not decided are written to again, where whoever began the session asks for it: with the same
 //! words, in the same thread, and what was sent before stays as good as it was.
 //!
-//! Whoever cannot be reached is left out. A round that is over asks anew by itself; a reminder changes nothing about it.
+//! Whoever cannot be reached, or has approved a gate that needs more approvals, is left out. A round that is over asks anew by itself; a reminder changes nothing about it.
 
 use switchward_machine::OpenId;
 
@@ -28,7 +28,9 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     let Some(asked) = &open.gate.asked else { return Ok(()) };
     let Some(remind) = asked.remind.filter(|remind| remind.next <= turn.now()) else { return Ok(()) };
     let reachable = |one: &&String| !asked.bounced.iter().any(|known| known.eq_ignore_ascii_case(one));
-    let mut to: Vec<String> = asked.to.iter().filter(reachable).cloned().collect();
+    let people = turn.directory()?;
+    let waited_for = |one: &&String| reachable(one) && !asked.has_voted(one, &people);
+    let mut to: Vec<String> = asked.to.iter().filter(waited_for).cloned().collect();
     let over = budget::mails(turn, to.len(), mail_bytes(&to, &asked.subject, &asked.body))?;
     if over.is_some() {
         to.clear();

@@ -18,9 +18,10 @@ use switchward_engine::{
     Authorized, Call, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Definition, Directory,
     DirectoryEntry, Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Grant, Held, History,
     Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead, MailKey, MatchedRule, Meters, Open, Outbox,
-    Owed, Parent, Part, Pinned, Purpose, Remaining, Remembered, Reminders, Reminding, Reply, ReplyKey,
-    Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent,
-    Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Why, Writer,
+    Owed, Parent, Part, Pinned, Purpose, Quorum, Remaining, Remembered, Reminders, Reminding, Reply,
+    ReplyKey, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile,
+    Spent, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why,
+    Writer,
 };
 use switchward_engine::{
     Correlation, Endpoint, EndpointFact, EndpointHealth, Place, SourceSecret, TenantOutbox, WebhookSource,
@@ -126,6 +127,7 @@ fn session() -> Session {
         mailed: None,
         uncounted: Vec::new(),
         reminders: None,
+        quorum: None,
         callees: Vec::new(),
     }
 }
@@ -307,6 +309,7 @@ fn asked() -> Asked {
         told: Vec::new(),
         bounced: Vec::new(),
         remind: None,
+        voting: None,
     }
 }
 

@@ -119,6 +119,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         reply_key: None,
         audience: Vec::new(),
         reminders: None,
+        quorum: None,
     };
     (rows, start)
 }

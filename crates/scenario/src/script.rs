@@ -1,7 +1,7 @@
 //! A scenario as it was read. Everything that can be wrong with its text has been told by then.
 
 use serde_json::{Map, Value};
-use switchward_engine::{Reminders, Settings};
+use switchward_engine::{Quorum, Reminders, Settings};
 use switchward_formats::document::Span;
 use switchward_machine::{Decision, GateKind, Micros, Time};
 
@@ -63,6 +63,8 @@ pub struct StartAgain {
     pub audience: Vec<String>,
     /// How those who are asked are reminded.
     pub reminders: Option<Reminders>,
+    /// How many of those whom a gate asks must approve.
+    pub quorum: Option<Quorum>,
 }
 
 /// An assistant.

@@ -57,6 +57,8 @@ events! {
     ApprovalReminded = "approval.reminded" in Approval,
     /// Somebody else is asked too.
     ApprovalEscalated = "approval.escalated" in Approval,
+    /// One of several who must approve has.
+    ApprovalVoted = "approval.voted" in Approval,
     /// It was decided.
     ApprovalDecided = "approval.decided" in Approval,
     /// Nobody decided in time.

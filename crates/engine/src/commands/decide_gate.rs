@@ -9,6 +9,7 @@ use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
 use crate::state::{Closed, Directory, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
+use crate::votes::{self, Cast};
 use crate::{Event, Key, MailToken, Reason, Rejection, Reply, Way};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
@@ -24,6 +25,13 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
     let via = via(decide.proof.as_ref());
     let ruling = Ruling { decision: decide.decision, by, comment, via };
+    match votes::cast(turn, decide.gate, &open, &ruling)? {
+        Cast::Decides => {}
+        Cast::Counts(_) => {
+            return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
+        }
+        Cast::Again(vote, so_far) => return Err(votes::again(&open, &vote, &so_far).into()),
+    }
     gates::close(turn, decide.gate, &open, &ruling)?;
     if let Some(grant) = grant {
         make_grant(turn, open.run, decide.gate, grant)?;
@@ -137,11 +145,10 @@ fn resolved(closed: &Closed) -> Rejection {
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, via } => {
             let word = decision.word(kind);
-            refusal(format!("{by} decided before: {word}"))
-                .fact("decision", word)
-                .fact("by", by)
-                .fact("via", via.word())
-                .fact("comment", comment)
+            let refusal = refusal(format!("{by} decided before: {word}"));
+            let all = closed.open.gate.approved_by();
+            let refusal = if all.is_empty() { refusal } else { refusal.fact("approved_by", all.join(" ")) };
+            refusal.fact("decision", word).fact("by", by).fact("via", via.word()).fact("comment", comment)
         }
         Resolution::Answered { by, answer, comment, via } => refusal(format!("{by} has answered before"))
             .fact("decision", Decision::Answer.word(kind))

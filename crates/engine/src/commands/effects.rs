@@ -6,9 +6,9 @@ use switchward_machine::OpenId;
 use crate::command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 use crate::gates;
 use crate::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
-use crate::state::{Effect, EffectBody};
+use crate::state::{Effect, EffectBody, Open};
 use crate::turn::{Stop, Turn, check_text};
-use crate::{Event, Flow, Key, Reason, Rejection, Reply, Way};
+use crate::{Event, Flow, Key, Reason, Rejection, Reply, Way, votes};
 
 /// It has arrived. Said twice, it changes nothing.
 pub(super) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Stop> {
@@ -31,10 +31,8 @@ pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
     }
     let (number, code, message) = (fail.number, fail.code.clone(), fail.message.clone());
     turn.emit(Flow::EffectFailed { number, code, message })?;
-    if let EffectBody::Message { gate: Some(gate), .. } = effect.body
-        && !reached(turn, gate)?
-    {
-        gates::escalate_now(turn, gate)?;
+    if let EffectBody::Message { gate: Some(gate), .. } = effect.body {
+        reach(turn, gate)?;
     }
     turn.moved()
 }
@@ -70,9 +68,7 @@ pub(super) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<
         return turn.moved();
     }
     turn.emit(Flow::MailBounced { gate, to, message: bounce.message.clone() })?;
-    if !reached(turn, gate)? {
-        gates::escalate_now(turn, gate)?;
-    }
+    reach(turn, gate)?;
     turn.moved()
 }
 
@@ -128,11 +124,12 @@ fn missing() -> Rejection {
     Rejection::new(Reason::NotFound, "there is no such effect")
 }
 
-/// Whether a mail about an open gate has reached one of those whom it asks, or still may. A mail that has arrived is no
-/// more among those of the gate.
-fn reached(turn: &Turn<'_, '_>, gate: OpenId) -> Result<bool, Stop> {
-    let Some(open) = turn.rows.open(turn.tenant(), turn.session_id()?, gate)? else { return Ok(true) };
-    let Some(asked) = &open.gate.asked else { return Ok(true) };
+/// Where mails about an open gate have reached nobody whom it asks, and cannot any more, or too few for the approvals
+/// that it needs, its next round begins. A mail that has arrived is no more among those of the gate.
+fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
+    let Some(open) = open else { return Ok(()) };
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
     let mut dead: Vec<String> = asked.bounced.iter().map(|one| one.to_ascii_lowercase()).collect();
     for number in &asked.mails {
         let Some(effect) = find(turn, *number)? else { continue };
@@ -140,5 +137,16 @@ fn reached(turn: &Turn<'_, '_>, gate: OpenId) -> Result<bool, Stop> {
             dead.push(to.to_ascii_lowercase());
         }
     }
-    Ok(asked.to.iter().any(|one| !dead.contains(&one.to_ascii_lowercase())))
+    let alive = |one: &String| !dead.contains(&one.to_ascii_lowercase());
+    let people = turn.directory()?;
+    let hers = |one: &str| asked.to.iter().any(|known| alive(known) && people.one_person(known, one));
+    let few = votes::out_of_reach(&open, &people, hers);
+    if let Some(why) = &few {
+        let text = format!("gate {} cannot get the approvals that it needs: {why}", gate.0);
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    if few.is_some() || !asked.to.iter().any(alive) {
+        gates::escalate_now(turn, gate)?;
+    }
+    Ok(())
 }

@@ -17,6 +17,7 @@ use crate::period;
 use crate::state::{Closed, Due, Open, Resolution, ThingBody, Via};
 use crate::tasks::{self, Given};
 use crate::turn::{Stop, Turn, check_text, ended};
+use crate::votes::{self, Cast};
 use crate::{Event, Key, MailToken, Reason, Rejection, Reply, ViewError, Way};
 
 /// What a reply is about.
@@ -281,13 +282,31 @@ fn at_gate(
         }
     };
     let (by, comment) = (mail.from.to_owned(), comment(mail.own));
+    let ruling = Ruling { decision, by, comment, via: Via::Mail };
+    let cast = votes::cast(turn, gate, open, &ruling)?;
     // It is told first: what the decision does may end the session.
     if let Some(asked) = &open.gate.asked {
         let said = receipt(turn, gate, decision.word(open.gate.kind))?;
-        gates::tell(turn, open.run, gate, asked, mail.from, said)?;
+        match &cast {
+            Cast::Decides => gates::tell(turn, open.run, gate, asked, mail.from, said)?,
+            Cast::Counts(so_far) => {
+                let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");
+                gates::tell(turn, open.run, gate, asked, mail.from, said)?;
+            }
+            Cast::Again(_, so_far) => {
+                let said = format!("{AGAIN}\nThe request is still open: {so_far}.");
+                gates::answer(turn, open.run, gate, asked, mail.from, said)?;
+            }
+        }
     }
-    decide(turn, gate, open, Ruling { decision, by, comment, via: Via::Mail }, grant)
+    match cast {
+        Cast::Decides => decide(turn, gate, open, ruling, grant),
+        Cast::Counts(_) | Cast::Again(..) => Ok(()),
+    }
 }
+
+const AGAIN: &str = "You have approved this request before, and that counts once: approving again changes nothing. To stop \
+    it, reply with a first line that says no more than \"reject\".";
 
 /// What somebody is told whose reply has decided.
 fn receipt(turn: &Turn<'_, '_>, gate: OpenId, word: &str) -> Result<String, Stop> {
@@ -426,7 +445,9 @@ fn told(closed: &Closed) -> String {
     let how = match &closed.resolution {
         Resolution::Answered { .. } => "an answer had come before".to_owned(),
         Resolution::Decided { decision, by, .. } => {
-            format!("{by} decided before: {}", decision.word(closed.open.gate.kind))
+            let all = closed.open.gate.approved_by().join(", ");
+            let all = if all.is_empty() { all } else { format!(" (approved by {all})") };
+            format!("{by} decided before: {}{all}", decision.word(closed.open.gate.kind))
         }
         Resolution::Lapsed => "nobody had decided in time".to_owned(),
         Resolution::Voided => "the process had moved on".to_owned(),

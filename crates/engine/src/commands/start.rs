@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use switchward_machine::{Callee, Machine, RunId};
 
 use crate::command::{Queued, Start};
-use crate::event::Writer;
+use crate::event::{VoteFact, Writer};
 use crate::intent;
 use crate::limits::{
     ADDRESS_BYTES_MAX, CALLEES_MAX, DIRECTORY_MEMBERS_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX,
@@ -13,9 +13,9 @@ use crate::limits::{
 };
 use crate::moves::{self, Next};
 use crate::scope::Scope;
-use crate::state::{Attached, Json};
+use crate::state::{Attached, Json, Quorum};
 use crate::turn::{Stop, Turn, check_size, check_text};
-use crate::{Event, Flow, Reason, Rejection, Reply, data};
+use crate::{Event, Flow, Reason, Rejection, Reply, data, votes};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop> {
     let id = turn.session_id()?;
@@ -24,6 +24,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         return Err(Rejection::new(Reason::AlreadyExists, message).fact("session", id).into());
     }
     check(start)?;
+    votes::check(turn, start)?;
     let Some(machine) = turn.rows.machine(turn.tenant(), start.machine)? else {
         return Err(Rejection::new(Reason::MachineMissing, "the machine is not installed here").into());
     };
@@ -93,6 +94,10 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     }
     if let Some(reminders) = start.reminders {
         turn.emit(Flow::RemindersSet { reminders })?;
+    }
+    // One approval is what it takes anyhow.
+    if let Some(quorum) = start.quorum.filter(|quorum| *quorum != Quorum::AtLeast(1)) {
+        turn.emit(Flow::Votes(VoteFact::QuorumSet { quorum }))?;
     }
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;

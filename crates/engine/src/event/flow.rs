@@ -1,7 +1,10 @@
 //! Facts about what moves inside a run, its data, the row of runs, and what cannot be delivered.
 
+mod votes;
+
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
+pub use votes::VoteFact;
 
 use super::Writer;
 use crate::ReplyKey;
@@ -460,6 +463,9 @@ pub enum Flow {
         #[n(2)]
         next: Option<Reminding>,
     },
+    /// Something about approvals that are counted.
+    #[n(93)]
+    Votes(#[n(0)] VoteFact),
     /// An effect waits, because there is no room for it now; nothing was tried.
     #[n(90)]
     EffectHeld {

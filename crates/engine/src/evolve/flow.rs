@@ -1,6 +1,6 @@
 //! What moves inside a node, the data of a run, and the row of runs.
 
-use switchward_machine::{ActIx, OpenId, RunId, Status};
+use switchward_machine::{ActIx, OpenId, Port, RunId, Status};
 
 use super::{Site, children, effects, gates, work};
 use crate::limits::EVENTS_NOTED_MAX;
@@ -20,12 +20,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::Wrote { run, key, value, .. } => {
             write(rows, Key::data(site.tenant, id, *run), key, value)?;
         }
-        Flow::Rested { run, refused } => {
-            let at = rows.run_at_mut(&run_key(*run))?;
-            at.rests = true;
-            at.refused.clone_from(refused);
-            at.choice = None;
-        }
+        Flow::Rested { run, refused } => rested(rows.run_at_mut(&run_key(*run))?, refused.as_ref()),
         Flow::Restarted { run, asked } => {
             let at = rows.run_at_mut(&run_key(*run))?;
             at.act = ActIx(0);
@@ -54,6 +49,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChildCreated { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
+        Flow::Votes(fact) => gates::voted(rows, site, fact)?,
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
         | Flow::MailBounced { .. }
@@ -75,6 +71,13 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
     }
     Ok(())
+}
+
+/// The run stays where it is, perhaps because a person has not let it leave.
+fn rested(run: &mut Run, refused: Option<&Port>) {
+    run.rests = true;
+    run.refused = refused.cloned();
+    run.choice = None;
 }
 
 /// Work, a wait or a timer is open, of the node that the run stands in.

@@ -3,6 +3,7 @@
 use switchward_machine::{Channel, OpenId, Time};
 
 use super::{Site, effects};
+use crate::event::VoteFact;
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
 use crate::state::{Closed, EffectBody, Held, Open, Purpose, Resolution, Run};
 use crate::working::Working;
@@ -157,6 +158,24 @@ pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         }
         _ => Ok(()),
     }
+}
+
+/// Approvals are counted.
+pub(super) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) -> Result<(), ViewError> {
+    let (gate, cast, now) = match fact {
+        VoteFact::QuorumSet { quorum } => {
+            rows.session_at_mut(&site.session_key()?)?.quorum = Some(*quorum);
+            return Ok(());
+        }
+        VoteFact::Cast { gate, vote, need } => (gate, Some(vote), *need),
+        VoteFact::Needed { gate, need } => (gate, None, *need),
+    };
+    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
+    if let Some(voting) = open.gate.asked.as_mut().and_then(|asked| asked.voting.as_mut()) {
+        voting.need = now;
+        voting.votes.extend(cast.cloned());
+    }
+    Ok(())
 }
 
 /// Others are asked, too, from now on.

@@ -110,6 +110,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         mailed: None,
         uncounted: Vec::new(),
         reminders: None,
+        quorum: None,
         callees: Vec::new(),
     };
     if let Event::SessionStarted {

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
-use super::Json;
+use super::{Directory, Json, Voting};
 use crate::policy::LedgerRule;
 
 /// Something open that belongs to one entry of one node. Stored form.
@@ -92,6 +92,13 @@ impl Gate {
         self.asked.as_ref().is_some_and(|asked| asked.round_of(person).is_some())
     }
 
+    /// Who has approved it, where several must.
+    #[must_use]
+    pub fn approved_by(&self) -> Vec<&str> {
+        let voting = self.asked.as_ref().and_then(|asked| asked.voting.as_ref());
+        voting.iter().flat_map(|voting| &voting.votes).map(|vote| vote.by.as_str()).collect()
+    }
+
     /// The digest of what a person is shown; an approval is bound to it.
     #[must_use]
     pub fn shown(&self) -> Option<Digest> {
@@ -145,6 +152,9 @@ pub struct Asked {
     /// When those who have not answered are written to again; nothing where they are not.
     #[n(11)]
     pub remind: Option<Reminding>,
+    /// What it has of the approvals that it needs; nothing where the first decides.
+    #[n(12)]
+    pub voting: Option<Voting>,
 }
 
 /// Those who have not answered are written to again, after the same time each time.
@@ -194,6 +204,7 @@ impl Asked {
             told: Vec::new(),
             bounced: Vec::new(),
             remind: None,
+            voting: None,
         }
     }
 
@@ -215,6 +226,12 @@ impl Asked {
     #[must_use]
     pub fn was_answered(&self, person: &str) -> bool {
         self.answered.iter().any(|known| known.eq_ignore_ascii_case(person))
+    }
+
+    /// Whether somebody has approved it, and others are waited for.
+    #[must_use]
+    pub fn has_voted(&self, person: &str, people: &Directory) -> bool {
+        self.voting.iter().flat_map(|voting| &voting.votes).any(|vote| vote.is_of(person, people))
     }
 
     /// Whether somebody was told that it is closed.

@@ -7,6 +7,7 @@ mod endpoint;
 mod gate;
 mod ledger;
 mod outbox;
+mod quorum;
 pub(crate) mod row;
 mod session;
 mod tenancy;
@@ -21,6 +22,8 @@ pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Remindin
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose, web_place};
+pub(crate) use quorum::Tally;
+pub use quorum::{Quorum, Vote, Voting};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{

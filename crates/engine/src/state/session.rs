@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{Json, Outbox, Parent, Pinned};
+use super::{Json, Outbox, Parent, Pinned, Quorum};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -121,6 +121,9 @@ pub struct Session {
     /// further call of such a name for the same one.
     #[cbor(n(37), default, skip_if = "Vec::is_empty")]
     pub uncounted: Vec<Digest>,
+    /// How many of those whom a gate asks must approve, as the start says; nothing where one is enough.
+    #[n(38)]
+    pub quorum: Option<Quorum>,
 }
 
 /// How often, and after what time, those are written to again who have not decided.

@@ -133,6 +133,17 @@ impl Directory {
         one.eq_ignore_ascii_case(other) || stands_for(one, other) || stands_for(other, one)
     }
 
+    /// Whether both are one person: as [`same`](Self::same) says, or two addresses of hers. A name without a colon that
+    /// holds no other name is taken for a person's.
+    #[must_use]
+    pub fn one_person(&self, one: &str, other: &str) -> bool {
+        let person = |entry: &&DirectoryEntry| {
+            !entry.name.contains(':') && !entry.members.iter().any(|member| self.members(member).is_some())
+        };
+        let hers = |entry: &DirectoryEntry| has(&entry.members, one) && has(&entry.members, other);
+        self.same(one, other) || self.entries.iter().filter(person).any(hers)
+    }
+
     fn members(&self, name: &str) -> Option<&[String]> {
         let name = name.trim().to_lowercase();
         let at = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()?;

@@ -112,6 +112,7 @@ fn world() -> World {
         reply_key: None,
         audience: Vec::new(),
         reminders: None,
+        quorum: None,
     };
     world.submit(world.command(Scope::Session(world.1), Body::Start(start))).0.unwrap();
     world

@@ -16,6 +16,7 @@ mod definitions;
 mod oracle;
 mod planted;
 mod rows;
+mod votes;
 mod wishes;
 mod world;
 

@@ -133,6 +133,7 @@ impl Wishes {
             reply_key: None,
             audience: Vec::new(),
             reminders: None,
+            quorum: None,
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

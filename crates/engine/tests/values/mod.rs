@@ -24,6 +24,18 @@ fn reminded() -> Row {
     Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
 }
 
+fn vote() -> Vote {
+    let (by, address) = ("kim".to_owned(), "kim@example.com".to_owned());
+    Vote { by, address, at: Time(8), comment: "fine".into(), via: Via::Page, shown: digest() }
+}
+
+/// A gate that one of several has approved.
+fn voted() -> Row {
+    let voting = Voting { quorum: Quorum::All, need: 3, votes: vec![vote()] };
+    let asked = Asked { voting: Some(voting), ..asked() };
+    Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
+}
+
 /// What is known of who is written to.
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { steady: Some(7), audience: vec!["kim".into()], ..session() };
@@ -58,6 +70,8 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     vec![
         ("open-reminded", reminded()),
         ("session-reminders", Row::Session(Session { reminders: Some(REMINDERS), ..super::session() })),
+        ("open-votes", voted()),
+        ("session-quorum", Row::Session(Session { quorum: Some(Quorum::AtLeast(2)), ..super::session() })),
         ("effect-remind", Row::Outbox(effect(remind))),
         ("effect-mail", Row::Outbox(effect(mail))),
         ("session-uncounted", Row::Session(Session { uncounted: vec![Digest([8; 32])], ..super::session() })),
@@ -99,6 +113,9 @@ pub(super) fn mailed() -> Vec<Event> {
             message: "too slow".into(),
         }),
         Event::Endpoints(EndpointFact::Gone { number: 7, arrived: true }),
+        Event::Flow(Flow::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
+        Event::Flow(Flow::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
+        Event::Flow(Flow::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
     ];
     flows.into_iter().map(Event::Flow).chain(latest).collect()
 }

@@ -1,7 +1,7 @@
 //! Gates as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Resolution, SessionView};
+use switchward_engine::{GateView, Resolution, SessionView, Vote};
 use switchward_machine::{Decision, OpenId};
 
 use super::sessions::kind;
@@ -44,6 +44,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
     let (call, all) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
     // Who is told of a gate that others may decide as well is no approver.
     let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
+    let voting = asked.and_then(|asked| asked.voting.as_ref());
     let round = asked.and_then(|asked| asked.due).filter(|_| end.is_none());
     v1::Gate {
         name: names::of_gate(caller, view.id, id),
@@ -67,6 +68,17 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         text: asked.map(|asked| asked.body.clone()).unwrap_or_default(),
         round_end_time: round.map(timestamp),
         told: told.map(|told| told.to.clone()).unwrap_or_default(),
+        approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
+        votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
+    }
+}
+
+fn vote(vote: &Vote) -> v1::GateVote {
+    v1::GateVote {
+        by: vote.by.clone(),
+        time: Some(timestamp(vote.at)),
+        comment: vote.comment.clone(),
+        via: vote.via.word().into(),
     }
 }
 

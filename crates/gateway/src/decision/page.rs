@@ -1,7 +1,7 @@
 //! What is seen of a decision page.
 
 use maud::{DOCTYPE, Markup, html};
-use switchward_engine::{Closed, GateView, Open, Resolution, time_text};
+use switchward_engine::{Closed, GateView, Open, Resolution, Voting, time_text};
 use switchward_machine::{Decision, GateSpec};
 
 use super::find::Asked;
@@ -83,6 +83,9 @@ fn state(asked: &Asked) -> Markup {
         },
         GateView::Open(..) => html! {
             div.state.open { p { "● Waiting for a decision. You are " strong { (asked.caller.actor.subject) } "." } }
+            @if let Some(voting) = voting(asked.gate.open()) {
+                p { (voting.so_far()) "." }
+            }
         },
         GateView::Closed(closed, _) => html! { div.state.closed { p { "■ " (outcome(closed)) } } },
     }
@@ -94,7 +97,9 @@ fn outcome(closed: &Closed) -> String {
     let said = |comment: &str| if comment.is_empty() { String::new() } else { format!(" “{comment}”") };
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, .. } => {
-            format!("{by} decided at {at}: {}.{}", decision.word(closed.open.gate.kind), said(comment))
+            let all = closed.open.gate.approved_by().join(", ");
+            let all = if all.is_empty() { all } else { format!(" Approved by {all}.") };
+            format!("{by} decided at {at}: {}.{}{all}", decision.word(closed.open.gate.kind), said(comment))
         }
         Resolution::Answered { by, .. } => format!("{by} answered at {at}."),
         Resolution::Voided => format!("Closed at {at}: the process has moved on."),
@@ -178,10 +183,23 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
                 label for="comment" { "Comment" span.hint { " (needed for a question, else optional)" } }
                 textarea id="comment" name="comment" rows="4" {}
                 button type="submit" { "Record the decision" }
-                p.hint { "The first decision counts. It is recorded with your address and cannot be taken back." }
+                p.hint { (rule(open)) " It is recorded with your address and cannot be taken back." }
             }
         }
     }
+}
+
+/// What one person's decision does.
+fn rule(open: &Open) -> &'static str {
+    if voting(open).is_some() {
+        "Your approval counts once; a rejection by anybody ends the request."
+    } else {
+        "The first decision counts."
+    }
+}
+
+fn voting(open: &Open) -> Option<&Voting> {
+    open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref())
 }
 
 fn capital(word: &str) -> String {

@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
-    Assisted, Body, Key, Queued, Reminders, Reply, ReplyKey, Row, Scope, Start, pin_callees,
+    Assisted, Body, Key, Queued, Quorum, Reminders, Reply, ReplyKey, Row, Scope, Start, pin_callees,
 };
 use switchward_machine::{Digest, SessionId};
 
@@ -86,6 +86,7 @@ async fn resolved(
         reply_key: Some(ReplyKey { tenant: call.caller.tenant_name.clone(), secret: rand::random() }),
         audience: message.audience,
         reminders: message.reminders.map(reminders).transpose()?,
+        quorum: message.quorum.map_or(Ok(None), quorum)?,
     })
 }
 
@@ -94,6 +95,19 @@ fn reminders(asked: v1::Reminders) -> Result<Reminders, Refusal> {
     let every = asked.every.ok_or_else(|| Refusal::field("reminders.every", "is required"))?;
     let every_ms = convert::ms_of(every).ok_or_else(|| Refusal::field("reminders.every", "is no length"))?;
     Ok(Reminders { every_ms, max: asked.max })
+}
+
+/// How many must approve; nothing where the first decides.
+fn quorum(asked: v1::Quorum) -> Result<Option<Quorum>, Refusal> {
+    use v1::quorum::Rule;
+    let truth = |field| Refusal::field(field, "is true where it is given");
+    match asked.rule {
+        None | Some(Rule::Any(true)) => Ok(None),
+        Some(Rule::Any(false)) => Err(truth("quorum.any")),
+        Some(Rule::All(true)) => Ok(Some(Quorum::All)),
+        Some(Rule::All(false)) => Err(truth("quorum.all")),
+        Some(Rule::AtLeast(least)) => Ok(Some(Quorum::AtLeast(least))),
+    }
 }
 
 /// What a session is about when it begins.

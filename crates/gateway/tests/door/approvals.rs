@@ -2,7 +2,11 @@
 
 use switchward_api::v1;
 use switchward_api::v1::GateDecision;
+use switchward_api::v1::quorum::Rule;
+use switchward_engine::{Key, Row, View as _, Way};
+use switchward_machine::{OpenId, SessionId, TenantId};
 
+use crate::decision_page::{get, text};
 use crate::told::refused;
 use crate::world::World;
 
@@ -35,7 +39,13 @@ impl World {
     /// A session that waits for an approval.
     async fn refund(&self) -> v1::Session {
         self.deploy(REFUND).await;
-        let request = v1::StartSessionRequest { definition: "refund".into(), ..Default::default() };
+        self.refund_with(None).await
+    }
+
+    /// The same, where so many must approve.
+    async fn refund_with(&self, rule: Option<Rule>) -> v1::Session {
+        let quorum = rule.map(|rule| v1::Quorum { rule: Some(rule) });
+        let request = v1::StartSessionRequest { definition: "refund".into(), quorum, ..Default::default() };
         let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &request).await;
         reply.session.expect("a session")
     }
@@ -160,5 +170,70 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
     let outcome: Result<v1::DecideGateResponse, _> =
         world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
     assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["decision"], "timeout");
+    world.node.end().await;
+}
+
+/// The page of whom the gate asks.
+async fn page(world: &World, session: &v1::Session, gate: &str, person: &str) -> String {
+    let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
+    let number = gate.rsplit('_').next().expect("a part").parse().expect("a number");
+    let row = world.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
+    let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
+    let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
+    let token = tenancy.keys[0].token(Way::Page, (TenantId(1), id), (OpenId(number), 0), person);
+    text(&world.node.line.send(get(&format!("/a/{token}"))).await)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_have() {
+    let world = World::start().await;
+    world.deploy(REFUND).await;
+    let session = world.refund_with(Some(Rule::All(true))).await;
+    let gate = world.gate_of(&session).await;
+    assert_eq!((gate.approvals_needed, gate.votes.len()), (2, 0));
+    let shown = page(&world, &session, &gate.name, "lead@example.com").await;
+    assert!(
+        shown.contains("0 of 2 approvals so far.") && shown.contains("Your approval counts once"),
+        "{shown}"
+    );
+    let reply: v1::DecideGateResponse =
+        world.ask("approver", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    let gate = reply.gate.expect("a gate");
+    assert_eq!((gate.status(), gate.approvals_needed), (v1::GateStatus::Open, 2));
+    let votes: Vec<_> = gate.votes.iter().map(|vote| (vote.by.as_str(), vote.via.as_str())).collect();
+    assert_eq!(votes, [("approver@acme", "rpc")]);
+    let outcome: Result<v1::DecideGateResponse, _> =
+        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["by"], "approver@acme");
+    let shown = page(&world, &session, &gate.name, "lead@example.com").await;
+    assert!(shown.contains("1 of 2 approvals so far (approver@acme)."), "{shown}");
+    let reply: v1::RecordReplyResponse =
+        world.ask("operator", "RecordReply", &mail(&session, "lead@example.com", "yes")).await;
+    assert_eq!(reply.session.expect("a session").at, ["pay"]);
+    let shown = page(&world, &session, &gate.name, "lead@example.com").await;
+    assert!(shown.contains("Approved by approver@acme, lead@example.com."), "{shown}");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quorum_that_cannot_be_is_refused_where_it_stands() {
+    let world = World::start().await;
+    world.deploy(REFUND).await;
+    let bad = [
+        (Rule::Any(false), "quorum.any"),
+        (Rule::All(false), "quorum.all"),
+        (Rule::AtLeast(0), "quorum"),
+        (Rule::AtLeast(4), "quorum"),
+        (Rule::AtLeast(1_001), "quorum"),
+    ];
+    for (rule, field) in bad {
+        let quorum = Some(v1::Quorum { rule: Some(rule) });
+        let request = v1::StartSessionRequest { definition: "refund".into(), quorum, ..Default::default() };
+        let outcome: Result<v1::StartSessionResponse, _> =
+            world.attempt("agent", "StartSession", &request).await;
+        assert_eq!(refused(outcome, "FIELD_INVALID").fields, [field]);
+    }
+    let session = world.refund_with(Some(Rule::Any(true))).await;
+    assert_eq!(world.gate_of(&session).await.approvals_needed, 0);
     world.node.end().await;
 }

@@ -8,7 +8,7 @@ use crate::mailing::{Asked, DANA, KIM};
 use crate::ways::{Answer, Raw};
 use crate::world::World;
 
-fn get(path: &str) -> Raw {
+pub(crate) fn get(path: &str) -> Raw {
     Raw {
         http2: true,
         method: Method::GET,
@@ -23,7 +23,7 @@ fn post(path: &str, form: &str) -> Raw {
     Raw { method: Method::POST, headers: vec![kind], body: form.to_owned().into(), ..get(path) }
 }
 
-fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).expect("a page")
 }
 

@@ -4,7 +4,7 @@ mod expect;
 mod values;
 mod verbs;
 
-use switchward_engine::{DefaultEffect, Reminders, Settings};
+use switchward_engine::{DefaultEffect, Quorum, Reminders, Settings};
 use switchward_formats::document::{Node, Span, Syntax, Value, read};
 use switchward_formats::limits::SOURCE_BYTES_MAX;
 use switchward_formats::shape::{self, Fields, Shape};
@@ -42,6 +42,7 @@ const START: Shape = Shape {
         "message",
         "audience",
         "reminders",
+        "quorum",
         "expect",
         "expect_error",
     ],
@@ -127,6 +128,7 @@ fn start(node: &Node, report: &mut Report) -> Option<Start> {
     session.message = message.map(str::to_owned);
     let audience = fields.optional("audience").and_then(|node| values::texts(node, "`audience`", report));
     session.audience = audience.unwrap_or_default();
+    session.quorum = fields.optional("quorum").and_then(|node| quorum(node, report));
     session.reminders = fields.optional("reminders").and_then(|node| reminders(node, report));
     fields.optional("run_type").and_then(|node| shape::word(node, "`run_type`", &RUN_TYPES, report));
     fields.optional("dry_run").and_then(|node| values::truth(node, "`dry_run`", report));
@@ -146,8 +148,28 @@ fn session(fields: &Fields<'_>, report: &mut Report) -> StartAgain {
 /// A session with nobody in particular.
 fn begun(role: &str, input: Vec<u8>) -> StartAgain {
     let (queue, contact, assistant, message) = (Vec::new(), None, None, None);
-    let (audience, reminders) = (Vec::new(), None);
-    StartAgain { role: role.to_owned(), input, queue, contact, assistant, message, audience, reminders }
+    let (audience, reminders, quorum) = (Vec::new(), None, None);
+    StartAgain {
+        role: role.to_owned(),
+        input,
+        queue,
+        contact,
+        assistant,
+        message,
+        audience,
+        reminders,
+        quorum,
+    }
+}
+
+/// `any`, `all` or a number.
+fn quorum(node: &Node, report: &mut Report) -> Option<Quorum> {
+    if matches!(node.value, Value::String(_)) {
+        let word = shape::word(node, "`quorum`", &["any", "all"], report)?;
+        return (word == "all").then_some(Quorum::All);
+    }
+    let least = shape::integer(node, "`quorum`", 0..=u64::from(u32::MAX), report)?;
+    Some(Quorum::AtLeast(u32::try_from(least).ok()?))
 }
 
 fn reminders(node: &Node, report: &mut Report) -> Option<Reminders> {

@@ -159,6 +159,7 @@ impl Player<'_> {
             reply_key: Some(reply_key(KEY_OF_ALL)),
             audience: start.audience.clone(),
             reminders: start.reminders,
+            quorum: start.quorum,
         });
         let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {

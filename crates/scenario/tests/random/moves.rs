@@ -159,6 +159,7 @@ impl Game {
             reply_key: Some(ReplyKey { tenant: "random".into(), secret: [3; 32] }),
             audience: Vec::new(),
             reminders: None,
+            quorum: None,
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;

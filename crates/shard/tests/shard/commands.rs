@@ -88,6 +88,7 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         reply_key: None,
         audience: Vec::new(),
         reminders: None,
+        quorum: None,
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

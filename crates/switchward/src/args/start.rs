@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use super::values::{duration, label};
+use switchward_api::v1::Quorum;
+
+use super::values::{duration, label, quorum};
 
 /// Arguments of `start`.
 #[derive(Debug, Args)]
@@ -46,6 +48,9 @@ pub(crate) struct Start {
     /// How often they are, 1 to 10.
     #[arg(long, value_name = "NUMBER", requires = "remind_every")]
     pub(crate) reminders: Option<u32>,
+    /// How many of those whom an approval asks must approve: any, all or a number; without it, the first decides.
+    #[arg(long, value_name = "RULE", value_parser = quorum)]
+    pub(crate) quorum: Option<Quorum>,
     /// A label to find the session by; may be said again.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,

@@ -2,10 +2,22 @@
 
 use std::time::Duration;
 
+use switchward_api::v1::{self, quorum::Rule};
+
 /// A label like `team=web`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+/// How many must approve: `any`, `all` or a number.
+pub(super) fn quorum(text: &str) -> Result<v1::Quorum, String> {
+    let rule = match text {
+        "any" => Rule::Any(true),
+        "all" => Rule::All(true),
+        number => Rule::AtLeast(number.parse().map_err(|_| "write any, all or a number")?),
+    };
+    Ok(v1::Quorum { rule: Some(rule) })
 }
 
 /// Seconds of each unit.

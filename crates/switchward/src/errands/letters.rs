@@ -107,7 +107,14 @@ fn facts(
     fact("Process", format!("{} v{}, {state}", session.definition, session.version));
     fact("Session", session.key.clone().unwrap_or_else(|| id.to_string()));
     fact("Asked by", open.gate.requester.clone());
-    if let Some(due) = open.gate.asked.as_ref().and_then(|asked| asked.due) {
+    let asked = open.gate.asked.as_ref();
+    if let Some((asked, voting)) = asked.and_then(|asked| Some((asked, asked.voting.as_ref()?))) {
+        fact("Approvals", voting.so_far());
+        if !asked.bounced.is_empty() {
+            fact("No mail reaches", asked.bounced.join(", "));
+        }
+    }
+    if let Some(due) = asked.and_then(|asked| asked.due) {
         fact("Until", format!("{} (then others are asked, or it lapses)", time_text(due)));
     }
     Ok(facts)
@@ -133,7 +140,13 @@ fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
         approve: Decision::Approve.word(spec.kind).to_owned(),
         refuse: Decision::Refuse.word(spec.kind).to_owned(),
         discusses: spec.resolve(Decision::Discuss).is_some(),
-        rule: format!("The first decision of the {many} asked counts.{own}"),
+        rule: match open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref()) {
+            Some(voting) => format!(
+                "{} of the {many} asked must approve, each once; a rejection by anybody ends it.{own}",
+                voting.need
+            ),
+            None => format!("The first decision of the {many} asked counts.{own}"),
+        },
     })
 }
 

@@ -33,6 +33,7 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
             every: start.remind_every.and_then(|every| every.try_into().ok()),
             max,
         }),
+        quorum: start.quorum,
         request_id: talk.request_id(),
     };
     let reply =

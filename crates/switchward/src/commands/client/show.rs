@@ -248,6 +248,7 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
         ("comment", comment),
         ("asks", clean(&gate.message)),
         (who, clean(&gate.approvers.join(", "))),
+        ("approvals", votes(gate)),
         ("text", clean(&gate.text)),
         ("call", clean(&gate.capability)),
         ("arguments", clean(&String::from_utf8_lossy(&gate.args))),
@@ -261,6 +262,16 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
         ("round ends", time(gate.round_end_time.as_ref())),
         ("closed", time(gate.end_time.as_ref())),
     ])
+}
+
+/// How far an approval has come that several must give.
+fn votes(gate: &v1::Gate) -> String {
+    if gate.approvals_needed == 0 {
+        return String::new();
+    }
+    let who: Vec<&str> = gate.votes.iter().map(|vote| vote.by.as_str()).collect();
+    let who = if who.is_empty() { String::new() } else { format!(": {}", who.join(", ")) };
+    clean(&format!("{} of {}{who}", gate.votes.len(), gate.approvals_needed))
 }
 
 /// What a person is asked about, in a word.

@@ -65,6 +65,7 @@ async fn mailing(cluster: &Cluster) -> SessionId {
         reply_key: None,
         audience: vec!["kim@acme.example".to_owned()],
         reminders: None,
+        quorum: None,
     };
     submit(Scope::Session(session), Body::Start(start)).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };

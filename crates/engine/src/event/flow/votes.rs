@@ -1,0 +1,41 @@
+//! What happens at gates that need several approvals.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::OpenId;
+
+use crate::state::{Quorum, Vote};
+
+/// A fact about approvals that are counted. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum VoteFact {
+    /// The session's gates need so many approvals.
+    #[n(0)]
+    QuorumSet {
+        /// How many.
+        #[n(0)]
+        quorum: Quorum,
+    },
+    /// Somebody has approved.
+    #[n(1)]
+    Cast {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who, and how.
+        #[n(1)]
+        vote: Vote,
+        /// How many approvals it takes now.
+        #[n(2)]
+        need: u32,
+    },
+    /// Others are asked too, and it takes another number of approvals.
+    #[n(2)]
+    Needed {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// How many it takes now.
+        #[n(1)]
+        need: u32,
+    },
+}

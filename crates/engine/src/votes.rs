@@ -1,0 +1,193 @@
+//! Gates that take several approvals, where whoever begins the session asks for that. An approval is a vote until there
+//! are enough; a rejection by anybody who may decide ends the gate at once, also by one who has approved before.
+//!
+//! A vote is bound to what was shown, so that it outlasts the rounds of its gate, which show the same to everybody.
+//! Gates that address nobody, and parts of tasks, take one person's word as ever.
+
+use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
+
+use crate::command::Start;
+use crate::event::VoteFact;
+use crate::gates::Ruling;
+use crate::limits::ADDRESSEES_MAX;
+use crate::state::{Directory, Gate, Open, Quorum, Tally, Vote, Voting};
+use crate::turn::{Stop, Turn};
+use crate::{Event, Flow, Reason, Rejection};
+
+/// What a decision does.
+pub(crate) enum Cast {
+    /// It decides.
+    Decides,
+    /// It counts, and others are needed; how far it has come, in words.
+    Counts(String),
+    /// The same person has approved before.
+    Again(Box<Vote>, String),
+}
+
+/// Counts an approval; every other decision decides.
+pub(crate) fn cast(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    ruling: &Ruling,
+) -> Result<Cast, Stop> {
+    let Some((asked, voting)) =
+        open.gate.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
+    else {
+        return Ok(Cast::Decides);
+    };
+    if ruling.decision != Decision::Approve {
+        return Ok(Cast::Decides);
+    }
+    let people = turn.directory()?;
+    let mine = asked.to.iter().find(|one| people.same(one, &ruling.by));
+    let address = mine.unwrap_or(&ruling.by).clone();
+    let before = voting.votes.iter().find(|vote| {
+        vote.shown == asked.digest() && (vote.is_of(&ruling.by, &people) || vote.is_of(&address, &people))
+    });
+    if let Some(before) = before {
+        // The directory may have changed so that what there is has become enough.
+        if Tally::of(open, voting.quorum, None, &people).is_enough() {
+            return Ok(Cast::Decides);
+        }
+        return Ok(Cast::Again(Box::new(before.clone()), voting.so_far()));
+    }
+    let vote = Vote {
+        by: ruling.by.clone(),
+        address,
+        at: turn.now(),
+        comment: ruling.comment.clone(),
+        via: ruling.via,
+        shown: asked.digest(),
+    };
+    let tally = Tally::of(open, voting.quorum, Some(&vote), &people);
+    let mut now = voting.clone();
+    now.need = tally.need();
+    now.votes.push(vote.clone());
+    turn.emit(Flow::Votes(VoteFact::Cast { gate, vote, need: now.need }))?;
+    Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now.so_far()) })
+}
+
+/// The refusal of a second approval of one person, in the form of that of a second decision.
+pub(crate) fn again(gate: &Open, vote: &Vote, so_far: &str) -> Rejection {
+    let word = Decision::Approve.word(gate.gate.kind);
+    let message = format!("{} has approved before, which counts once: {so_far}", vote.by);
+    Rejection::new(Reason::AlreadyResolved, message)
+        .fact("at_ms", vote.at.0)
+        .fact("decision", word)
+        .fact("by", &vote.by)
+        .fact("via", vote.via.word())
+        .fact("comment", &vote.comment)
+}
+
+/// A gate that opens now, with what it needs as the session's start says. Where fewer are asked than must approve, that is
+/// recorded, and all of them must.
+pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gate) -> Result<Gate, Stop> {
+    let Some(quorum) = turn.session()?.quorum else { return Ok(body) };
+    let (node, entry) = {
+        let at = turn.run(run)?;
+        (at.node, at.entry)
+    };
+    let mut open = Open { run, node, entry, at: turn.now(), gate: body };
+    let people = turn.directory()?;
+    let tally = Tally::of(&open, quorum, None, &people);
+    let (asks, mut warnings) = (tally.missing.len(), Vec::new());
+    if let Quorum::AtLeast(least) = quorum
+        && usize::try_from(least).unwrap_or(usize::MAX) > asks
+    {
+        warnings.push(format!(
+            "gate {} needs {least} approvals and asks {asks} who may decide: all of them must approve",
+            gate.0
+        ));
+    }
+    if let Some(asked) = &mut open.gate.asked {
+        let own = |one: &&String| open.gate.kind.needs_another() && people.same(one, &open.gate.requester);
+        let addresses = asked.to.iter().filter(|one| !own(one)).count();
+        if addresses > asks {
+            let text =
+                format!("gate {} asks {asks} people at {addresses} addresses: each approves once", gate.0);
+            warnings.push(text);
+        }
+        asked.voting = Some(Voting { quorum, need: tally.need(), votes: Vec::new() });
+    }
+    for text in warnings {
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    Ok(open.gate)
+}
+
+/// Others are asked too: what it takes is counted anew.
+pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
+    let Some(open) = open else { return Ok(()) };
+    let Some(voting) = open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref()) else {
+        return Ok(());
+    };
+    let need = Tally::of(&open, voting.quorum, None, &turn.directory()?).need();
+    if need != voting.need {
+        turn.emit(Flow::Votes(VoteFact::Needed { gate, need }))?;
+    }
+    Ok(())
+}
+
+/// How many approvals lack that nobody can be asked for any more: so many of those who have not approved can be reached
+/// as `reachable` says. Nothing where that is enough, or where one approval is.
+pub(crate) fn out_of_reach(
+    open: &Open,
+    people: &Directory,
+    reachable: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let voting = open.gate.asked.as_ref()?.voting.as_ref()?;
+    let tally = Tally::of(open, voting.quorum, None, people);
+    let (here, gone): (Vec<&String>, Vec<&String>) = tally.missing.iter().partition(|one| reachable(one));
+    if tally.have + here.len() >= tally.need {
+        return None;
+    }
+    let gone: Vec<&str> = gone.into_iter().map(String::as_str).collect();
+    Some(format!("{}; no mail reaches {}", voting.so_far(), gone.join(", ")))
+}
+
+/// Whether a start may ask for so many approvals: refused where a gate of its machines is known to ask fewer people.
+pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    let Some(Quorum::AtLeast(least)) = start.quorum else { return Ok(()) };
+    let bad =
+        |message: String| Stop::from(Rejection::new(Reason::FieldInvalid, message).fact("field", "quorum"));
+    let least = usize::try_from(least).unwrap_or(usize::MAX);
+    if !(1..=ADDRESSEES_MAX).contains(&least) {
+        return Err(bad(format!("1 to {ADDRESSEES_MAX} approvals")));
+    }
+    let people = turn.directory()?;
+    for digest in start.machines() {
+        let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else { continue };
+        for gate in &machine.gates {
+            if let Some(asks) = asks(gate, &people).filter(|asks| *asks < least) {
+                let name = &machine.meta.name;
+                return Err(bad(format!("an approval of {name} asks {asks}, and {least} must approve")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many people a gate asks, escalations among them, where that is known before it opens.
+fn asks(gate: &GateSpec, people: &Directory) -> Option<usize> {
+    let inquiry = gate.inquiry.as_ref()?;
+    let mut found: Vec<String> = Vec::new();
+    let later = inquiry.rounds.iter().flat_map(|rounds| &rounds.to);
+    for recipient in inquiry.message.to.iter().chain(later) {
+        let Recipient::Address(text) = recipient else { return None };
+        if text.contains(['{', '}']) {
+            return None;
+        }
+        let mut these = people.addresses(text);
+        if these.is_empty() {
+            these.push(text.clone());
+        }
+        for one in these {
+            if !found.iter().any(|known| people.one_person(known, &one)) {
+                found.push(one);
+            }
+        }
+    }
+    Some(found.len())
+}

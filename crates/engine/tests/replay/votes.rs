@@ -1,0 +1,550 @@
+//! Gates that take several approvals.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use switchward_engine::{
+    Actor, Body, Closed, Command, DecideGate, Directory, DirectoryEntry, DiscussGate, EffectBody, Event,
+    Flow, InstallMachine, Key, MailKey, MailToken, Open, Purpose, Quorum, Reason, RecordBounce, RecordReply,
+    Rejection, Reminders, Reply, Resolution, Role, Row, Scope, Session, Settings, Start, Sweep, Tenancy, Via,
+    View, VoteFact, Way, decide, evolve,
+};
+use switchward_formats::compile_file;
+use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
+
+use crate::chance::Chance;
+use crate::rows::Rows;
+
+const TENANT: TenantId = TenantId(1);
+const ROUND_MS: u64 = 4 * 3_600_000;
+const ANN: &str = "ann@x.example";
+const BOB: &str = "bob@x.example";
+const CLEO: &str = "cleo@x.example";
+const CLEO_AT_HOME: &str = "cleo@home.example";
+const DAN: &str = "dan@x.example";
+const HEAD: &str = "head@x.example";
+
+/// Which way somebody decides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum How {
+    Rpc,
+    Page,
+    Mail,
+}
+
+/// A session that stands at an approval.
+struct Table {
+    rows: Rows,
+    session: SessionId,
+    now: Time,
+    events: Vec<Event>,
+}
+
+fn source(asked: &[&str]) -> String {
+    let mut all = BTreeSet::new();
+    for one in asked {
+        match *one {
+            "ann" => all.extend([ANN]),
+            "cleo" => all.extend([CLEO, CLEO_AT_HOME]),
+            address => all.extend([address]),
+        }
+    }
+    let asked: Vec<&str> = all.into_iter().collect();
+    format!(
+        "name: p\nstates:\n  - name: decide\n    type: approval\n    approvers: [{}]\n    request_template: \
+         {{subject_template: Which one, body_template: Say yes or no.}}\n    escalation: {{timeout_hours: 4, \
+         escalation_contacts: [{HEAD}, {CLEO_AT_HOME}]}}\n  - {{name: order, type: conversation}}\n  - {{name: \
+         refused, type: conversation}}\n  - {{name: clarify, type: conversation}}\n  - {{name: lapsed, type: \
+         conversation}}\ntransitions:\n  - {{from: decide, port: approved, to: order}}\n  - {{from: decide, port: \
+         rejected, to: refused}}\n  - {{from: decide, port: discussion, to: clarify}}\n  - {{from: decide, port: \
+         timeout, to: lapsed}}\n",
+        asked.join(", ")
+    )
+}
+
+fn directory() -> Directory {
+    let entry = |name: &str, members: &[&str]| DirectoryEntry {
+        name: name.to_owned(),
+        members: members.iter().map(|&one| one.to_owned()).collect(),
+    };
+    let entries = vec![
+        entry("ann", &[ANN]),
+        entry("cleo", &[CLEO, CLEO_AT_HOME]),
+        entry("group:all", &["ann", BOB, "cleo"]),
+    ];
+    Directory { entries, audience: Vec::new() }
+}
+
+impl Table {
+    fn set(asked: &[&str], requester: &str, quorum: Option<Quorum>) -> Result<Self, Rejection> {
+        let session = SessionId::from_key(TENANT, "s");
+        let mut table = Self { rows: Rows::default(), session, now: Time(1), events: Vec::new() };
+        let tenancy = Tenancy { directory: directory(), ..Tenancy::first(MailKey([5; 32])) };
+        table.rows.apply([(Key::tenancy(TENANT), Some(Arc::new(Row::Tenancy(tenancy))))].into());
+        let compiled = compile_file("p.yaml", source(asked).as_bytes(), None);
+        let machine = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings)).machine;
+        let machine = Arc::new(machine);
+        let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
+        table.submit_to(Scope::Shard, "operator", install)?;
+        let start = Start {
+            definition: "p".into(),
+            version: 1,
+            machine: machine.digest(),
+            key: Some("s".into()),
+            role: "agent".into(),
+            labels: Vec::new(),
+            input: Vec::new(),
+            queue: Vec::new(),
+            contact: None,
+            workflows: Vec::new(),
+            assistant: None,
+            message: None,
+            callees: Vec::new(),
+            reply_key: None,
+            audience: Vec::new(),
+            reminders: Some(Reminders { every_ms: 3_600_000, max: 2 }),
+            quorum,
+        };
+        table.submit(requester, Body::Start(start))?;
+        Ok(table)
+    }
+
+    fn submit(&mut self, subject: &str, body: Body) -> Result<Reply, Rejection> {
+        self.submit_to(Scope::Session(self.session), subject, body)
+    }
+
+    fn submit_to(&mut self, scope: Scope, subject: &str, body: Body) -> Result<Reply, Rejection> {
+        let command = Command {
+            tenant: TENANT,
+            scope,
+            request: None,
+            expected_sequence: None,
+            actor: Actor { subject: subject.into(), role: Role::Approver },
+            settings: Settings::default(),
+            trace: None,
+            body,
+        };
+        let mut decided = decide(&[command], &self.rows, self.now).unwrap();
+        self.events.clear();
+        if let Some(decision) = decided.decision {
+            self.events = decision.turns.iter().flat_map(|turn| turn.events.clone()).collect();
+            let changes = evolve(&decision, &self.rows).unwrap();
+            self.rows.apply(changes);
+            self.rows.indexed().unwrap();
+            self.rows.same(&self.rows.reopened().unwrap(), "read anew").unwrap();
+        }
+        decided.answers.pop().unwrap()
+    }
+
+    fn row(&self, key: &Key) -> Option<Row> {
+        self.rows.row(key).unwrap().map(|row| Row::clone(&row))
+    }
+
+    fn session(&self) -> Session {
+        let Some(Row::Session(session)) = self.row(&Key::session(TENANT, self.session)) else {
+            panic!("no session")
+        };
+        session
+    }
+
+    fn gate(&self) -> OpenId {
+        let session = self.session();
+        session.opens.first().or(session.answered.last()).copied().unwrap()
+    }
+
+    fn open(&self) -> Option<Open> {
+        match self.row(&Key::open(TENANT, self.session, self.gate())) {
+            Some(Row::Open(open)) => Some(open),
+            _ => None,
+        }
+    }
+
+    fn closed(&self) -> Closed {
+        let key = Key::closed(TENANT, self.session, self.gate());
+        let Some(Row::Closed(closed)) = self.row(&key) else { panic!("it is open") };
+        closed
+    }
+
+    /// How many approvals the gate has, and how many it needs.
+    fn count(&self) -> (usize, u32) {
+        let voting = self.open().unwrap().gate.asked.unwrap().voting.unwrap();
+        (voting.votes.len(), voting.need)
+    }
+
+    fn token(&self, way: Way, person: &str) -> MailToken {
+        let round = self.open().and_then(|open| open.gate.asked?.round_of(person)).unwrap_or_default();
+        MailKey([5; 32]).token(way, (TENANT, self.session), (self.gate(), round), person)
+    }
+
+    fn decide(&mut self, how: How, person: &str, decision: Decision) -> Result<Reply, Rejection> {
+        let gate = self.gate();
+        let comment = String::new();
+        match how {
+            How::Rpc | How::Page => {
+                let proof = (how == How::Page).then(|| self.token(Way::Page, person));
+                let decide = DecideGate { gate, decision, comment, shown: None, limits: None, proof };
+                self.submit(person, Body::DecideGate(decide))
+            }
+            How::Mail => {
+                let text = if decision == Decision::Approve { "approve" } else { "reject" };
+                let token = Some(self.token(Way::Reply, person));
+                self.mail(person, text, token)
+            }
+        }
+    }
+
+    fn mail(&mut self, from: &str, text: &str, token: Option<MailToken>) -> Result<Reply, Rejection> {
+        let (from, text, evidence) = (from.to_owned(), text.to_owned(), String::new());
+        let reply =
+            RecordReply { from, text, authenticated: true, model: false, token, evidence, limits: None };
+        self.submit("mail", Body::RecordReply(reply))
+    }
+
+    fn approve(&mut self, person: &str) -> Result<Reply, Reason> {
+        self.decide(How::Rpc, person, Decision::Approve).map_err(|no| no.reason)
+    }
+
+    /// What is sent to whom by the last command, with its purpose.
+    fn sent(&self) -> Vec<(String, Purpose, String)> {
+        let mail = |event: &Event| match event {
+            Event::EffectQueued { effect } => match &effect.body {
+                EffectBody::Message { to, body, purpose, .. } => Some((to.clone(), *purpose, body.clone())),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.events.iter().filter_map(mail).collect()
+    }
+
+    fn warned(&self) -> Vec<String> {
+        let warned = |event: &Event| match event {
+            Event::Warned { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        self.events.iter().filter_map(warned).collect()
+    }
+
+    fn later(&mut self, ms: u64) {
+        self.now = self.now.after_ms(ms);
+        let key = Key::open(TENANT, self.session, self.gate());
+        self.submit("clock", Body::Sweep(Sweep { key })).unwrap();
+    }
+}
+
+#[test]
+fn all_means_everybody_who_was_asked_each_once() {
+    let mut table = Table::set(&["ann", BOB, CLEO], "agent", Some(Quorum::All)).unwrap();
+    assert_eq!(table.count(), (0, 3));
+    assert!(table.approve("ann").is_ok());
+    assert_eq!(table.count(), (1, 3));
+    // The same person by her address, in capitals, on a page and by mail.
+    assert_eq!(table.approve("ANN@X.example").unwrap_err(), Reason::AlreadyResolved);
+    let again = table.decide(How::Page, ANN, Decision::Approve).unwrap_err();
+    assert_eq!(
+        (again.reason, again.message.contains("1 of 3 approvals so far (ann)")),
+        (Reason::AlreadyResolved, true)
+    );
+    table.decide(How::Mail, ANN, Decision::Approve).unwrap();
+    assert_eq!(table.count(), (1, 3));
+    let sent = table.sent();
+    assert_eq!((sent.len(), sent[0].0.as_str(), sent[0].1), (1, ANN, Purpose::Tell));
+    assert!(sent[0].2.contains("approving again changes nothing"), "{sent:?}");
+    // She is told once.
+    table.decide(How::Mail, ANN, Decision::Approve).unwrap();
+    assert_eq!(table.sent(), []);
+    table.decide(How::Mail, BOB, Decision::Approve).unwrap();
+    let sent = table.sent();
+    assert!(
+        sent[0].2.contains("the request is still open: 2 of 3 approvals so far (ann, bob@x.example)"),
+        "{sent:?}"
+    );
+    table.decide(How::Page, CLEO, Decision::Approve).unwrap();
+    let closed = table.closed();
+    assert_eq!(closed.open.gate.approved_by(), ["ann", BOB, CLEO]);
+    let Resolution::Decided { decision, by, via, .. } = closed.resolution else { panic!("nobody decided") };
+    assert_eq!((decision, by.as_str(), via), (Decision::Approve, CLEO, Via::Page));
+    let late = table.decide(How::Rpc, BOB, Decision::Approve).unwrap_err();
+    let all = late.facts.iter().find(|(name, _)| *name == "approved_by").map(|(_, all)| all.as_str());
+    assert_eq!((late.reason, all), (Reason::AlreadyResolved, Some("ann bob@x.example cleo@x.example")));
+}
+
+#[test]
+fn without_a_quorum_the_first_decides_and_nothing_of_votes_is_stored() {
+    for quorum in [None, Some(Quorum::AtLeast(1))] {
+        let mut table = Table::set(&["ann", BOB], "agent", quorum).unwrap();
+        assert_eq!(table.session().quorum, None);
+        assert_eq!(table.open().unwrap().gate.asked.unwrap().voting, None);
+        table.approve(BOB).unwrap();
+        assert!(!table.events.iter().any(|event| matches!(event, Event::Flow(Flow::Votes(_)))));
+        assert_eq!(table.closed().open.gate.approved_by(), Vec::<&str>::new());
+    }
+}
+
+#[test]
+fn a_rejection_ends_it_also_by_one_who_has_approved() {
+    for (first, second) in [(ANN, ANN), (ANN, BOB)] {
+        let mut table = Table::set(&["ann", BOB, CLEO], "agent", Some(Quorum::AtLeast(2))).unwrap();
+        table.approve(first).unwrap();
+        table.decide(How::Mail, second, Decision::Refuse).unwrap();
+        let Resolution::Decided { decision, by, .. } = table.closed().resolution else {
+            panic!("nobody decided")
+        };
+        assert_eq!((decision, by.as_str()), (Decision::Refuse, second));
+    }
+}
+
+#[test]
+fn who_asked_does_not_count_and_strangers_do_not_either() {
+    let mut table = Table::set(&["ann", BOB, CLEO], "ann", Some(Quorum::All)).unwrap();
+    assert_eq!(table.count(), (0, 2));
+    assert_eq!(table.approve(ANN).unwrap_err(), Reason::SelfApproval);
+    assert_eq!(table.approve(DAN).unwrap_err(), Reason::NotAnApprover);
+    let gate = table.gate();
+    let shown = Some(Digest([9; 32]));
+    let decide = DecideGate {
+        gate,
+        decision: Decision::Approve,
+        comment: String::new(),
+        shown,
+        limits: None,
+        proof: None,
+    };
+    assert_eq!(table.submit(BOB, Body::DecideGate(decide)).unwrap_err().reason, Reason::StateMismatch);
+    assert_eq!(table.count(), (0, 2));
+    table.approve(BOB).unwrap();
+    table.approve("cleo").unwrap();
+    assert_eq!(table.closed().open.gate.approved_by(), [BOB, "cleo"]);
+}
+
+#[test]
+fn one_person_at_two_addresses_approves_once_and_that_is_said() {
+    let mut table = Table::set(&["cleo", BOB], "agent", Some(Quorum::All)).unwrap();
+    assert!(
+        table.warned()[0].ends_with("asks 2 people at 3 addresses: each approves once"),
+        "{:?}",
+        table.warned()
+    );
+    assert_eq!(table.count(), (0, 2));
+    table.approve(CLEO_AT_HOME).unwrap();
+    assert_eq!(table.approve(CLEO).unwrap_err(), Reason::AlreadyResolved);
+    table.approve(BOB).unwrap();
+    assert!(table.open().is_none());
+}
+
+#[test]
+fn more_than_are_asked_is_refused_or_recorded_and_taken_as_all() {
+    // Four are the most that this gate ever asks, its escalation among them.
+    let no = Table::set(&["ann", BOB], "agent", Some(Quorum::AtLeast(5))).map(|_| ()).unwrap_err();
+    let field = no.facts.iter().find(|(name, _)| *name == "field").map(|(_, field)| field.as_str());
+    assert_eq!((no.reason, field), (Reason::FieldInvalid, Some("quorum")));
+    for beyond in [0, 1_001] {
+        let no = Table::set(&["ann", BOB], "agent", Some(Quorum::AtLeast(beyond))).map(|_| ()).unwrap_err();
+        assert_eq!(no.reason, Reason::FieldInvalid);
+    }
+    let mut table = Table::set(&["ann", BOB], "agent", Some(Quorum::AtLeast(3))).unwrap();
+    assert!(
+        table.warned()[0].ends_with("needs 3 approvals and asks 2 who may decide: all of them must approve")
+    );
+    assert_eq!(table.count(), (0, 2));
+    table.approve("ann").unwrap();
+    assert_eq!(table.count(), (1, 2));
+    // When more are asked, it is what was asked for.
+    table.later(ROUND_MS);
+    assert_eq!(table.count(), (1, 3));
+}
+
+#[test]
+fn votes_outlast_a_round_and_those_who_voted_are_not_written_to() {
+    let mut table = Table::set(&["ann", BOB, CLEO], "agent", Some(Quorum::All)).unwrap();
+    table.approve("cleo").unwrap();
+    table.decide(How::Mail, BOB, Decision::Approve).unwrap();
+    table.later(3_600_000);
+    let to: Vec<_> = table.sent().into_iter().map(|(to, purpose, _)| (to, purpose)).collect();
+    assert_eq!(to, [(ANN.to_owned(), Purpose::Remind)]);
+    table.later(3 * 3_600_000);
+    let to: Vec<_> = table.sent().into_iter().map(|(to, purpose, _)| (to, purpose)).collect();
+    assert_eq!(to[0], (HEAD.to_owned(), Purpose::Ask));
+    // The head is asked too, and all is everybody; one who voted is asked at no other address of hers.
+    assert_eq!(to.len(), 1, "{to:?}");
+    assert_eq!(table.count(), (2, 4));
+    table.approve(HEAD).unwrap();
+    table.approve(ANN).unwrap();
+    assert!(table.open().is_none());
+}
+
+#[test]
+fn who_cannot_be_reached_is_told_of_and_the_gate_stays_open() {
+    let mut table = Table::set(&["ann", BOB, CLEO], "agent", Some(Quorum::All)).unwrap();
+    table.approve("ann").unwrap();
+    let token = table.token(Way::Reply, BOB);
+    let bounce = RecordBounce { token, message: "no such user".into() };
+    table.submit("mail", Body::RecordBounce(bounce)).unwrap();
+    assert!(table.warned()[0].ends_with("1 of 3 approvals so far (ann); no mail reaches bob@x.example"));
+    assert!(table.sent().iter().any(|(to, ..)| to == HEAD));
+    assert_eq!(table.count(), (1, 4));
+    // She can decide without a mail.
+    for person in [BOB, HEAD, CLEO] {
+        table.approve(person).unwrap();
+    }
+    assert!(table.open().is_none());
+}
+
+#[test]
+fn what_is_said_beside_is_no_vote() {
+    let mut table = Table::set(&["ann", BOB], "agent", Some(Quorum::All)).unwrap();
+    table.approve("ann").unwrap();
+    let (gate, comment) = (table.gate(), "Why?".to_owned());
+    table.submit(BOB, Body::DiscussGate(DiscussGate { gate, comment, shown: None, proof: None })).unwrap();
+    let Resolution::Decided { decision, .. } = table.closed().resolution else { panic!("nobody decided") };
+    assert_eq!(decision, Decision::Discuss);
+}
+
+/// What the rules say, in a few lines: people have letters.
+#[derive(Debug, Clone)]
+struct Model {
+    asked: BTreeSet<char>,
+    requester: char,
+    quorum: Option<Quorum>,
+    votes: BTreeSet<char>,
+    ended: Option<Decision>,
+}
+
+impl Model {
+    fn need(&self) -> usize {
+        let may = self.asked.iter().filter(|person| **person != self.requester).count();
+        match self.quorum {
+            None => 1,
+            Some(Quorum::All) => may.max(1),
+            Some(Quorum::AtLeast(least)) => may.min(least as usize).max(1),
+        }
+    }
+
+    fn decide(&mut self, person: char, decision: Decision) {
+        if self.ended.is_some() || !self.asked.contains(&person) || person == self.requester {
+            return;
+        }
+        if decision == Decision::Refuse {
+            self.ended = Some(decision);
+            return;
+        }
+        self.votes.insert(person);
+        if self.votes.len() >= self.need() {
+            self.ended = Some(decision);
+        }
+    }
+}
+
+const NAMES: [(char, &[&str]); 6] = [
+    ('a', &["ann", ANN, "Ann@X.Example"]),
+    ('b', &[BOB, "BOB@x.example"]),
+    ('c', &["cleo", CLEO, CLEO_AT_HOME]),
+    ('d', &[DAN, "dan@X.example"]),
+    ('h', &[HEAD]),
+    ('e', &["eve@x.example"]),
+];
+
+/// Whom a name of somebody is, where the gate asks at one of her addresses that the name stands for.
+fn reaches(open: &Open, name: &str) -> bool {
+    open.gate.addresses(name) || directory().addresses(name).iter().any(|one| open.gate.addresses(one))
+}
+
+fn play(seed: u64) -> (Model, usize) {
+    let mut chance = Chance::new(seed);
+    let all = ["ann", BOB, CLEO, DAN, "cleo"];
+    let mut asked: Vec<&str> = all.into_iter().filter(|_| chance.once_in(2)).collect();
+    if asked.is_empty() {
+        asked.push(BOB);
+    }
+    let letter = |one: &str| one.chars().next().unwrap();
+    let requester = *chance.pick(&["agent", "ann", ANN]);
+    let quorum = *chance.pick(&[None, Some(Quorum::All), Some(Quorum::AtLeast(2)), Some(Quorum::AtLeast(3))]);
+    let mut model = Model {
+        asked: asked.iter().map(|one| letter(one)).collect(),
+        requester: if requester == "agent" { '-' } else { 'a' },
+        quorum,
+        votes: BTreeSet::new(),
+        ended: None,
+    };
+    let Ok(mut table) = Table::set(&asked, requester, quorum) else {
+        // More are asked for than can ever be.
+        let ever = model.asked.iter().chain(&['h', 'c']).collect::<BTreeSet<_>>().len();
+        let least = if let Some(Quorum::AtLeast(least)) = quorum { least as usize } else { 0 };
+        assert!(least > ever, "seed {seed}: refused for nothing");
+        return (model, 0);
+    };
+    let mut steps = 0;
+    while model.ended.is_none() && steps < 30 {
+        steps += 1;
+        let open = table.open().unwrap_or_else(|| panic!("seed {seed}: it is closed, and not for {model:?}"));
+        if chance.once_in(8) && open.gate.asked.as_ref().unwrap().round == 0 {
+            table.later(ROUND_MS);
+            // Whoever has voted is not asked anew.
+            model.asked.insert('h');
+            model.asked.insert('c');
+        } else {
+            let (person, names) = *chance.pick(&NAMES);
+            let name = *chance.pick(names);
+            let how = *chance.pick(&[How::Rpc, How::Page, How::Mail]);
+            let decision = if chance.once_in(12) { Decision::Refuse } else { Decision::Approve };
+            let done = table.decide(how, name, decision);
+            // Mails and pages are for addresses that were written to.
+            let counts = if how == How::Rpc { reaches(&open, name) } else { open.gate.wrote_to(name) };
+            if counts {
+                let again = model.votes.contains(&person) && decision == Decision::Approve;
+                model.decide(person, decision);
+                let own = person == model.requester;
+                assert_eq!(
+                    done.is_err(),
+                    how != How::Mail && (again || own),
+                    "seed {seed}: {name} {how:?} {done:?}"
+                );
+            }
+        }
+        agrees(seed, &table, &model);
+    }
+    (model, steps)
+}
+
+fn agrees(seed: u64, table: &Table, model: &Model) {
+    let told =
+        table.events.iter().filter(|event| matches!(event, Event::Flow(Flow::Votes(VoteFact::Cast { .. }))));
+    assert!(told.count() <= 1, "seed {seed}: {:?}", table.events);
+    match (model.ended, table.open()) {
+        (None, Some(open)) => {
+            let Some(voting) = open.gate.asked.unwrap().voting else {
+                assert_eq!((model.quorum, model.votes.len()), (None, 0), "seed {seed}");
+                return;
+            };
+            let found = (voting.votes.len(), voting.need as usize);
+            assert_eq!(found, (model.votes.len(), model.need()), "seed {seed}: {model:?} {voting:?}");
+        }
+        (Some(ended), None) => {
+            let closed = table.closed();
+            let Resolution::Decided { decision, .. } = closed.resolution else {
+                panic!("seed {seed}: nobody decided")
+            };
+            assert_eq!(decision, ended, "seed {seed}");
+            let counted = if model.quorum.is_some() { model.votes.len() } else { 0 };
+            assert_eq!(closed.open.gate.approved_by().len(), counted, "seed {seed}: {model:?}");
+        }
+        (None, None) => panic!("seed {seed}: it is closed, and {model:?}"),
+        (Some(_), Some(open)) => panic!("seed {seed}: it is open, and {model:?} {open:?}"),
+    }
+}
+
+#[test]
+fn random_votes_are_counted_as_a_simple_model_counts_them() {
+    let (mut approved, mut refused, mut waiting, mut steps) = (0, 0, 0, 0);
+    for seed in 1..=600 {
+        let (model, played) = play(seed);
+        steps += played;
+        match model.ended {
+            Some(Decision::Approve) if model.votes.len() > 1 => approved += 1,
+            Some(Decision::Refuse) => refused += 1,
+            Some(_) => {}
+            None => waiting += 1,
+        }
+    }
+    // It would be worth little if they were dull.
+    let met = format!("{approved} approved by several, {refused} refused, {waiting} waiting, {steps} steps");
+    assert!(approved > 60 && refused > 60 && waiting > 5 && steps > 3_000, "{met}");
+}
