@@ -263,7 +263,7 @@ mod tests {
             assert!(EventType::ALL.iter().any(|kind| kind.group() == *group), "{group:?} is empty");
             assert_eq!(format!("{}.*", group.word()).parse(), Ok(Filter::Group(*group)));
         }
-        assert_eq!(EventType::ALL.len(), 29);
+        assert_eq!(EventType::ALL.len(), 30);
     }
 
     #[test]
