@@ -101,7 +101,8 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
         ));
     }
     if let Some(asked) = &mut open.gate.asked {
-        let own = |one: &&String| open.gate.kind.needs_another() && people.same(one, &open.gate.requester);
+        let own =
+            |one: &&String| open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
         let addresses = asked.to.iter().filter(|one| !own(one)).count();
         if addresses > asks {
             let text =

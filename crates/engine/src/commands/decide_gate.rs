@@ -103,7 +103,7 @@ pub(crate) fn entitled(
 /// Whether this person may decide it, whatever is decided.
 pub(super) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
     has_a_say(actor)?;
-    if open.gate.kind.needs_another() && people.same(&actor.subject, &open.gate.requester) {
+    if open.gate.kind.needs_another() && people.one_person(&actor.subject, &open.gate.requester) {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
     }
     addressed(actor, open, people)

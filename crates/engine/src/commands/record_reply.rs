@@ -156,7 +156,7 @@ fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, St
 }
 
 fn is_own(turn: &Turn<'_, '_>, open: &Open, from: &str) -> Result<bool, Stop> {
-    Ok(open.gate.kind.needs_another() && turn.directory()?.same(&open.gate.requester, from))
+    Ok(open.gate.kind.needs_another() && turn.directory()?.one_person(&open.gate.requester, from))
 }
 
 /// The writer's own words, as much of them as is kept.

@@ -93,7 +93,7 @@ impl Tally {
         let votes: Vec<&Vote> = cast.unwrap_or_default().iter().chain(more).filter(counts).collect();
         let mut missing: Vec<String> = Vec::new();
         for one in asked.iter().flat_map(|asked| &asked.to) {
-            let own = open.gate.kind.needs_another() && people.same(one, &open.gate.requester);
+            let own = open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
             let counted = votes.iter().any(|vote| vote.is_of(one, people))
                 || missing.iter().any(|known| people.one_person(known, one));
             if !own && !counted {

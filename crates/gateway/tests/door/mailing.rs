@@ -34,16 +34,16 @@ impl Asked {
 impl World {
     /// A release whose agent wants to write a file, of which Kim and Dana are told.
     pub(crate) async fn asked(&self) -> Asked {
-        self.asked_by(self.acme.key("agent"), "kim", KIM).await
+        self.asked_by(self.acme.key("agent"), "kim", &[KIM]).await
     }
 
     /// The same, asked by whoever has this key; the owners are Dana and whoever the name stands for.
-    async fn asked_by(&self, secret: &str, name: &str, address: &str) -> Asked {
+    async fn asked_by(&self, secret: &str, name: &str, addresses: &[&str]) -> Asked {
         let entry = |name: &str, members: &[&str]| v1::DirectoryEntry {
             name: name.to_owned(),
             members: members.iter().map(|one| (*one).to_owned()).collect(),
         };
-        let entries = vec![entry(name, &[address]), entry("owner:release", &[name, DANA])];
+        let entries = vec![entry(name, addresses), entry("owner:release", &[name, DANA])];
         let directory = Some(v1::Directory { entries, ..v1::Directory::default() });
         let put = v1::PutDirectoryRequest { directory, ..Default::default() };
         let _: v1::PutDirectoryResponse = self.ask("admin", "PutDirectory", &put).await;
@@ -226,13 +226,21 @@ async fn what_belongs_nowhere_is_put_aside() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_asked_decides_neither_by_name_nor_by_address() {
+async fn who_asked_decides_neither_by_name_nor_by_any_address() {
+    for subject in ["boss", "boss@home.example"] {
+        not_her_own(subject).await;
+    }
+}
+
+/// Whoever asks as this is refused at the address that she is written to.
+async fn not_her_own(subject: &str) {
     let world = World::start().await;
     let role = v1::KeyRole::Operator.into();
-    let request = v1::CreateApiKeyRequest { subject: "boss".into(), role, ..Default::default() };
+    let request = v1::CreateApiKeyRequest { subject: subject.into(), role, ..Default::default() };
     let made: v1::CreateApiKeyResponse = world.ask("admin", "CreateApiKey", &request).await;
     let boss = "boss@acme.example";
-    let (asked, room) = (world.asked_by(&made.secret, "boss", boss).await, world.room(Level::Strict));
+    let (asked, room) =
+        (world.asked_by(&made.secret, "boss", &[boss, "boss@home.example"]).await, world.room(Level::Strict));
     let token = asked.token(Way::Reply, boss);
     let reply = Message { from: boss, ..from_kim(&token, "approve", "one") };
     assert_eq!(reply.bring(&room).await, Outcome::Recorded);
