@@ -10,6 +10,7 @@ use crate::gates::{mail, mail_bytes};
 use crate::reminders;
 use crate::state::{Asked, Directory, EffectBody, Gate, Purpose};
 use crate::turn::{Stop, Turn};
+use crate::votes;
 
 /// Opens a gate that anybody may decide who may decide at all, and tells those whose affair it is.
 pub(crate) fn open(
@@ -24,12 +25,14 @@ pub(crate) fn open(
         Ok(to) => {
             let remind = reminders::first(turn)?;
             let asked = Asked { to: to.clone(), open: true, remind, ..Asked::once("", &subject, "") };
-            turn.emit(Event::GateOpened { gate, run, body: Gate { asked: Some(asked), ..body } })?;
+            let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body })?;
+            turn.emit(Event::GateOpened { gate, run, body })?;
             for one in to {
                 turn.send(run, mail(one, subject.clone(), String::new(), gate, Purpose::Ask))?;
             }
         }
         Err(why) => {
+            let body = counted(turn, run, gate, body, &subject)?;
             turn.emit(Event::GateOpened { gate, run, body })?;
             if let Some(why) = why {
                 let text = format!("nobody is told of gate {}: {why}", gate.0);
@@ -39,6 +42,20 @@ pub(crate) fn open(
         }
     }
     Ok(())
+}
+
+/// The gate with the approvals that it takes, where it takes several, although nobody is told of it.
+fn counted(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    body: Gate,
+    subject: &str,
+) -> Result<Gate, Stop> {
+    let asked = Asked { to: Vec::new(), open: true, ..Asked::once("", subject, "") };
+    let counted = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body.clone() })?;
+    let several = counted.asked.as_ref().is_some_and(|asked| asked.voting.is_some());
+    Ok(if several { counted } else { body })
 }
 
 /// Whose affair it is; nobody where nobody is named, with the reason where there is somebody to miss: a tenant that has

@@ -2,13 +2,14 @@
 //! are enough; a rejection by anybody who may decide ends the gate at once, also by one who has approved before.
 //!
 //! A vote is bound to what was shown, so that it outlasts the rounds of its gate, which show the same to everybody.
-//! Gates that address nobody, and parts of tasks, take one person's word as ever.
+//! At a gate that addresses nobody whoever may decide counts, told of it or not. Parts of tasks take one person's word as
+//! ever.
 
 use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
 
 use crate::command::Start;
 use crate::event::VoteFact;
-use crate::gates::Ruling;
+use crate::gates::{self, Ruling};
 use crate::limits::ADDRESSEES_MAX;
 use crate::state::{Directory, Gate, Open, Quorum, Tally, Vote, Voting};
 use crate::turn::{Stop, Turn};
@@ -89,10 +90,14 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
         (at.node, at.entry)
     };
     let mut open = Open { run, node, entry, at: turn.now(), gate: body };
+    if gates::spec_of(turn, &open)?.resolve(Decision::Approve).is_none() {
+        return Ok(open.gate);
+    }
     let people = turn.directory()?;
     let tally = Tally::of(&open, quorum, None, &people);
     let (asks, mut warnings) = (tally.missing.len(), Vec::new());
     if let Quorum::AtLeast(least) = quorum
+        && open.gate.asked.as_ref().is_some_and(|asked| !asked.open)
         && usize::try_from(least).unwrap_or(usize::MAX) > asks
     {
         warnings.push(format!(
@@ -138,7 +143,12 @@ pub(crate) fn out_of_reach(
     people: &Directory,
     reachable: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    let voting = open.gate.asked.as_ref()?.voting.as_ref()?;
+    let asked = open.gate.asked.as_ref()?;
+    let voting = asked.voting.as_ref()?;
+    if asked.open && voting.quorum != Quorum::All {
+        // Others may approve.
+        return None;
+    }
     let tally = Tally::of(open, voting.quorum, None, people);
     let (here, gone): (Vec<&String>, Vec<&String>) = tally.missing.iter().partition(|one| reachable(one));
     if tally.have + here.len() >= tally.need {

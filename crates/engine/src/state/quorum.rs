@@ -11,7 +11,7 @@ pub enum Quorum {
     /// Everybody who was asked, those whom an escalation added among them.
     #[n(0)]
     All,
-    /// So many people, at least 1; everybody, while fewer are asked.
+    /// So many people, at least 1; everybody, while fewer are asked and nobody else may decide.
     #[n(1)]
     AtLeast(#[n(0)] u32),
 }
@@ -101,9 +101,11 @@ impl Tally {
             }
         }
         let all = votes.len() + missing.len();
+        // Where anybody may decide, others than those who were told can make up the number.
+        let most = if asked.is_some_and(|asked| asked.open) { usize::MAX } else { all };
         let need = match quorum {
             Quorum::All => all,
-            Quorum::AtLeast(least) => all.min(usize::try_from(least).unwrap_or(usize::MAX)),
+            Quorum::AtLeast(least) => most.min(usize::try_from(least).unwrap_or(usize::MAX)),
         };
         Self { have: votes.len(), need: need.max(1), missing }
     }
