@@ -180,14 +180,16 @@ impl Mailroom {
             self.ledger.settled(digest);
         }
         let mut outcome = Outcome::Quarantined("no_token");
-        for token in reply.tokens.iter().filter_map(|token| self.read(&token.text)) {
+        let tokens = reply.tokens.iter().enumerate();
+        for (at, token) in tokens.filter_map(|(at, token)| Some((at, self.read(&token.text)?))) {
             let proof = &reply.authentication;
             let incoming = Incoming {
                 token,
                 from: reply.from.text.clone(),
                 text: reply.text.clone(),
                 authenticated: match self.level {
-                    Level::Strict => proof.aligned,
+                    // What is proved is proved of the first token alone: another may stand where nobody has signed it.
+                    Level::Strict => proof.aligned && at == 0,
                     Level::Sender => true,
                     Level::PageOnly => false,
                 },

@@ -1,5 +1,7 @@
 //! Mail that comes in: who may decide by it, and what everybody else's comes to.
 
+mod flood;
+
 use switchward_api::v1;
 use switchward_engine::{Key, MailKey, MailToken, Row, View as _, Way};
 use switchward_gateway::mail::{Level, Mailroom, Outcome};

@@ -4,9 +4,10 @@ use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
 use switchward_mail::incoming::Sorted;
 
 use crate::shapes::{LANGUAGES, SHAPES, Shape, Talk};
-use crate::world::{Mail, decides, said};
+use crate::world::{Mail, base64, decides, said};
 
-const GENUINE_MIN: usize = 300;
+const GENUINE_MIN: usize = 2_000;
+const CLEAR_MIN: u32 = 1_000;
 const CLEAR_SHARE_MIN: f64 = 0.9;
 
 /// The mail that is answered, as it would be quoted.
@@ -118,6 +119,7 @@ async fn nearly_all_clear_decisions_are_read_and_none_as_another() {
         wrong.len()
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= CLEAR_MIN, "{count}");
     assert!(share >= CLEAR_SHARE_MIN, "{share}");
 }
 
@@ -130,4 +132,108 @@ async fn nothing_is_read_of_a_reply_without_words_of_its_own() {
             assert_eq!(said(&text), Verdict::Undecided, "{} {}: {text:?}", shape.name, language.name);
         }
     }
+}
+
+/// A text as quoted-printable (RFC 2045 section 6.7), from bytes.
+fn quoted_printable(bytes: &[u8]) -> String {
+    let (mut text, mut column) = (String::new(), 0);
+    for byte in bytes {
+        let piece = match byte {
+            b'\r' => continue,
+            b'\n' => "\r\n".to_owned(),
+            b'!'..=b'<' | b'>'..=b'~' => char::from(*byte).to_string(),
+            other => format!("={other:02X}"),
+        };
+        if column + piece.len() > 75 && piece != "\r\n" {
+            text.push_str("=\r\n");
+            column = 0;
+        }
+        column = if piece == "\r\n" { 0 } else { column + piece.len() };
+        text.push_str(&piece);
+    }
+    text
+}
+
+fn kind_of(mail: &Mail) -> String {
+    mail.headers
+        .iter()
+        .find(|(name, _)| name == "Content-Type")
+        .map(|(_, kind)| kind.clone())
+        .unwrap_or_default()
+}
+
+fn is_of_parts(mail: &Mail) -> bool {
+    kind_of(mail).starts_with("multipart/")
+}
+
+/// A mail as the first part of another.
+fn within(mail: &Mail, kind: &str, more: &str) -> Mail {
+    let coding = if is_of_parts(mail) { "7bit" } else { "8bit" };
+    let first =
+        format!("Content-Type: {}\nContent-Transfer-Encoding: {coding}\n\n{}", kind_of(mail), mail.body);
+    Mail::new(
+        &format!("{kind}; boundary=\"outer\""),
+        &format!("--outer\n{first}\n--outer\n{more}\n--outer--\n"),
+    )
+}
+
+/// What hosts and programs do to a whole reply; nothing where it cannot be done to this one.
+fn wrapped(mail: &Mail) -> Vec<(&'static str, Mail)> {
+    let smime = "Content-Type: application/pkcs7-signature; name=smime.p7s\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment; filename=smime.p7s\n\nMIIB";
+    let pgp = "Content-Type: application/pgp-signature; name=signature.asc\n\n-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----";
+    let note = "Content-Type: text/plain; charset=utf-8\n\nThis message is confidential. Rejected if you are not whom it is for.";
+    let logo = "Content-Type: image/png; name=logo.png\nContent-Transfer-Encoding: base64\nContent-Disposition: inline\n\niVBORw0KGgo=";
+    let mut all = vec![
+        (
+            "s/mime",
+            within(mail, "multipart/signed; protocol=\"application/pkcs7-signature\"; micalg=sha-256", smime),
+        ),
+        (
+            "pgp/mime",
+            within(mail, "multipart/signed; protocol=\"application/pgp-signature\"; micalg=pgp-sha256", pgp),
+        ),
+        ("a host's note", within(mail, "multipart/mixed", note)),
+        ("a logo", within(mail, "multipart/related", logo)),
+    ];
+    if !is_of_parts(mail) {
+        let of = |body: String, coding: &str| {
+            Mail { body, ..mail.clone() }.set("Content-Transfer-Encoding", coding)
+        };
+        all.push(("quoted-printable", of(quoted_printable(mail.body.as_bytes()), "quoted-printable")));
+        let lines = base64(mail.body.as_bytes());
+        let lines: Vec<&str> =
+            lines.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        all.push(("base64", of(format!("{}\r\n", lines.join("\r\n")), "base64")));
+        let latin: Option<Vec<u8>> = mail.body.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        if let (Some(bytes), true) = (latin, kind_of(mail).starts_with("text/plain; charset=utf-8")) {
+            let old = of(quoted_printable(&bytes), "quoted-printable");
+            all.push(("latin", old.set("Content-Type", "text/plain; charset=iso-8859-1")));
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_phrase_is_read_however_the_reply_is_coded_signed_or_added_to() {
+    let quoted = request();
+    let (mut counts, mut wrong) = (std::collections::BTreeMap::new(), Vec::new());
+    for (at, shape) in SHAPES.iter().enumerate() {
+        for (beside, language) in LANGUAGES.iter().enumerate() {
+            for (phrase, own) in phrases(at + beside, shape).into_iter().take(2) {
+                for (how, mail) in wrapped(&(shape.mail)(&Talk { own: &own, quoted: &quoted, language })) {
+                    let (verdict, text) = read(mail).await;
+                    *counts.entry(how).or_insert(0_usize) += 1;
+                    if verdict != expected(phrase) {
+                        wrong.push(format!(
+                            "{how} {} {} {own:?}: {verdict:?} of {text:?}",
+                            shape.name, language.name
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    println!("{counts:?}, {} read wrongly", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(counts.len() == 7 && counts.values().all(|count| *count >= 30), "{counts:?}");
 }
