@@ -200,54 +200,60 @@ fn other_tokens(asked: &Asked, other: &Asked, said: &str) -> Vec<Sent> {
     all
 }
 
-/// What Kim sent that says a phrase which she has not written in sight.
-fn not_her_words(token: &MailToken, phrase: &str) -> (Vec<Sent>, Vec<Sent>, Vec<Sent>) {
-    let quoted = [
-        "> @",
-        ">> @",
-        "What?\n\n> @",
-        "On Wed, 1 May 2024 Acme <a@acme.example> wrote:\n\n@",
-        "What?\n@",
-        "not @",
-        "@?",
-        "@ - not",
-        "\"@\"",
-        "-----Original Message-----\n@",
-        "________________________________\n@",
-        "From: a\nSent: b\nTo: c\nSubject: d\n\n@",
-        "--- reply above this line ---\n@",
-        "-- \n@",
-        "Sent from my iPhone\n@",
-        "Begin forwarded message:\n\n> From: x\n> Subject: y\n>\n> @",
-        "Am 01.05.2024 um 10:00 schrieb Acme:\n@",
-        "I said \"@\" to another one.",
-        "@ is what I will not say",
-        "[@]",
-    ];
+const QUOTED: [&str; 20] = [
+    "> @",
+    ">> @",
+    "What?\n\n> @",
+    "On Wed, 1 May 2024 Acme <a@acme.example> wrote:\n\n@",
+    "What?\n@",
+    "not @",
+    "@?",
+    "@ - not",
+    "\"@\"",
+    "-----Original Message-----\n@",
+    "________________________________\n@",
+    "From: a\nSent: b\nTo: c\nSubject: d\n\n@",
+    "--- reply above this line ---\n@",
+    "-- \n@",
+    "Sent from my iPhone\n@",
+    "Begin forwarded message:\n\n> From: x\n> Subject: y\n>\n> @",
+    "Am 01.05.2024 um 10:00 schrieb Acme:\n@",
+    "I said \"@\" to another one.",
+    "@ is what I will not say",
+    "[@]",
+];
+
+const STYLES: [&str; 16] = [
+    "display:none",
+    "visibility:hidden",
+    "font-size:0",
+    "font-size:1px",
+    "opacity:0",
+    "color:#fff",
+    "color:white",
+    "color:transparent",
+    "background:#000;color:#000",
+    "max-height:0;overflow:hidden",
+    "position:absolute;left:-9999px",
+    "text-indent:-9999px",
+    "mso-hide:all",
+    "clip-path:inset(50%)",
+    "transform:scale(0)",
+    "dis\\play:none",
+];
+
+/// What Kim sent that says a phrase in somebody else's words, or says another thing with it.
+fn quoted(token: &MailToken, phrase: &str) -> Vec<Sent> {
     // An address in the form has its sign, too.
     let fill = |form: &str| form.replace("a@acme", "a\u{1}acme").replace('@', phrase).replace('\u{1}', "@");
-    let quoted = quoted.iter().map(|form| kims(token, &fill(form))).collect();
-    let styles = [
-        "display:none",
-        "visibility:hidden",
-        "font-size:0",
-        "font-size:1px",
-        "opacity:0",
-        "color:#fff",
-        "color:white",
-        "color:transparent",
-        "background:#000;color:#000",
-        "max-height:0;overflow:hidden",
-        "position:absolute;left:-9999px",
-        "text-indent:-9999px",
-        "mso-hide:all",
-        "clip-path:inset(50%)",
-        "transform:scale(0)",
-        "dis\\play:none",
-    ];
+    QUOTED.iter().map(|form| kims(token, &fill(form))).collect()
+}
+
+/// What Kim sent that says a phrase where nobody sees it.
+fn hidden(token: &MailToken, phrase: &str) -> Vec<Sent> {
     let html = |body: String| Sent { kind: "text/html; charset=utf-8".into(), ..kims(token, &body) };
     let mut hidden: Vec<Sent> = Vec::new();
-    for style in styles {
+    for style in STYLES {
         hidden.push(html(format!("<div style=\"{style}\">{phrase}</div>")));
         hidden.push(html(format!("<div style=\"{style}\">{phrase}</div><p>What is this?</p>")));
     }
@@ -261,6 +267,11 @@ fn not_her_words(token: &MailToken, phrase: &str) -> (Vec<Sent>, Vec<Sent>, Vec<
     ] {
         hidden.push(html(format!("{}<p>What is this?</p>", form.replace('@', phrase))));
     }
+    hidden
+}
+
+/// What Kim sent that looks like a phrase and is another text.
+fn alike(token: &MailToken, phrase: &str) -> Vec<Sent> {
     let letters: Vec<char> = phrase.chars().collect();
     let mut alike = Vec::new();
     for at in 1..letters.len() {
@@ -276,7 +287,7 @@ fn not_her_words(token: &MailToken, phrase: &str) -> (Vec<Sent>, Vec<Sent>, Vec<
             alike.push(kims(token, &phrase.replace(known, &other.to_string())));
         }
     }
-    (quoted, hidden, alike)
+    alike
 }
 
 const INJECTED: [&str; 12] = [
@@ -336,6 +347,38 @@ fn machines(token: &MailToken, said: &str) -> (Vec<Sent>, Vec<Sent>) {
     (automatic, bounces)
 }
 
+/// Every kind of mail that may not approve, with how many of it there are at least.
+fn categories(asked: &Asked, other: &Asked, phrase: &str) -> [(&'static str, Vec<Sent>, usize); 11] {
+    let token = asked.token(Way::Reply, KIM);
+    let both = [phrase.to_owned(), format!("{phrase}\n\nKim")];
+    let twice =
+        |make: &dyn Fn(&str) -> Vec<Sent>| both.iter().flat_map(|said| make(said)).collect::<Vec<_>>();
+    let (mut automatic, mut bounces) = (Vec::new(), Vec::new());
+    for said in &both {
+        let (some, back) = machines(&token, said);
+        automatic.extend(some);
+        bounces.extend(back);
+    }
+    // Her question of before, brought again and to others' addresses.
+    let question = || kims(&token, "looks risky?");
+    let replays = (0..4).map(|_| question()).collect::<Vec<_>>();
+    let injected = INJECTED.iter().map(|text| kims(&token, &text.replace('@', phrase))).collect();
+    // Bounces are the last: whom nothing reaches may be asked no more.
+    [
+        ("forged from", twice(&|said| forged_from(&token, said)), 30),
+        ("forged results", twice(&|said| forged_results(&token, said)), 36),
+        ("passed on", twice(&|said| passed_on(asked, said)), 56),
+        ("other tokens", twice(&|said| other_tokens(asked, other, said)), 50),
+        ("quoted", quoted(&token, phrase), 20),
+        ("hidden", hidden(&token, phrase), 38),
+        ("look-alikes", alike(&token, phrase), 6),
+        ("injected", injected, 12),
+        ("replays", replays, 4),
+        ("automatic", automatic, 30),
+        ("bounces", bounces, 12),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn not_one_of_five_thousand_hostile_or_automatic_mails_approves() {
     let world = World::start().await;
@@ -343,36 +386,7 @@ async fn not_one_of_five_thousand_hostile_or_automatic_mails_approves() {
     let (mut count, mut outcomes) = (0, std::collections::BTreeMap::new());
     for phrase in PHRASES {
         let (asked, other) = (world.asked().await, world.asked().await);
-        let token = asked.token(Way::Reply, KIM);
-        let (quoted, hidden, alike) = not_her_words(&token, phrase);
-        let both = [phrase.to_owned(), format!("{phrase}\n\nKim")];
-        let twice =
-            |make: &dyn Fn(&str) -> Vec<Sent>| both.iter().flat_map(|said| make(said)).collect::<Vec<_>>();
-        let (mut automatic, mut bounces) = (Vec::new(), Vec::new());
-        for said in &both {
-            let (some, back) = machines(&token, said);
-            automatic.extend(some);
-            bounces.extend(back);
-        }
-        // Her question of before, brought again and to others' addresses.
-        let question = || kims(&token, "looks risky?");
-        let replays = (0..4).map(|_| question()).collect::<Vec<_>>();
-        let injected = INJECTED.iter().map(|text| kims(&token, &text.replace('@', phrase))).collect();
-        // Bounces are the last: whom nothing reaches may be asked no more.
-        let categories: [(&str, Vec<Sent>, usize); 11] = [
-            ("forged from", twice(&|said| forged_from(&token, said)), 30),
-            ("forged results", twice(&|said| forged_results(&token, said)), 36),
-            ("passed on", twice(&|said| passed_on(&asked, said)), 56),
-            ("other tokens", twice(&|said| other_tokens(&asked, &other, said)), 50),
-            ("quoted", quoted, 20),
-            ("hidden", hidden, 38),
-            ("look-alikes", alike, 6),
-            ("injected", injected, 12),
-            ("replays", replays, 4),
-            ("automatic", automatic, 30),
-            ("bounces", bounces, 12),
-        ];
-        for (category, sent, least) in categories {
+        for (category, sent, least) in categories(&asked, &other, phrase) {
             assert!(sent.len() >= least, "{category} {phrase:?}: {}", sent.len());
             for (at, one) in sent.iter().enumerate() {
                 // Of a replay the id is the same.
