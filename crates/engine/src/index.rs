@@ -16,15 +16,16 @@ const DUE: u8 = 4;
 const RELAY: u8 = 5;
 const READY: u8 = 6;
 const READY_OF: u8 = 7;
-const ERRANDS: u8 = 8;
 const DELIVERIES: u8 = 9;
 const EFFECTS: u8 = 10;
+const ERRANDS: u8 = 11;
 
 /// How an entry of the effects of a tenant begins: dead letters come first.
 const DEAD: u8 = 1;
 const PENDING: u8 = 2;
 
-/// Bytes that stand for a place where effects go: whether it is an endpoint, and four of its name's digest.
+/// Bytes that stand for a place where something goes: of an effect whether that is an endpoint, of work its kind, and four
+/// of the digest of its name.
 const LANE_BYTES: usize = 5;
 
 /// The tenant of entries that are the server's own business.
@@ -119,7 +120,8 @@ fn things(key: &Key, thing: &Thing) -> Vec<Key> {
         keys.push(Key::index(tenant, READY, &[&kinds, &at, key.rest()]));
         keys.push(Key::index(tenant, READY_OF, &[&kinds, &queue(&owed.queue), &at, key.rest()]));
         if kind.is_errand() {
-            keys.push(Key::index(NOBODY, ERRANDS, &[&kinds, &at, &tenant.0.to_be_bytes(), key.rest()]));
+            let lane = lane(*kind as u8, &owed.place());
+            keys.push(Key::index(NOBODY, ERRANDS, &[&tenant.0.to_be_bytes(), &lane, &at, key.as_bytes()]));
         }
     }
     keys
@@ -138,16 +140,18 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     // What is said in the conversation itself, and a notice for which nobody was found, have nowhere to go.
     let stays =
         matches!(effect.body, EffectBody::Message { channel: Channel::Chat, .. } | EffectBody::Notice { .. });
-    let goes = (!dead && !stays)
-        .then(|| Key::index(NOBODY, DELIVERIES, &[&tenant, &lane(&effect.body), &at, key.as_bytes()]));
+    let goes = (!dead && !stays).then(|| {
+        let lane = lane(u8::from(effect.body.published()), &effect.body.place());
+        Key::index(NOBODY, DELIVERIES, &[&tenant, &lane, &at, key.as_bytes()])
+    });
     [listed].into_iter().chain(goes).collect()
 }
 
-/// Stands for where an effect goes: what goes elsewhere never waits behind it. Places that share one by chance share a
-/// queue.
-fn lane(body: &EffectBody) -> [u8; LANE_BYTES] {
-    let mut lane = [u8::from(body.published()); LANE_BYTES];
-    lane[1..].copy_from_slice(&Digest::of(body.place().as_bytes()).0[..LANE_BYTES - 1]);
+/// Stands for where something of this sort goes: what goes elsewhere never waits behind it. Places that share one by
+/// chance share a queue.
+fn lane(sort: u8, place: &str) -> [u8; LANE_BYTES] {
+    let mut lane = [sort; LANE_BYTES];
+    lane[1..].copy_from_slice(&Digest::of(place.as_bytes()).0[..LANE_BYTES - 1]);
     lane
 }
 
@@ -201,23 +205,31 @@ impl IndexKey {
         Key::index(NOBODY, DELIVERIES, &[]).as_bytes().to_vec()
     }
 
-    /// Those of the place that this entry of [`IndexKey::deliveries`] is of.
+    /// The work of all tenants that nobody has and the server may do by itself: one tenant after the other, of each one kind
+    /// and place after the other, and of each place the oldest first.
     #[must_use]
-    pub fn deliveries_beside(entry: &Key) -> Vec<u8> {
-        Key::index(NOBODY, DELIVERIES, &[Self::lane_of(entry)]).as_bytes().to_vec()
+    pub fn errands() -> Vec<u8> {
+        Key::index(NOBODY, ERRANDS, &[]).as_bytes().to_vec()
     }
 
-    /// Stands before those of them that are due at this time or later, and behind the others.
+    /// What goes to the same place as this entry of [`IndexKey::deliveries`] or [`IndexKey::errands`].
     #[must_use]
-    pub fn deliveries_beside_from(entry: &Key, at: Time) -> Vec<u8> {
-        Key::index(NOBODY, DELIVERIES, &[Self::lane_of(entry), &at.0.to_be_bytes()]).as_bytes().to_vec()
+    pub fn lane(entry: &Key) -> Vec<u8> {
+        let bytes = entry.as_bytes();
+        let end = bytes.len() - entry.rest().len() + 5 + LANE_BYTES;
+        bytes.get(..end).unwrap_or(bytes).to_vec()
     }
 
-    /// Stands in [`IndexKey::deliveries`] behind all of the place that this entry is of, and before those after it.
+    /// Stands before what of it is due, or open, at this time or later, and behind the rest.
     #[must_use]
-    pub fn behind_deliveries_beside(entry: &Key) -> Vec<u8> {
-        let behind = [Self::lane_of(entry), &[u8::MAX; 64]].concat();
-        Key::index(NOBODY, DELIVERIES, &[&behind]).as_bytes().to_vec()
+    pub fn lane_from(entry: &Key, at: Time) -> Vec<u8> {
+        [Self::lane(entry).as_slice(), &at.0.to_be_bytes()].concat()
+    }
+
+    /// Stands in the index behind all of it, and before what goes elsewhere.
+    #[must_use]
+    pub fn behind_lane(entry: &Key) -> Vec<u8> {
+        [Self::lane(entry).as_slice(), &[u8::MAX; 64]].concat()
     }
 
     /// Whether an entry of [`IndexKey::deliveries`] is of a message to an endpoint.
@@ -226,13 +238,17 @@ impl IndexKey {
         entry.rest().get(5).is_some_and(|mark| *mark != 0)
     }
 
-    fn lane_of(entry: &Key) -> &[u8] {
-        entry.rest().get(1..5 + LANE_BYTES).unwrap_or_default()
+    /// Of what kind the work of an entry of [`IndexKey::errands`] is.
+    #[must_use]
+    pub fn kind_of_errand(entry: &Key) -> Option<WorkKind> {
+        let kind = entry.rest().get(5)?;
+        WorkKind::ALL.into_iter().find(|known| *known as u8 == *kind)
     }
 
-    /// What an entry of [`IndexKey::deliveries`] is about.
+    /// What an entry of [`IndexKey::deliveries`] or [`IndexKey::errands`] is about, and when it is due or since when it is
+    /// open.
     #[must_use]
-    pub fn delivery_of(entry: &Key) -> Option<Due> {
+    pub fn queued_of(entry: &Key) -> Option<Due> {
         let rest = entry.rest();
         let (at, key) = (5 + LANE_BYTES, 13 + LANE_BYTES);
         let time = Time(u64::from_be_bytes(rest.get(at..key)?.try_into().ok()?));
@@ -282,12 +298,6 @@ impl IndexKey {
         key.as_bytes().to_vec()
     }
 
-    /// The work of all tenants that nobody has and the server may do by itself, oldest first: of this kind.
-    #[must_use]
-    pub fn errands(kind: WorkKind) -> Vec<u8> {
-        Key::index(NOBODY, ERRANDS, &[&[kind as u8]]).as_bytes().to_vec()
-    }
-
     /// The work of an entry of [`IndexKey::ready`], and since when it is open.
     #[must_use]
     pub fn ready_of(entry: &Key) -> Option<(Time, SessionId, OpenId)> {
@@ -301,10 +311,9 @@ impl IndexKey {
     /// The work of an entry of [`IndexKey::errands`], with its tenant.
     #[must_use]
     pub fn errand_of(entry: &Key) -> Option<(TenantId, SessionId, OpenId)> {
-        let from = entry.as_bytes().len().checked_sub(28)?;
-        let rest = entry.as_bytes().get(from..)?;
-        let tenant = TenantId(u32::from_be_bytes(rest.get(..4)?.try_into().ok()?));
-        let (session, thing) = Self::work_of(rest.get(4..)?)?;
+        let tenant = TenantId(u32::from_be_bytes(entry.rest().get(1..5)?.try_into().ok()?));
+        let from = entry.as_bytes().len().checked_sub(24)?;
+        let (session, thing) = Self::work_of(entry.as_bytes().get(from..)?)?;
         Some((tenant, session, thing))
     }
 

@@ -82,7 +82,7 @@ pub use state::{
     Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Quorum,
     Remembered, Reminders, Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot,
     SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, Thing, ThingBody, Unknown, Version, Via,
-    Vote, Voting, WebhookSource, Why, web_place,
+    Vote, Voting, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

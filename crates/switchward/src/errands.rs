@@ -12,6 +12,7 @@ mod lanes;
 mod letters;
 mod ping;
 mod places;
+mod ready;
 mod relay;
 mod rules;
 #[cfg(test)]

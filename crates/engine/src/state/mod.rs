@@ -21,7 +21,7 @@ pub use endpoint::{Endpoint, EndpointHealth};
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Reminding, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
-pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose, web_place};
+pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose};
 pub(crate) use quorum::Tally;
 pub use quorum::{Quorum, Vote, Voting};
 pub(crate) use row::machine_bytes;

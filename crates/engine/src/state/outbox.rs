@@ -338,8 +338,7 @@ impl EffectBody {
 }
 
 /// Where a request to this address goes, as [`EffectBody::place`] has it.
-#[must_use]
-pub fn web_place(url: &str) -> String {
+pub(super) fn web_place(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     format!("web {}", host.to_ascii_lowercase())

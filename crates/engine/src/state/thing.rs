@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ExitIx, NodeIx, OpenId, Port, RunId, Time, WaitOn, WorkKind};
 
 use super::Json;
+use super::outbox::web_place;
 
 /// Something open that belongs to one entry of one node. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -100,6 +101,12 @@ impl Owed {
     #[must_use]
     pub fn new(input: serde_json::Value, queue: &str, about: About) -> Self {
         Self { input: Json(input), queue: queue.to_owned(), about, ..Self::default() }
+    }
+
+    /// Where it goes, as [`EffectBody::place`](super::EffectBody::place) has it; empty where the input names no address, as that of a question does.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.input.0.get("url").and_then(serde_json::Value::as_str).map(web_place).unwrap_or_default()
     }
 
     /// The number by which a receiver outside can tell repeats: the same each time that work is handed out, and over

@@ -145,7 +145,7 @@ async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failu
             (after, wrapped) = (None, true);
             continue;
         };
-        let behind = IndexKey::behind_deliveries_beside(&entry);
+        let behind = IndexKey::behind_lane(&entry);
         if wrapped && began.as_ref().is_some_and(|began| behind > *began) {
             break;
         }
@@ -207,9 +207,9 @@ fn due_of(
 ) -> Result<Vec<Due>, Failure> {
     let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
     let mut rooms: BTreeMap<Place, usize> = BTreeMap::new();
-    let scanned = view.scan(&IndexKey::deliveries_beside(entry), out.lanes.begin(entry), &mut |entry, _| {
+    let scanned = view.scan(&IndexKey::lane(entry), out.lanes.begin(entry), &mut |entry, _| {
         looked += 1;
-        let Some(due) = IndexKey::delivery_of(entry) else { return ControlFlow::Break(()) };
+        let Some(due) = IndexKey::queued_of(entry) else { return ControlFlow::Break(()) };
         if due.at > now || looked > LOOK_MAX {
             return ControlFlow::Break(());
         }

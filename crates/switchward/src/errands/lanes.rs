@@ -50,7 +50,7 @@ impl Lanes {
 
     /// Behind what the effects of the place of this entry begin.
     pub(super) fn begin(&self, entry: &Key) -> Option<&[u8]> {
-        self.begin.get(&IndexKey::deliveries_beside(entry)).map(Vec::as_slice)
+        self.begin.get(&IndexKey::lane(entry)).map(Vec::as_slice)
     }
 
     /// The first entry of the next place that has one, behind this place in the index.
@@ -85,18 +85,18 @@ impl Lanes {
 
     /// Nothing of the place of this entry stands before it, and what comes later is due later than now.
     fn learn(&mut self, first: &Key, now: Time) {
-        let lane = IndexKey::deliveries_beside(first);
+        let lane = IndexKey::lane(first);
         if self.begin.len() >= KNOWN_MAX && !self.begin.contains_key(&lane) {
             return;
         }
         let latest = Time(now.0.saturating_sub(SLACK_MS));
-        let at = IndexKey::delivery_of(first).map_or(Time(0), |due| due.at.min(latest));
-        self.begin.insert(lane, IndexKey::deliveries_beside_from(first, at));
+        let at = IndexKey::queued_of(first).map_or(Time(0), |due| due.at.min(latest));
+        self.begin.insert(lane, IndexKey::lane_from(first, at));
     }
 }
 
 /// Behind all entries with this beginning: they go on with a time or the number of a tenant, and neither reaches so far.
-fn behind(beginning: &[u8]) -> Vec<u8> {
+pub(super) fn behind(beginning: &[u8]) -> Vec<u8> {
     [beginning, &[u8::MAX; 64]].concat()
 }
 
@@ -147,9 +147,8 @@ mod tests {
     /// The first entry of each place, as whoever looks at everything finds them.
     fn firsts(index: &Index) -> Vec<Vec<u8>> {
         let mut seen = BTreeSet::new();
-        let lane = |entry: &&Vec<u8>| {
-            seen.insert(IndexKey::deliveries_beside(&Key::from_bytes(entry).expect("it is a key")))
-        };
+        let lane =
+            |entry: &&Vec<u8>| seen.insert(IndexKey::lane(&Key::from_bytes(entry).expect("it is a key")));
         index.0.iter().filter(lane).cloned().collect()
     }
 
@@ -159,7 +158,7 @@ mod tests {
             let from = lanes.begin(&entry).expect("there are few places");
             assert!(from < entry.as_bytes(), "a look from there finds it");
             found.push(entry.as_bytes().to_vec());
-            after = Some(IndexKey::behind_deliveries_beside(&entry));
+            after = Some(IndexKey::behind_lane(&entry));
         }
         found
     }

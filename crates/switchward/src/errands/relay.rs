@@ -2,20 +2,18 @@
 //! session; what the bus loses is leased and put there again when its lease has lapsed.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::Errand;
-use switchward_engine::{
-    Body, Command, FailWork, IndexKey, Key, LeaseWork, ReleaseWork, Reply, Row, Scope, Thing, ThingBody,
-    View as _, WorkView, web_place, work_view,
-};
+use switchward_engine::{Body, Command, FailWork, LeaseWork, ReleaseWork, Reply, Scope, WorkView, work_view};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Clock as _, Failure, Shard, SystemClock};
 use tokio::sync::watch;
+
+use super::ready::{Turn, ready};
 
 /// How long an errand may take from its lease on, milliseconds; then it goes out again.
 const LEASE_MS: u64 = 90_000;
@@ -23,14 +21,6 @@ const LEASE_MS: u64 = 90_000;
 const REQUESTS_OUT_MAX: usize = 128;
 /// Questions of one shard that are out at one time: what a desk can ask within a lease.
 const QUESTIONS_OUT_MAX: usize = 12;
-/// Work of one tenant that is out at one time, as a part of all that may be: one half. Whose receivers are slow leaves
-/// room for others.
-const TENANT_PART: usize = 2;
-/// The same of one place of a tenant: one eighth.
-const PLACE_PART: usize = 8;
-/// Entries of the index that one look passes over, and those of them whose work is read.
-const LOOK_MAX: usize = 16_384;
-const READ_MAX: usize = 1_024;
 /// What is left of a lease when its errand must be over, so that its outcome comes while the lease holds, milliseconds.
 const SPARE_MS: u64 = 20_000;
 /// Work that is leased and put on the bus together.
@@ -41,50 +31,21 @@ const TICK: Duration = Duration::from_secs(1);
 const WORKER: &str = "delivery";
 
 /// Work that is out.
-struct Sent {
+pub(super) struct Sent {
     /// Its lease.
     fence: u64,
-    stream: Stream,
+    pub(super) stream: Stream,
     /// Where it goes, as far as its input tells.
-    place: String,
+    pub(super) place: String,
 }
 
-type Name = (TenantId, SessionId, OpenId);
-type Out = BTreeMap<Name, Sent>;
+pub(super) type Name = (TenantId, SessionId, OpenId);
 
-/// What may still go out by one stream.
-struct Room {
-    all: usize,
-    most: usize,
-    tenants: BTreeMap<TenantId, usize>,
-    places: BTreeMap<(TenantId, String), usize>,
-}
-
-impl Room {
-    fn of(out: &Out, stream: Stream, most: usize) -> Self {
-        let (tenants, places) = (BTreeMap::new(), BTreeMap::new());
-        let mut room = Self { all: most, most, tenants, places };
-        for ((tenant, ..), sent) in out.iter().filter(|(_, sent)| sent.stream == stream) {
-            room.take(*tenant, &sent.place);
-        }
-        room
-    }
-
-    fn take(&mut self, tenant: TenantId, place: &str) {
-        self.all = self.all.saturating_sub(1);
-        *self.tenants.entry(tenant).or_default() += 1;
-        *self.places.entry((tenant, place.to_owned())).or_default() += 1;
-    }
-
-    fn has_for(&self, tenant: TenantId) -> bool {
-        self.tenants.get(&tenant).is_none_or(|out| *out < (self.most / TENANT_PART).max(1))
-    }
-
-    fn has_at(&self, tenant: TenantId, place: &str) -> bool {
-        // Questions all go to the model of the operator.
-        let most = if place.is_empty() { self.most } else { (self.most / PLACE_PART).max(1) };
-        self.places.get(&(tenant, place.to_owned())).is_none_or(|out| *out < most)
-    }
+/// What is out, and where the next look at what is ready begins.
+#[derive(Default)]
+pub(super) struct Out {
+    pub(super) sent: BTreeMap<Name, Sent>,
+    pub(super) turn: Turn,
 }
 
 /// Relays the errands of one shard until it is told to stop.
@@ -95,7 +56,7 @@ pub(super) async fn work(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut news = shard.watch_work();
-    let mut out = Out::new();
+    let mut out = Out::default();
     loop {
         let pause = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
             Ok(pause) => pause,
@@ -119,13 +80,13 @@ async fn round(
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
     forget_done(shard, out).await?;
-    for kind in kinds {
-        let (stream, most) = stream_of(*kind);
-        let ready = ready(shard, *kind, Room::of(out, stream, most)).await?;
+    let ready = ready(&shard.read().await?, kinds, out).map_err(|error| {
+        tracing::error!(%error, "failed to read the work that is ready");
+        Failure::Stopped
+    })?;
+    for (stream, ready) in ready {
         // A lease and its end are two entries of the log: a bus that is down must not cost them at every try.
-        if !ready.is_empty()
-            && let Err(error) = bus.ready(stream).await
-        {
+        if let Err(error) = bus.ready(stream).await {
             return Ok(Some(refused(&error).max(TICK)));
         }
         for some in ready.chunks(TOGETHER) {
@@ -173,7 +134,7 @@ async fn send(
     let mut wait = None;
     for (name @ (tenant, session, work), place, fence, told) in told.await {
         match told {
-            Ok(()) => drop(out.insert(*name, Sent { fence, stream, place: place.clone() })),
+            Ok(()) => drop(out.sent.insert(*name, Sent { fence, stream, place: place.clone() })),
             Err(BusError::Size { .. }) => {
                 // It will never fit, and must not stand before the others. An earlier attempt at it may have gone out.
                 let (message, unknown) = ("it is too large to go out".to_owned(), true);
@@ -191,7 +152,7 @@ async fn send(
 }
 
 /// The stream that this kind of work goes out by, and how much of one shard is on it at one time.
-fn stream_of(kind: WorkKind) -> (Stream, usize) {
+pub(super) fn stream_of(kind: WorkKind) -> (Stream, usize) {
     match kind {
         WorkKind::Http => (Stream::Http, REQUESTS_OUT_MAX),
         WorkKind::Agent
@@ -219,54 +180,10 @@ fn lease(thing: OpenId) -> Body {
     Body::LeaseWork(LeaseWork { thing, worker: WORKER.into(), lease_ms: LEASE_MS })
 }
 
-/// The first work of this kind that nobody has and that there is room for, with where it goes. What has no room stands
-/// before nothing that has.
-async fn ready(shard: &Shard, kind: WorkKind, mut room: Room) -> Result<Vec<(Name, String)>, Failure> {
-    let (mut found, mut looked, mut read, mut broken) = (Vec::new(), 0, 0, None);
-    if room.all == 0 {
-        return Ok(found);
-    }
-    let view = shard.read().await?;
-    let scanned = view.scan(&IndexKey::errands(kind), None, &mut |entry, _| {
-        looked += 1;
-        let Some(name @ (tenant, session, work)) = IndexKey::errand_of(entry) else {
-            return ControlFlow::Continue(());
-        };
-        if room.has_for(tenant) {
-            read += 1;
-            match view.row(&Key::thing(tenant, session, work)) {
-                Ok(row) => {
-                    let place = row.as_deref().map(place_of).unwrap_or_default();
-                    if room.has_at(tenant, &place) {
-                        room.take(tenant, &place);
-                        found.push((name, place));
-                    }
-                }
-                Err(error) => broken = Some(error),
-            }
-        }
-        let more = room.all > 0 && looked < LOOK_MAX && read < READ_MAX && broken.is_none();
-        if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    match scanned.and(broken.map_or(Ok(()), Err)) {
-        Ok(()) => Ok(found),
-        Err(error) => {
-            tracing::error!(%error, "failed to read the work that is ready");
-            Err(Failure::Stopped)
-        }
-    }
-}
-
-/// Where work goes; empty where its input does not say.
-fn place_of(row: &Row) -> String {
-    let Row::Thing(Thing { body: ThingBody::Work { owed, .. }, .. }) = row else { return String::new() };
-    owed.input.0.get("url").and_then(serde_json::Value::as_str).map(web_place).unwrap_or_default()
-}
-
 /// Forgets what is done, given back or lost.
 async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
     let view = shard.read().await?;
-    out.retain(|(tenant, session, work), sent| {
+    out.sent.retain(|(tenant, session, work), sent| {
         let found = view.steady(|rows| work_view(rows, *tenant, *session, *work)).ok().flatten();
         found.is_some_and(|found| found.owed.fence == sent.fence && found.owed.lease.is_some())
     });

@@ -13,14 +13,16 @@ use crate::site::{Caller, Redis, Site, Wish};
 
 /// Messages, and requests, that are measured in each half.
 const MEASURED: u64 = 40;
-/// Messages and requests to each receiver that is of no use: more than may be out to it at one time.
+/// Messages to each receiver that is of no use, and requests of each tenant to the one that hangs: more than may be out to
+/// it at one time, and of requests more than one look of whoever sends them out could pass over.
 const NOISE: u64 = 150;
-/// Requests that may be out to one place of a tenant at one time on both shards together, and messages, where nobody knows
-/// yet whether it takes any.
-const OUT: usize = 2 * 16;
-const OUT_UNKNOWN: usize = 2 * 2;
+const NOISE_REQUESTS: u64 = 1_500;
+/// Requests that may be out at one time to two places of two tenants on both shards together: each has no more than a
+/// seventh of what is free, of 128. And messages, where nobody knows yet whether the place takes any.
+const OUT: usize = 2 * 30;
+const OUT_UNKNOWN: usize = 2 * 2 * 2;
 /// Two tenants have one request and one message of theirs hang each.
-const HANGING: usize = 2 * (OUT + OUT_UNKNOWN);
+const HANGING: usize = OUT + OUT_UNKNOWN;
 /// How much longer the slowest of a hundred may take beside them, and what is not told apart from a machine's whims.
 const LONGER_MAX: f64 = 4.0;
 const WHIM: Duration = Duration::from_millis(250);
@@ -66,10 +68,11 @@ async fn whose_receiver_hangs_or_is_busy_delays_nobody_else() -> anyhow::Result<
         [measured(&callers[0], &good, "post", 0).await?, measured(&callers[0], &good, "ask", 1_000).await?];
     for number in 10_000..10_000 + NOISE {
         callers[1].begin("post", number).await?;
-        callers[1].begin("ask", number + 10_000).await?;
         callers[2].begin("post", number).await?;
         callers[0].begin("post-other", number).await?;
-        callers[0].begin("ask-other", number + 10_000).await?;
+    }
+    for number in 20_000..20_000 + NOISE_REQUESTS {
+        tokio::try_join!(callers[1].begin("ask", number), callers[0].begin("ask-other", number))?;
     }
     // Each of the four kinds that hang is out as often as it may be.
     until(&hangs, HANGING).await?;
