@@ -14,6 +14,7 @@ mod ping;
 mod places;
 mod ready;
 mod relay;
+mod room;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -84,13 +85,16 @@ impl Role {
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());
         let (stop, stopped) = watch::channel(false);
         let road = effects::Road { bus: Arc::clone(&bus), mail: office.is_some(), names };
-        // What is about a tenant itself waits in the catalogue.
-        for shard in cluster.all() {
-            tokio::spawn(effects::work(shard.clone(), road.clone(), stop.subscribe()));
-        }
+        let shards = cluster.shards().len();
         for shard in cluster.shards() {
-            tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds(delivery), stop.subscribe()));
+            let most = room::part(effects::SESSIONS_OUT_MAX, shards);
+            tokio::spawn(effects::work((shard.clone(), most), road.clone(), stop.subscribe()));
+            let kinds = (kinds(delivery), shards);
+            tokio::spawn(relay::work(shard.clone(), Arc::clone(&bus), kinds, stop.subscribe()));
         }
+        // What is about a tenant itself waits in the catalogue.
+        let catalogue = (cluster.catalogue().clone(), effects::CATALOGUE_OUT_MAX);
+        tokio::spawn(effects::work(catalogue, road, stop.subscribe()));
         let taker = format!("timers-{}", std::process::id());
         let timers = tokio::spawn(timers::take(cluster.clone(), Arc::clone(&bus), taker, stopped.clone()));
         cluster.set_timer_road(Some(Arc::new(timers::ToBus(Arc::clone(&bus)))));

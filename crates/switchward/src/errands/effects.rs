@@ -9,11 +9,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
+use switchward_delivery::limits::ERRANDS_MAX;
 use switchward_engine::{
     AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row,
     View as _, ViewError, scope_of_effects,
 };
-use switchward_machine::{Channel, SessionId, TenantId};
+use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -23,6 +24,7 @@ use super::hooks::{self, Hook};
 use super::lanes::Lanes;
 use super::letters;
 use super::places::{Place, Places};
+use super::room::{Room, Rooms};
 use super::rules::Known;
 
 /// How long one attempt may take, from its publishing on, milliseconds.
@@ -30,10 +32,12 @@ const ATTEMPT_MS: u64 = 90_000;
 /// When an attempt of which nothing was heard is taken for lost, and the effect is put on the bus again. Longer than an
 /// attempt may take, so that the two cannot contradict.
 const LOST: Duration = Duration::from_millis(ATTEMPT_MS + 15_000);
-/// Effects of one shard that are out at one time.
-const OUT_MAX: usize = 512;
-/// Of these, of one tenant, so that whose receivers are slow leaves room for others.
-const OUT_OF_TENANT_MAX: usize = 64;
+/// Effects of the catalogue that are out by one stream at one time.
+pub(super) const CATALOGUE_OUT_MAX: usize = 32;
+/// Of all shards with sessions together: together with those, what a desk does at one time.
+pub(super) const SESSIONS_OUT_MAX: usize = ERRANDS_MAX - CATALOGUE_OUT_MAX;
+/// What is free must be more than this many times what a place of a tenant has out: alone it comes to one fourth of all.
+const PLACE_PART: usize = 3;
 /// Effects that one look at a place passes over.
 const LOOK_MAX: usize = 1_024;
 /// Effects that are gathered before they are put on the bus together; a place's last may make them more.
@@ -49,6 +53,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// An effect that is out.
 struct Sent {
     attempt: Attempt,
+    stream: Stream,
     place: Place,
     /// When it is taken for lost.
     until: Instant,
@@ -69,17 +74,16 @@ struct Out {
 }
 
 impl Out {
-    fn count(&self, of: impl Fn(&Place) -> bool) -> usize {
-        self.sent.values().filter(|sent| of(&sent.place)).count()
-    }
-
-    /// How much more of a tenant may go to a place now.
-    fn room(&self, place: &Place) -> usize {
-        let of_place = self.places.room(place, Instant::now());
-        OUT_MAX
-            .saturating_sub(self.sent.len())
-            .min(OUT_OF_TENANT_MAX.saturating_sub(self.count(|(tenant, _)| *tenant == place.0)))
-            .min(of_place.saturating_sub(self.count(|known| known == place)))
+    /// The rooms for what goes out, so much by each stream, less what is out.
+    fn rooms(&self, most: usize) -> Rooms {
+        let mut rooms: Rooms =
+            [Stream::Mail, Stream::Webhook].map(|stream| (stream, Room::new(most, PLACE_PART))).into();
+        for Sent { stream, place: (tenant, place), .. } in self.sent.values() {
+            if let Some(room) = rooms.get_mut(stream) {
+                room.take(*tenant, place);
+            }
+        }
+        rooms
     }
 }
 
@@ -101,12 +105,12 @@ pub(super) struct Road {
     pub(super) names: Arc<Known<Cluster>>,
 }
 
-/// Relays the effects of one shard until it is told to stop.
-pub(super) async fn work(shard: Shard, road: Road, mut stop: watch::Receiver<bool>) {
+/// Relays the effects of one shard, so many by each stream at one time, until it is told to stop.
+pub(super) async fn work((shard, most): (Shard, usize), road: Road, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_outbox();
     let (mut out, mut told) = (Out::default(), false);
     loop {
-        let wait = match round(&shard, &road, &mut out).await {
+        let wait = match round((&shard, most), &road, &mut out).await {
             Ok(Round::Done) => {
                 told = false;
                 None
@@ -129,14 +133,15 @@ pub(super) async fn work(shard: Shard, road: Road, mut stop: watch::Receiver<boo
     }
 }
 
-async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failure> {
+async fn round((shard, most): (&Shard, usize), road: &Road, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
     forget(&view, out)?;
     out.lanes.age(Instant::now());
     let began = out.turn.clone();
     let (mut after, mut wrapped) = (began.clone(), false);
     let mut ready = Vec::new();
-    while out.sent.len() < OUT_MAX {
+    let mut rooms = out.rooms(most);
+    while !rooms.values().all(Room::is_full) {
         let entry = out.lanes.next(&view, after.as_deref(), shard.now());
         let Some(entry) = entry.map_err(|error| unreadable(&error))? else {
             if wrapped || began.is_none() {
@@ -149,7 +154,7 @@ async fn round(shard: &Shard, road: &Road, out: &mut Out) -> Result<Round, Failu
         if wrapped && began.as_ref().is_some_and(|began| behind > *began) {
             break;
         }
-        for due in due_of(&view, &entry, shard.now(), road.mail, out)? {
+        for due in due_of((&view, shard.now()), &entry, road.mail, out, &mut rooms)? {
             if unsent(shard, &view, road, &due, out).await?
                 || put_off(shard, &view, &due, &mut out.caps).await?
             {
@@ -199,14 +204,13 @@ fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
 
 /// What is due and not out of what goes to the place of this entry, as much as there is room for.
 fn due_of(
-    view: &StateView,
+    (view, now): (&StateView, Time),
     entry: &Key,
-    now: switchward_machine::Time,
     mail: bool,
     out: &Out,
+    rooms: &mut Rooms,
 ) -> Result<Vec<Due>, Failure> {
     let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
-    let mut rooms: BTreeMap<Place, usize> = BTreeMap::new();
     let scanned = view.scan(&IndexKey::lane(entry), out.lanes.begin(entry), &mut |entry, _| {
         looked += 1;
         let Some(due) = IndexKey::queued_of(entry) else { return ControlFlow::Break(()) };
@@ -219,15 +223,15 @@ fn due_of(
         match view.row(&due.key) {
             Ok(row) => {
                 let Some(Row::Outbox(effect)) = row.as_deref() else { return ControlFlow::Continue(()) };
-                if !goes(&effect.body, mail || due.at.after_ms(UNSENT_MAIL_MS) <= now) {
-                    return ControlFlow::Continue(());
-                }
-                let place = (due.key.tenant_of(), effect.body.place());
-                let room = rooms.entry(place).or_insert_with_key(|place| out.room(place));
-                if *room == 0 {
+                let mail = mail || due.at.after_ms(UNSENT_MAIL_MS) <= now;
+                let room = stream_of(&effect.body, mail).and_then(|stream| rooms.get_mut(&stream));
+                let Some(room) = room else { return ControlFlow::Continue(()) };
+                let place @ (tenant, name) = &(due.key.tenant_of(), effect.body.place());
+                let most = out.places.room(place, Instant::now());
+                if room.out(*tenant, name) >= most || !room.has_for(*tenant, name) {
                     return ControlFlow::Break(());
                 }
-                *room -= 1;
+                room.take(*tenant, name);
                 found.push(due);
                 ControlFlow::Continue(())
             }
@@ -241,16 +245,16 @@ fn due_of(
     broken.map_or(Ok(found), |error| Err(unreadable(&error)))
 }
 
-/// Whether an effect can go from here, or is to be given up.
-fn goes(body: &EffectBody, mail: bool) -> bool {
+/// The stream by which an effect goes from here, or would go that is to be given up.
+fn stream_of(body: &EffectBody, mail: bool) -> Option<Stream> {
     match body {
         EffectBody::Message { channel, .. } => match channel {
-            Channel::Chat => false,
-            Channel::Email => mail,
-            Channel::Webhook => true,
+            Channel::Chat => None,
+            Channel::Email => mail.then_some(Stream::Mail),
+            Channel::Webhook => Some(Stream::Webhook),
         },
-        EffectBody::Publish { .. } => true,
-        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => false,
+        EffectBody::Publish { .. } => Some(Stream::Webhook),
+        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
     }
 }
 
@@ -338,7 +342,7 @@ async fn pack(
         }
     };
     let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
-    out.sent.insert(due.key.clone(), Sent { attempt, place, until });
+    out.sent.insert(due.key.clone(), Sent { attempt, stream, place, until });
     Ok(Some(Packed { due: named, stream, envelope: envelope(tenant, session, effect, kind, input) }))
 }
 

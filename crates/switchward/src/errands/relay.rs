@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::Errand;
+use switchward_delivery::limits::ERRANDS_MAX;
 use switchward_engine::{Body, Command, FailWork, LeaseWork, ReleaseWork, Reply, Scope, WorkView, work_view};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Clock as _, Failure, Shard, SystemClock};
@@ -17,10 +18,8 @@ use super::ready::{Turn, ready};
 
 /// How long an errand may take from its lease on, milliseconds; then it goes out again.
 const LEASE_MS: u64 = 90_000;
-/// Requests of one shard that are out at one time.
-const REQUESTS_OUT_MAX: usize = 128;
-/// Questions of one shard that are out at one time: what a desk can ask within a lease.
-const QUESTIONS_OUT_MAX: usize = 12;
+/// Questions of all shards that are out at one time: what a desk can ask within a lease.
+const QUESTIONS_OUT_MAX: usize = 48;
 /// What is left of a lease when its errand must be over, so that its outcome comes while the lease holds, milliseconds.
 const SPARE_MS: u64 = 20_000;
 /// Work that is leased and put on the bus together.
@@ -42,21 +41,22 @@ pub(super) struct Sent {
 pub(super) type Name = (TenantId, SessionId, OpenId);
 
 /// What is out, and where the next look at what is ready begins.
-#[derive(Default)]
 pub(super) struct Out {
     pub(super) sent: BTreeMap<Name, Sent>,
     pub(super) turn: Turn,
+    /// How many shards share what may be out.
+    pub(super) shards: usize,
 }
 
-/// Relays the errands of one shard until it is told to stop.
+/// Relays the errands of one shard of so many until it is told to stop.
 pub(super) async fn work(
     shard: Shard,
     bus: Arc<dyn Bus>,
-    kinds: Vec<WorkKind>,
+    (kinds, shards): (Vec<WorkKind>, usize),
     mut stop: watch::Receiver<bool>,
 ) {
     let mut news = shard.watch_work();
-    let mut out = Out::default();
+    let mut out = Out { sent: BTreeMap::new(), turn: None, shards };
     loop {
         let pause = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
             Ok(pause) => pause,
@@ -151,10 +151,10 @@ async fn send(
     failed.map_or(Ok(wait), Err)
 }
 
-/// The stream that this kind of work goes out by, and how much of one shard is on it at one time.
+/// The stream that this kind of work goes out by, and how much of all shards of a server is on it at one time.
 pub(super) fn stream_of(kind: WorkKind) -> (Stream, usize) {
     match kind {
-        WorkKind::Http => (Stream::Http, REQUESTS_OUT_MAX),
+        WorkKind::Http => (Stream::Http, ERRANDS_MAX),
         WorkKind::Agent
         | WorkKind::Extract
         | WorkKind::Judge

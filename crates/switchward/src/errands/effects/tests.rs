@@ -97,20 +97,20 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     let road = Road { bus, mail: false, names: Arc::new(Known::new(cluster.clone())) };
     let mut out = Out::default();
     clock.advance(UNSENT_MAIL_MS - 1);
-    round(shard, &road, &mut out).await.map(drop).unwrap();
+    round((shard, 16), &road, &mut out).await.map(drop).unwrap();
     assert_eq!(mail(shard).await.dead(), None, "a server that sends mail may come");
     clock.advance(1);
-    round(shard, &road, &mut out).await.map(drop).unwrap();
+    round((shard, 16), &road, &mut out).await.map(drop).unwrap();
     let dead = mail(shard).await;
     assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(NO_MAIL));
     // Sent anew it has its time again, and a server that sends mail takes it.
     let retry = Body::RetryEffect(RetryEffect { number: dead.number });
     cluster.execute(Command::of_server(TENANT, Scope::Session(session), retry)).await.unwrap();
-    round(shard, &road, &mut out).await.map(drop).unwrap();
+    round((shard, 16), &road, &mut out).await.map(drop).unwrap();
     assert_eq!(mail(shard).await.dead(), None);
     clock.advance(UNSENT_MAIL_MS);
     let road = Road { mail: true, ..road };
-    round(shard, &road, &mut out).await.map(drop).unwrap();
+    round((shard, 16), &road, &mut out).await.map(drop).unwrap();
     assert_eq!((mail(shard).await.dead(), out.sent.len()), (None, 1));
     cluster.shutdown().await.unwrap();
 }
