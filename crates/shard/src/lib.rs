@@ -16,6 +16,7 @@
 //! company (both make throughput worse, because load makes batches bigger by itself), and bypassing openraft (no
 //! gain beyond noise).
 
+mod bearing;
 mod clock;
 mod cluster;
 mod codec;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use switchward_engine::{Body, IndexKey, Key, Reason, Rejection, View, ViewError};
 
+use crate::bearing::Bearing;
 use crate::limits::{OUTBOX_MAX, OUTBOX_RESERVED, OUTBOX_RETRY_MS};
 
 /// The effects of one shard that are to go out and are no dead letters. Messages to endpoints are not among them: they are
@@ -63,7 +64,7 @@ impl Outbox {
     pub(crate) fn refusal(&self, body: &Body) -> Option<Rejection> {
         let max = self.max.load(Ordering::Acquire);
         let room = max - max / OUTBOX_RESERVED;
-        if self.waiting() < room || !begins(body) {
+        if self.waiting() < room || Bearing::of(body) != Bearing::Begins {
             return None;
         }
         let message = format!(
@@ -71,62 +72,6 @@ impl Outbox {
         );
         let no = Rejection::new(Reason::QuotaExceeded, message).fact("limit", room);
         Some(no.retry_after_ms(Some(OUTBOX_RETRY_MS)))
-    }
-}
-
-/// Whether a command moves a session on and may wait: a caller's step, and none that ends what is under way.
-fn begins(body: &Body) -> bool {
-    match body {
-        Body::Start(_)
-        | Body::Answer(_)
-        | Body::PostMessage(_)
-        | Body::EndTurn(_)
-        | Body::RecordData(_)
-        | Body::SignalCompletion
-        | Body::RetryNode
-        | Body::SwitchRun(_)
-        | Body::Authorize(_)
-        | Body::Resume(_)
-        | Body::RetryEffect(_) => true,
-        Body::ReportCall(_)
-        | Body::RecordEvent(_)
-        | Body::RecordReply(_)
-        | Body::ReportUsage(_)
-        | Body::LeaseWork(_)
-        | Body::ExtendLease(_)
-        | Body::CompleteWork(_)
-        | Body::FailWork(_)
-        | Body::ReleaseWork(_)
-        | Body::DecideGate(_)
-        | Body::DiscussGate(_)
-        | Body::AnswerGate(_)
-        | Body::RaiseCap(_)
-        | Body::Pause(_)
-        | Body::Cancel(_)
-        | Body::AckEffect(_)
-        | Body::FailEffect(_)
-        | Body::DeferEffect(_)
-        | Body::RecordBounce(_)
-        | Body::DismissEffect(_)
-        | Body::Sweep(_)
-        | Body::Reserve(_)
-        | Body::Confirm(_)
-        | Body::Settle(_)
-        | Body::InstallMachine(_)
-        | Body::CreateTenant(_)
-        | Body::UpdateTenant(_)
-        | Body::CreateKey(_)
-        | Body::RevokeKey(_)
-        | Body::Deploy(_)
-        | Body::ActivateVersion(_)
-        | Body::PutAssistant(_)
-        | Body::DeleteAssistant(_)
-        | Body::WebhookSource(_)
-        | Body::Endpoint(_)
-        | Body::Republish(_)
-        | Body::EnsureTenancy(_)
-        | Body::PutDirectory(_)
-        | Body::InstallTenancy(_) => false,
     }
 }
 

@@ -13,6 +13,7 @@ use switchward_machine::TenantId;
 use tokio::sync::{Notify, oneshot};
 use tracing::Span;
 
+use crate::bearing::Bearing;
 use crate::failure::Failure;
 use crate::limits::{COST_BYTES, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, TURN_COST};
 
@@ -124,7 +125,7 @@ impl Lines {
         let tenant = job.command.tenant;
         let pushed_out = match self.waiting {
             waiting if waiting < QUEUE_COMMANDS_MAX => None,
-            waiting if essential(&job.command.body) => {
+            waiting if Bearing::of(&job.command.body) == Bearing::Ends => {
                 if waiting >= QUEUE_COMMANDS_MAX + QUEUE_ESSENTIAL_MAX {
                     return Err(Refused::Full);
                 }
@@ -148,7 +149,7 @@ impl Lines {
         if longest.jobs.len() <= own + 1 {
             return None;
         }
-        let newest = longest.jobs.iter().rposition(|job| !essential(&job.command.body))?;
+        let newest = longest.jobs.iter().rposition(|job| Bearing::of(&job.command.body) != Bearing::Ends)?;
         self.waiting -= 1;
         longest.jobs.remove(newest)
     }
@@ -175,62 +176,6 @@ impl Lines {
                 self.turns.push_back(tenant);
             }
         }
-    }
-}
-
-/// Whether a command ends work that is under way, or is the server's own.
-fn essential(body: &Body) -> bool {
-    match body {
-        Body::ReportCall(_)
-        | Body::RecordEvent(_)
-        | Body::RecordReply(_)
-        | Body::ReportUsage(_)
-        | Body::ExtendLease(_)
-        | Body::CompleteWork(_)
-        | Body::FailWork(_)
-        | Body::ReleaseWork(_)
-        | Body::DecideGate(_)
-        | Body::DiscussGate(_)
-        | Body::AnswerGate(_)
-        | Body::Cancel(_)
-        | Body::AckEffect(_)
-        | Body::FailEffect(_)
-        | Body::DeferEffect(_)
-        | Body::RecordBounce(_)
-        | Body::Sweep(_)
-        | Body::Confirm(_)
-        | Body::Settle(_)
-        | Body::RevokeKey(_) => true,
-        Body::Start(_)
-        | Body::Answer(_)
-        | Body::PostMessage(_)
-        | Body::EndTurn(_)
-        | Body::RecordData(_)
-        | Body::SignalCompletion
-        | Body::RetryNode
-        | Body::SwitchRun(_)
-        | Body::LeaseWork(_)
-        | Body::Authorize(_)
-        | Body::RaiseCap(_)
-        | Body::Pause(_)
-        | Body::Resume(_)
-        | Body::RetryEffect(_)
-        | Body::DismissEffect(_)
-        | Body::Reserve(_)
-        | Body::InstallMachine(_)
-        | Body::CreateTenant(_)
-        | Body::UpdateTenant(_)
-        | Body::CreateKey(_)
-        | Body::Deploy(_)
-        | Body::ActivateVersion(_)
-        | Body::PutAssistant(_)
-        | Body::DeleteAssistant(_)
-        | Body::WebhookSource(_)
-        | Body::Endpoint(_)
-        | Body::Republish(_)
-        | Body::EnsureTenancy(_)
-        | Body::PutDirectory(_)
-        | Body::InstallTenancy(_) => false,
     }
 }
 
@@ -408,7 +353,11 @@ mod tests {
         // Room is made by a user's command, never by one that ends work.
         put(&queue, OTHERS[0], answer("")).unwrap();
         let lines = queue.0.lines.lock();
-        let ending = lines.of[&NOISY].jobs.iter().filter(|job| essential(&job.command.body)).count();
+        let ending = lines.of[&NOISY]
+            .jobs
+            .iter()
+            .filter(|job| Bearing::of(&job.command.body) == Bearing::Ends)
+            .count();
         assert_eq!(ending, QUEUE_ESSENTIAL_MAX);
     }
 

@@ -65,10 +65,18 @@ impl Voting {
     /// How far it has come, in words.
     #[must_use]
     pub fn so_far(&self) -> String {
-        let (have, need) = (self.votes.len(), self.need);
+        format!("{} of {} approvals so far{}", self.votes.len(), self.need, self.who())
+    }
+
+    /// The same beside a label: how many of how many, and whose.
+    #[must_use]
+    pub fn count(&self) -> String {
+        format!("{} of {}{}", self.votes.len(), self.need, self.who())
+    }
+
+    fn who(&self) -> String {
         let who: Vec<&str> = self.votes.iter().map(|vote| vote.by.as_str()).collect();
-        let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
-        format!("{have} of {need} approvals so far{who}")
+        if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) }
     }
 }
 

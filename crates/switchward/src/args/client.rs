@@ -120,7 +120,7 @@ Examples:
     Assistant(On<AssistantArgs>),
     /// Say who is who: what names of people, groups and owners stand for when somebody is asked or told.
     Directory(On<DirectoryArgs>),
-    /// Bring mail that came in; for hosts whose mail server neither hands it over nor is asked for it.
+    /// Mail of sessions: bring what came in, send in a session's name, look at what was not taken.
     Mail(On<MailArgs>),
     /// Say where this tenant wants to be told of what happens, by signed webhooks.
     Endpoint(On<EndpointArgs>),

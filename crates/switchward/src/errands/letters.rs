@@ -109,7 +109,7 @@ fn facts(
     fact("Asked by", open.gate.requester.clone());
     let asked = open.gate.asked.as_ref();
     if let Some((asked, voting)) = asked.and_then(|asked| Some((asked, asked.voting.as_ref()?))) {
-        fact("Approvals", voting.so_far());
+        fact("Approvals", voting.count());
         if !asked.bounced.is_empty() {
             fact("No mail reaches", asked.bounced.join(", "));
         }

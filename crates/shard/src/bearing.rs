@@ -1,0 +1,72 @@
+//! What a command bears on, by which it is decided what gets in when there is little room.
+
+use switchward_engine::Body;
+
+/// What a command does to what is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bearing {
+    /// It moves a session on, and may wait: a caller's step.
+    Begins,
+    /// It ends work that is under way, or is the server's own.
+    Ends,
+    /// It does neither.
+    Neither,
+}
+
+impl Bearing {
+    /// That of a command.
+    pub(crate) fn of(body: &Body) -> Self {
+        match body {
+            Body::Start(_)
+            | Body::Answer(_)
+            | Body::PostMessage(_)
+            | Body::EndTurn(_)
+            | Body::RecordData(_)
+            | Body::SignalCompletion
+            | Body::RetryNode
+            | Body::SwitchRun(_)
+            | Body::Authorize(_)
+            | Body::Resume(_)
+            | Body::RetryEffect(_) => Self::Begins,
+            Body::ReportCall(_)
+            | Body::RecordEvent(_)
+            | Body::RecordReply(_)
+            | Body::ReportUsage(_)
+            | Body::ExtendLease(_)
+            | Body::CompleteWork(_)
+            | Body::FailWork(_)
+            | Body::ReleaseWork(_)
+            | Body::DecideGate(_)
+            | Body::DiscussGate(_)
+            | Body::AnswerGate(_)
+            | Body::Cancel(_)
+            | Body::AckEffect(_)
+            | Body::FailEffect(_)
+            | Body::DeferEffect(_)
+            | Body::RecordBounce(_)
+            | Body::Sweep(_)
+            | Body::Confirm(_)
+            | Body::Settle(_)
+            | Body::RevokeKey(_) => Self::Ends,
+            Body::LeaseWork(_)
+            | Body::RaiseCap(_)
+            | Body::Pause(_)
+            | Body::DismissEffect(_)
+            | Body::Reserve(_)
+            | Body::InstallMachine(_)
+            | Body::CreateTenant(_)
+            | Body::UpdateTenant(_)
+            | Body::CreateKey(_)
+            | Body::Deploy(_)
+            | Body::ActivateVersion(_)
+            | Body::PutAssistant(_)
+            | Body::DeleteAssistant(_)
+            | Body::WebhookSource(_)
+            | Body::Endpoint(_)
+            | Body::Republish(_)
+            | Body::EnsureTenancy(_)
+            | Body::PutDirectory(_)
+            | Body::InstallTenancy(_) => Self::Neither,
+        }
+    }
+}
