@@ -5,6 +5,7 @@ mod calls;
 mod client;
 mod conversation;
 mod directory;
+mod effect;
 pub(crate) mod files;
 mod gates;
 mod graph;
@@ -29,6 +30,7 @@ pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
 pub(crate) use directory::{DirectoryCommand, PutDirectory};
+pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
 pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};

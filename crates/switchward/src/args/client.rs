@@ -8,6 +8,7 @@ use super::assistant::AssistantArgs;
 use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::directory::DirectoryArgs;
+use super::effect::EffectArgs;
 use super::gates::Decide;
 use super::mail::MailArgs;
 use super::start::Start;
@@ -122,6 +123,13 @@ Examples:
     Directory(On<DirectoryArgs>),
     /// Mail of sessions: bring what came in, send in a session's name, look at what was not taken.
     Mail(On<MailArgs>),
+    /// Look at what a session sends out, send a dead letter anew or give it up; `switchward list effects` lists them.
+    #[command(after_help = "\
+Examples:
+  switchward list effects --filter 'status=\"dead\"'
+  switchward effect show eff_...
+  switchward effect retry eff_...")]
+    Effect(On<EffectArgs>),
     /// Say where this tenant wants to be told of what happens, by signed webhooks.
     Endpoint(On<EndpointArgs>),
     /// Say from where webhooks come in, and which session's events they become.

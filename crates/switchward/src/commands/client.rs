@@ -6,6 +6,7 @@ mod converse;
 mod definitions;
 mod directory;
 mod drive;
+mod effect;
 mod endpoint;
 mod explain;
 mod get;
@@ -69,6 +70,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Listen(on) => listen::run(on, output).await,
         ClientCommand::Trigger(on) => endpoint::trigger(&person(&on, output).await?, on.what).await,
         ClientCommand::Mail(on) => mail::run(on, output).await,
+        ClientCommand::Effect(on) => effect::run(&person(&on, output).await?, on.what.what).await,
         ClientCommand::Keys(on) => {
             let talk = person(&on, output).await?;
             match on.what.what {

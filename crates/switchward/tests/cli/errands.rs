@@ -74,6 +74,10 @@ fn serve(stream: std::net::TcpStream, told: &Sender<Asked>) {
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).expect("a body");
     let (answer, answered) = channel();
+    if lines.is_empty() {
+        // It was opened for a request that went by another one.
+        return;
+    }
     let line = lines.remove(0);
     let asked =
         Asked { line, headers: lines, body: serde_json::from_slice(&body).unwrap_or_default(), answer };
@@ -83,7 +87,7 @@ fn serve(stream: std::net::TcpStream, told: &Sender<Asked>) {
     let Ok((status, body)) = answered.recv() else { return };
     let (mut stream, body) = (stream, body.to_string());
     let head = format!(
-        "HTTP/1.1 {status} told\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "HTTP/1.1 {status} told\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
     // The asker may be gone: then it asks again.

@@ -98,6 +98,37 @@ fn an_endpoint_that_is_gone_is_sent_nothing_until_it_is_put_again() {
     });
 }
 
+#[test]
+fn a_dead_letter_is_shown_sent_anew_or_given_up() {
+    let (dev, ops) = (dev(), Endpoint::start());
+    dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);
+    dev.json(&["start", "gate", "--key", "dead-1"]);
+    let first = ops.next("POST /");
+    let id = first.id();
+    first.answer.send((410, json!({}))).expect("the request waits");
+    let dead = || dev.json(&["list", "effects", "--filter", "status=\"dead\""])["effects"][0]["name"].clone();
+    dev.until("its message is a dead letter", || dead().is_string());
+    let name = dead().as_str().expect("a name").rsplit('/').next().expect("an id").to_owned();
+    let listed = dev.run(&["list", "effects"]).with_code(0);
+    assert!(listed.err.contains(&format!("switchward effect retry {name}")), "{}", listed.err);
+    let shown = dev.run(&["effect", "show", &name]).with_code(0);
+    for part in ["dead: ", "session.started", "given up", "ops"] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);
+    let anew = dev.run(&["effect", "retry", &name]).with_code(0);
+    assert!(anew.out.contains("pending") && anew.out.contains("once"), "{}", anew.out);
+    let second = ops.next("POST /");
+    assert_eq!(second.id(), id, "it is the same message");
+    second.answer.send((410, json!({}))).expect("the request waits");
+    dev.until("it is a dead letter again", || dead().is_string());
+    let unsure = dev.run(&["effect", "dismiss", &name]).with_code(2);
+    assert!(unsure.err.contains("--yes"), "{}", unsure.err);
+    dev.run(&["effect", "dismiss", &name, "--yes"]).with_code(0);
+    dev.run(&["effect", "show", &name]).with_code(3);
+    assert_eq!(dead(), Value::Null);
+}
+
 /// One endpoint takes its time over every message, one refuses all of them: a third one gets its own all the same.
 #[test]
 fn an_endpoint_waits_for_no_other() {

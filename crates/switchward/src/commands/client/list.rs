@@ -4,8 +4,8 @@ use std::future::Future;
 use switchward_api::v1;
 use tonic::Status;
 
-use super::show;
 use super::talk::Talk;
+use super::{effect, show};
 use crate::args::{ListCommand, ListFilter, ListOf, Page};
 use crate::exit::Exit;
 use crate::output::Table;
@@ -181,6 +181,9 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         table.text("nothing is on its way")
     };
     talk.printer.list(("ListEffectsResponse", &reply), ("Effect", &reply.effects), text)?;
+    if let Some(dead) = reply.effects.first().filter(|first| first.status() == v1::EffectStatus::Dead) {
+        talk.printer.advice(&effect::to_retry(&dead.name));
+    }
     more(talk, &reply.next_page_token);
     Ok(())
 }

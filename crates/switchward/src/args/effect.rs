@@ -1,0 +1,41 @@
+//! What is done with what a session sends out.
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `effect`.
+#[derive(Debug, Args)]
+pub(crate) struct EffectArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) what: EffectCommand,
+}
+
+/// What can be done with an effect.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EffectCommand {
+    /// Show where it goes, and why it could not be delivered.
+    Show(NamedEffect),
+    /// Send a dead letter anew; its incident is closed. What is on its way stays so.
+    Retry(NamedEffect),
+    /// Give a dead letter up for good; its incident is closed.
+    Dismiss(DismissEffect),
+}
+
+/// One effect.
+#[derive(Debug, Args)]
+pub(crate) struct NamedEffect {
+    /// Its name, as `switchward list effects` has it.
+    #[arg(value_name = "EFFECT")]
+    pub(crate) name: String,
+}
+
+/// Arguments of `effect dismiss`.
+#[derive(Debug, Args)]
+pub(crate) struct DismissEffect {
+    /// Its name, as `switchward list effects` has it.
+    #[arg(value_name = "EFFECT")]
+    pub(crate) name: String,
+    /// Do not ask whether you mean it.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}

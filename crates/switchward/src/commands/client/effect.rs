@@ -1,0 +1,86 @@
+//! What a session sends out: shown, sent anew or given up.
+
+use switchward_api::v1;
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{DismissEffect, EffectCommand, NamedEffect};
+use crate::exit::Exit;
+use crate::output::{CARE, card, clean, shell};
+
+pub(super) async fn run(talk: &Talk, what: EffectCommand) -> Result<(), Exit> {
+    match what {
+        EffectCommand::Show(of) => self::show(talk, of).await,
+        EffectCommand::Retry(of) => retry(talk, of).await,
+        EffectCommand::Dismiss(of) => dismiss(talk, of).await,
+    }
+}
+
+async fn show(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
+    let request = v1::GetEffectRequest { name: of.name, ..Default::default() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.effects.get_effect(request).await });
+    let reply = reply.await?;
+    let effect = reply.effect.clone().unwrap_or_default();
+    talk.printer.message("GetEffectResponse", &reply, || shown(&effect))?;
+    if effect.status() == v1::EffectStatus::Dead {
+        talk.printer.advice(&to_retry(&effect.name));
+    }
+    Ok(())
+}
+
+async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
+    let (name, request_id) = (of.name.clone(), talk.request_id());
+    let request = v1::RetryEffectRequest { name, request_id, ..Default::default() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.effects.retry_effect(request).await });
+    let reply = reply.await?;
+    let text = || match &reply.effect {
+        Some(effect) => shown(effect),
+        None => card(&[("effect", clean(&of.name)), ("status", "it has arrived meanwhile".to_owned())]),
+    };
+    talk.printer.message("RetryEffectResponse", &reply, text)
+}
+
+async fn dismiss(talk: &Talk, of: DismissEffect) -> Result<(), Exit> {
+    talk.sure(&format!("giving {} up", of.name), of.yes)?;
+    let (name, request_id) = (of.name.clone(), talk.request_id());
+    let request = v1::DismissEffectRequest { name, request_id, ..Default::default() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.effects.dismiss_effect(request).await });
+    let reply = reply.await?;
+    talk.printer.message("DismissEffectResponse", &reply, || card(&[("given up", clean(&of.name))]))
+}
+
+/// How a dead letter is sent anew.
+pub(super) fn to_retry(name: &str) -> String {
+    format!("switchward effect retry {}", shell(show::id(name)))
+}
+
+fn shown(effect: &v1::Effect) -> String {
+    let (status, why) = match effect.status() {
+        v1::EffectStatus::Dead => {
+            (format!("{CARE}dead: {}{CARE:#}", clean(&effect.code)), clean(&effect.message))
+        }
+        v1::EffectStatus::Pending | v1::EffectStatus::Unspecified => ("pending".to_owned(), String::new()),
+    };
+    let anew = match effect.round {
+        0 => String::new(),
+        1 => "once".to_owned(),
+        round => format!("{round} times"),
+    };
+    card(&[
+        ("effect", clean(show::id(&effect.name))),
+        ("session", clean(show::id(&effect.session))),
+        ("kind", clean(&effect.kind)),
+        ("state", clean(&effect.state)),
+        ("gate", clean(show::id(&effect.gate))),
+        ("to", clean(&effect.to)),
+        ("subject", clean(&effect.subject)),
+        ("status", status),
+        ("why", why),
+        ("since", show::time(effect.create_time.as_ref())),
+        ("given up", show::time(effect.end_time.as_ref())),
+        ("sent anew", anew),
+    ])
+}
