@@ -35,6 +35,7 @@ mod period;
 pub mod policy;
 mod public;
 mod publish;
+mod reach;
 mod rejection;
 mod remembered;
 mod reminders;

@@ -1,12 +1,14 @@
 //! Those who were asked and have not decided are written to again, where whoever began the session asks for it: with the same
 //! words, in the same thread, and what was sent before stays as good as it was.
 //!
-//! Whoever cannot be reached, or has approved a gate that needs more approvals, is left out. A round that is over asks anew by itself; a reminder changes nothing about it.
+//! Whoever cannot be reached, or has approved a gate that needs more approvals, is left out. A round that is over asks anew
+//! by itself; a reminder changes nothing about it.
 
 use switchward_machine::OpenId;
 
 use crate::budget;
 use crate::gates::{mail, mail_bytes};
+use crate::reach::unreached;
 use crate::state::{Open, Purpose, Reminding};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key};
@@ -27,7 +29,8 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
     let Some(asked) = &open.gate.asked else { return Ok(()) };
     let Some(remind) = asked.remind.filter(|remind| remind.next <= turn.now()) else { return Ok(()) };
-    let reachable = |one: &&String| !asked.bounced.iter().any(|known| known.eq_ignore_ascii_case(one));
+    let dead = unreached(turn.rows, (turn.tenant(), turn.session_id()?), &open)?;
+    let reachable = |one: &&String| !dead.iter().any(|known| known.eq_ignore_ascii_case(one));
     let people = turn.directory()?;
     let waited_for = |one: &&String| reachable(one) && !asked.has_voted(one, &people);
     let mut to: Vec<String> = asked.to.iter().filter(waited_for).cloned().collect();

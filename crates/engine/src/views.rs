@@ -10,6 +10,7 @@ use crate::commands::schema_of;
 use crate::key::Kind;
 use crate::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
 use crate::policy::machine_of;
+use crate::reach::unreached;
 use crate::scope::Scope;
 use crate::state::{Assisted, Closed, Effect, Open, Owed, Run, Session, Thing, ThingBody};
 use crate::working::{Held, Working};
@@ -52,8 +53,8 @@ pub struct Below {
 /// A gate, open or closed, with the machine of its run.
 #[derive(Debug, Clone)]
 pub enum GateView {
-    /// Somebody owes a decision.
-    Open(Open, Arc<Machine>),
+    /// Somebody owes a decision; and whom no mail about it has reached that was sent so far.
+    Open(Open, Arc<Machine>, Vec<String>),
     /// It was decided or voided.
     Closed(Closed, Arc<Machine>),
 }
@@ -63,8 +64,17 @@ impl GateView {
     #[must_use]
     pub fn open(&self) -> &Open {
         match self {
-            Self::Open(open, _) => open,
+            Self::Open(open, ..) => open,
             Self::Closed(closed, _) => &closed.open,
+        }
+    }
+
+    /// Whom no mail about it has reached that was sent so far: addresses, while it is open.
+    #[must_use]
+    pub fn unreached(&self) -> &[String] {
+        match self {
+            Self::Open(_, _, unreached) => unreached,
+            Self::Closed(..) => &[],
         }
     }
 
@@ -72,7 +82,7 @@ impl GateView {
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
         match self {
-            Self::Open(open, machine) => machine.node(open.node),
+            Self::Open(open, machine, _) => machine.node(open.node),
             Self::Closed(closed, machine) => machine.node(closed.open.node),
         }
     }
@@ -378,7 +388,8 @@ pub fn gate_view(
     let rows = Working::new(view);
     if let Some(open) = rows.open(tenant, session, gate)? {
         let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
-        return Ok(Some(GateView::Open(Open::clone(&open), machine)));
+        let unreached = unreached(&rows, (tenant, session), &open)?;
+        return Ok(Some(GateView::Open(Open::clone(&open), machine, unreached)));
     }
     let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };
     let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.run)?)?;

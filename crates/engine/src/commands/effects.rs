@@ -1,14 +1,12 @@
 //! What became of an effect: it has arrived, or cannot be delivered and is a dead letter, which somebody sends anew or
 //! gives up. A session at its end has effects still.
 
-use switchward_machine::OpenId;
-
 use crate::command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
-use crate::gates;
 use crate::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
-use crate::state::{Effect, EffectBody, Open};
+use crate::reach::reach;
+use crate::state::{Effect, EffectBody};
 use crate::turn::{Stop, Turn, check_text};
-use crate::{Event, Flow, Key, Reason, Rejection, Reply, Way, votes};
+use crate::{Event, Flow, Key, Reason, Rejection, Reply, Way};
 
 /// It has arrived. Said twice, it changes nothing.
 pub(super) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Stop> {
@@ -122,31 +120,4 @@ fn outward(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
 
 fn missing() -> Rejection {
     Rejection::new(Reason::NotFound, "there is no such effect")
-}
-
-/// Where mails about an open gate have reached nobody whom it asks, and cannot any more, or too few for the approvals
-/// that it needs, its next round begins. A mail that has arrived is no more among those of the gate.
-fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
-    let Some(open) = open else { return Ok(()) };
-    let Some(asked) = &open.gate.asked else { return Ok(()) };
-    let mut dead: Vec<String> = asked.bounced.iter().map(|one| one.to_ascii_lowercase()).collect();
-    for number in &asked.mails {
-        let Some(effect) = find(turn, *number)? else { continue };
-        if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead(), &effect.body) {
-            dead.push(to.to_ascii_lowercase());
-        }
-    }
-    let alive = |one: &String| !dead.contains(&one.to_ascii_lowercase());
-    let people = turn.directory()?;
-    let hers = |one: &str| asked.to.iter().any(|known| alive(known) && people.one_person(known, one));
-    let few = votes::out_of_reach(&open, &people, hers);
-    if let Some(why) = &few {
-        let text = format!("gate {} cannot get the approvals that it needs: {why}", gate.0);
-        turn.emit(Event::Warned { text, of_definition: false })?;
-    }
-    if few.is_some() || !asked.to.iter().any(alive) {
-        gates::escalate_now(turn, gate)?;
-    }
-    Ok(())
 }

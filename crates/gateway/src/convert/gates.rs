@@ -44,7 +44,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
     let (call, all) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
     // Who is told of a gate that others may decide as well is no approver.
     let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
-    let voting = asked.and_then(|asked| asked.voting.as_ref());
+    let voting = all.and_then(|asked| asked.voting.as_ref());
     let round = asked.and_then(|asked| asked.due).filter(|_| end.is_none());
     v1::Gate {
         name: names::of_gate(caller, view.id, id),
@@ -69,6 +69,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         round_end_time: round.map(timestamp),
         told: told.map(|told| told.to.clone()).unwrap_or_default(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
+        undeliverable: row.unreached().to_vec(),
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
     }
 }

@@ -158,7 +158,7 @@ pub(crate) fn open_gate(
     gate: switchward_machine::OpenId,
     row: &GateView,
 ) -> Option<v1::OpenGate> {
-    let GateView::Open(open, _) = row else { return None };
+    let GateView::Open(open, ..) = row else { return None };
     let asked = open.gate.asked.as_ref().filter(|asked| !asked.open);
     let call = open.gate.call.as_ref();
     Some(v1::OpenGate {

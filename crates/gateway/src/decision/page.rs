@@ -51,7 +51,7 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
         (state(asked))
         (words(open))
         (facts(asked))
-        @if let GateView::Open(open, machine) = &asked.gate {
+        @if let GateView::Open(open, machine, _) = &asked.gate {
             @if !asked.old && let Some(spec) = machine.gate(open.gate.spec) { (form(asked, open, spec)) }
         }
     };

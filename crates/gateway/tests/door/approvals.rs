@@ -173,6 +173,31 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
     world.node.end().await;
 }
 
+/// The request by mail to this person, and what became of it.
+async fn request_to(world: &World, session: &v1::Session, person: &str) -> v1::Effect {
+    let filter = format!("session=\"{}\"", session.name);
+    let list = v1::ListEffectsRequest { filter, ..Default::default() };
+    let listed: v1::ListEffectsResponse = world.ask("agent", "ListEffects", &list).await;
+    listed.effects.into_iter().find(|effect| effect.to == person).expect("it is on its way")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whom_no_mail_reaches_stands_at_the_gate_until_it_is_sent_anew() {
+    let world = World::start().await;
+    let session = world.refund().await;
+    assert_eq!(world.gate_of(&session).await.undeliverable, [""; 0]);
+    let name = request_to(&world, &session, "lead@example.com").await.name;
+    let fail =
+        v1::FailEffectRequest { name: name.clone(), code: "mail_rejected".into(), ..Default::default() };
+    let _: v1::FailEffectResponse = world.ask("operator", "FailEffect", &fail).await;
+    let gate = world.gate_of(&session).await;
+    assert_eq!((gate.undeliverable.join(" "), gate.approvers.len()), ("lead@example.com".to_owned(), 2));
+    let _: v1::RetryEffectResponse =
+        world.ask("operator", "RetryEffect", &v1::RetryEffectRequest { name, ..Default::default() }).await;
+    assert_eq!(world.gate_of(&session).await.undeliverable, [""; 0]);
+    world.node.end().await;
+}
+
 /// The page of whom the gate asks.
 async fn page(world: &World, session: &v1::Session, gate: &str, person: &str) -> String {
     let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
@@ -212,6 +237,31 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     assert_eq!(reply.session.expect("a session").at, ["pay"]);
     let shown = page(&world, &session, &gate.name, "lead@example.com").await;
     assert!(shown.contains("Approved by approver@acme, lead@example.com."), "{shown}");
+    world.node.end().await;
+}
+
+/// A call that is asked about addresses nobody: whoever may decide counts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_asked_about_shows_how_many_have_approved_it() {
+    let world = World::start().await;
+    let quorum = Some(v1::Quorum { rule: Some(Rule::AtLeast(2)) });
+    let start = v1::StartSessionRequest { definition: "release".into(), quorum, ..Default::default() };
+    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &start).await;
+    let session = reply.session.expect("a session");
+    world.authorize(&session.name, "mcp:filesystem:write_file").await;
+    let gate = world.gate_of(&world.look(&session.name).await).await;
+    assert_eq!((gate.kind(), gate.approvals_needed), (v1::GateKind::ToolAsk, 2));
+    let counted =
+        |gate: &v1::Gate| gate.votes.iter().map(|vote| vote.by.clone()).collect::<Vec<_>>().join(" ");
+    for (person, status, votes) in [
+        ("approver", v1::GateStatus::Open, "approver@acme"),
+        ("operator", v1::GateStatus::Decided, "approver@acme operator@acme"),
+    ] {
+        let reply: v1::DecideGateResponse =
+            world.ask(person, "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+        let gate = reply.gate.expect("a gate");
+        assert_eq!((gate.status(), counted(&gate).as_str()), (status, votes), "{person}");
+    }
     world.node.end().await;
 }
 

@@ -63,7 +63,7 @@ pub(super) fn letter(
         key.as_ref().map(|key| key.token(way, (tenant, session), (about, round), to).to_string())
     };
     match &about {
-        Some(GateView::Open(open, machine)) => {
+        Some(GateView::Open(open, machine, unreached)) => {
             let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
             let gate = gate.unwrap_or(OpenId(0));
             letter.reply_token = token(Way::Reply, gate, round);
@@ -71,7 +71,7 @@ pub(super) fn letter(
             if asks {
                 let named =
                     about.as_ref().and_then(|about| about.node()).map_or("", |node| node.name.as_str());
-                letter.facts = facts(view, tenant, session, open, named)?;
+                letter.facts = facts(view, (tenant, session), (open, unreached), named)?;
                 letter.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
             }
         }
@@ -90,9 +90,8 @@ fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewErr
 /// What the engine knows of what is asked; the words of others stand elsewhere.
 fn facts(
     view: &StateView,
-    tenant: TenantId,
-    id: SessionId,
-    open: &Open,
+    (tenant, id): (TenantId, SessionId),
+    (open, unreached): (&Open, &[String]),
     state: &str,
 ) -> Result<Vec<Fact>, ViewError> {
     let row = view.row(&Key::session(tenant, id))?;
@@ -108,10 +107,10 @@ fn facts(
     fact("Session", session.key.clone().unwrap_or_else(|| id.to_string()));
     fact("Asked by", open.gate.requester.clone());
     let asked = open.gate.asked.as_ref();
-    if let Some((asked, voting)) = asked.and_then(|asked| Some((asked, asked.voting.as_ref()?))) {
+    if let Some(voting) = asked.and_then(|asked| asked.voting.as_ref()) {
         fact("Approvals", voting.count());
-        if !asked.bounced.is_empty() {
-            fact("No mail reaches", asked.bounced.join(", "));
+        if !unreached.is_empty() {
+            fact("No mail reaches", unreached.join(", "));
         }
     }
     if let Some(due) = asked.and_then(|asked| asked.due) {

@@ -123,12 +123,14 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let (gates, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListGatesResponse { gates, next_page_token };
     let text = || {
-        let mut table = Table::new(&["GATE", "CALL", "ARGUMENTS", "ASKED BY", "OPENED", "SESSION"]);
+        let mut table =
+            Table::new(&["GATE", "CALL", "ARGUMENTS", "APPROVALS", "ASKED BY", "OPENED", "SESSION"]);
         for gate in &reply.gates {
             table.row([
                 show::id(&gate.name).to_owned(),
                 show::about(gate),
                 String::from_utf8_lossy(&gate.args).into_owned(),
+                show::count(gate),
                 gate.requested_by.clone(),
                 show::time(gate.create_time.as_ref()),
                 show::id(&gate.session).to_owned(),

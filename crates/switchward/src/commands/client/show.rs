@@ -248,6 +248,8 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
         ("comment", comment),
         ("asks", clean(&gate.message)),
         (who, clean(&gate.approvers.join(", "))),
+        ("told", told(gate)),
+        ("no mail to", clean(&gate.undeliverable.join(", "))),
         ("approvals", votes(gate)),
         ("text", clean(&gate.text)),
         ("call", clean(&gate.capability)),
@@ -264,14 +266,25 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
     ])
 }
 
+/// Who was written to about a gate that addresses nobody.
+fn told(gate: &v1::Gate) -> String {
+    let addressed = matches!(gate.kind(), v1::GateKind::Approval | v1::GateKind::Task);
+    if gate.told.is_empty() && !addressed { "nobody".to_owned() } else { clean(&gate.told.join(", ")) }
+}
+
 /// How far an approval has come that several must give.
-fn votes(gate: &v1::Gate) -> String {
-    if gate.approvals_needed == 0 {
-        return String::new();
+pub(super) fn count(gate: &v1::Gate) -> String {
+    match gate.approvals_needed {
+        0 => String::new(),
+        needed => format!("{} of {needed}", gate.votes.len()),
     }
+}
+
+/// The same, with who has given one.
+fn votes(gate: &v1::Gate) -> String {
     let who: Vec<&str> = gate.votes.iter().map(|vote| vote.by.as_str()).collect();
     let who = if who.is_empty() { String::new() } else { format!(": {}", who.join(", ")) };
-    clean(&format!("{} of {}{who}", gate.votes.len(), gate.approvals_needed))
+    clean(&format!("{}{who}", count(gate)))
 }
 
 /// What a person is asked about, in a word.
