@@ -44,7 +44,7 @@ parking: ## park 200,000 sessions: what each costs in memory and on disk, and ho
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --parking 200000
 
-timers: ## 1,000,000 pending timers: what each costs, how late others are that fall due evenly, how fast those due at once: many minutes
+timers: ## 1,000,000 pending timers: what each costs, how late and fast others are, and that no jump of a clock fires one early: many minutes
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --timers $(or $(TIMERS),1000000)
 

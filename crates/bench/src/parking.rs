@@ -14,9 +14,9 @@ const WARM_UP: Shape = Shape { callers: 64, connections: 8, time: Duration::from
 /// The first look at memory and disk, sessions.
 const FIRST: u64 = 20_000;
 /// Memory that one more parked session may cost, bytes.
-const MEMORY_BYTES_MAX: f64 = 200.0;
+pub(crate) const MEMORY_BYTES_MAX: f64 = 200.0;
 /// Disk that one more parked session may cost, bytes.
-const DISK_BYTES_MAX: f64 = 2_048.0;
+pub(crate) const DISK_BYTES_MAX: f64 = 2_048.0;
 /// From the start of the killed server's successor to its answers.
 const RESTART_MAX: Duration = Duration::from_secs(5);
 /// A server is at rest that uses less than this share of a core, and whose memory stays the same within this, for all

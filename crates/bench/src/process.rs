@@ -29,12 +29,17 @@ struct Ready {
 impl Server {
     /// The product, on a data folder of its own.
     pub(crate) fn switchward(binary: &Path, folder: &Path, shards: Option<u32>) -> anyhow::Result<Self> {
-        let mut command = Command::new(binary);
-        command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(folder.join("data"));
+        let mut command = on(binary, folder);
         if let Some(shards) = shards {
             command.arg("--shards").arg(shards.to_string());
         }
-        command.env("SWITCHWARD_PROFILE", folder.join("profile.json"));
+        Self::start(command)
+    }
+
+    /// The same, where the machine's clock is taken to be off by what this file says.
+    pub(crate) fn with_clock(binary: &Path, folder: &Path, off: &Path) -> anyhow::Result<Self> {
+        let mut command = on(binary, folder);
+        command.arg("--clock-off").arg(off);
         Self::start(command)
     }
 
@@ -74,6 +79,14 @@ impl Server {
     pub(crate) fn used(&self) -> anyhow::Result<(f64, u64)> {
         used(self.child.id())
     }
+}
+
+/// The product as a development server on the data in this folder.
+fn on(binary: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(folder.join("data"));
+    command.env("SWITCHWARD_PROFILE", folder.join("profile.json"));
+    command
 }
 
 impl Drop for Server {

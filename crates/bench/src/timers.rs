@@ -1,5 +1,7 @@
 //! Timers: what a pending one costs, how late those are that fall due evenly, and how fast many are done that are all due.
 
+mod jumps;
+
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
 use prost_types::Timestamp;
@@ -18,7 +20,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
 use crate::load::{bearer, channel};
-use crate::parking::Look;
+use crate::parking::{DISK_BYTES_MAX, Look, MEMORY_BYTES_MAX};
 use crate::process::Server;
 
 /// The first look at memory and disk, timers.
@@ -74,26 +76,28 @@ pub(crate) async fn run(binary: &Path, folder: &Path, pending: u64) -> anyhow::R
         drained >= DRAINED_A_SECOND_MIN,
         "of timers that are due at once, {DRAINED_A_SECOND_MIN} a second must be done"
     );
-    Ok(())
+    jumps::run(server, binary, folder, pending).await
 }
 
 /// Starts sessions that wait for long; gives how many a second were started.
 async fn pend(server: &Server, client: &Client, data: &Path, pending: u64) -> anyhow::Result<f64> {
-    client.start("nap-long", 0, FIRST).await?;
+    client.start("nap-long", 0, FIRST, || ()).await?;
     let first = Look::take(server, data).await?;
     let begun = Instant::now();
-    client.start("nap-long", FIRST, pending).await?;
+    client.start("nap-long", FIRST, pending, || ()).await?;
     let rate = (pending - FIRST) as f64 / begun.elapsed().as_secs_f64();
     let second = Look::take(server, data).await?;
     let more = (pending - FIRST) as f64;
+    let memory = (second.memory as f64 - first.memory as f64) / more;
+    let disk = (second.disk as f64 - first.disk as f64) / more;
     println!("{pending} timers pending, started at {rate:.0} a second");
     println!(
-        "one more pending timer and its session: {:.0} bytes of memory, {:.0} bytes of disk; {} MiB and {} MiB in all",
-        (second.memory as f64 - first.memory as f64) / more,
-        (second.disk as f64 - first.disk as f64) / more,
+        "one more pending timer and its session: {memory:.0} bytes of memory, {disk:.0} bytes of disk; {} MiB and {} MiB in all",
         second.memory >> 20,
         second.disk >> 20
     );
+    anyhow::ensure!(memory < MEMORY_BYTES_MAX, "a timer may cost {MEMORY_BYTES_MAX} bytes of memory");
+    anyhow::ensure!(disk < DISK_BYTES_MAX, "a timer may cost {DISK_BYTES_MAX} bytes of disk");
     Ok(rate)
 }
 
@@ -127,7 +131,7 @@ async fn even(client: &Client) -> anyhow::Result<f64> {
         .await
         .context("timers were not fired")??;
     client.wait_for_end("nap-even", EVEN_A_SECOND * EVEN_SECONDS - 1).await?;
-    let stamped = client.stamps("nap-even", EVEN_A_SECOND * EVEN_SECONDS).await?;
+    let stamped = client.stamps("nap-even", EVEN_A_SECOND * EVEN_SECONDS, EVEN_MS).await?;
     let seen = seen.lock().map_err(|_| anyhow::anyhow!("a task panicked"))?;
     println!("{} timers due evenly, {EVEN_A_SECOND} a second, late by:", EVEN_A_SECOND * EVEN_SECONDS);
     let late = print("in the log, all of them", &stamped);
@@ -176,7 +180,7 @@ async fn at_once(server: &Server, client: &Client, rate: f64) -> anyhow::Result<
     client.deploy("nap-once", wait_ms).await?;
     let before = fired(server).await?;
     let begun = Instant::now();
-    client.start("nap-once", 0, AT_ONCE).await?;
+    client.start("nap-once", 0, AT_ONCE, || ()).await?;
     let last = Instant::now();
     anyhow::ensure!(begun.elapsed() < Duration::from_millis(wait_ms), "the sessions were started too slowly");
     anyhow::ensure!(fired(server).await? == before, "a timer was early");
@@ -272,17 +276,24 @@ impl Client {
         since(reply.session.context("a start was answered without a session")?.create_time)
     }
 
-    /// Starts sessions by number, by many callers.
-    async fn start(&self, definition: &'static str, from: u64, to: u64) -> anyhow::Result<()> {
+    /// Starts sessions by number, by many callers; says so before each.
+    async fn start(
+        &self,
+        definition: &'static str,
+        from: u64,
+        to: u64,
+        tell: impl Fn() + Clone + Send + 'static,
+    ) -> anyhow::Result<()> {
         let (next, mut callers) = (Arc::new(AtomicU64::new(from)), JoinSet::new());
         for _ in 0..CALLERS {
-            let (client, next) = (self.clone(), Arc::clone(&next));
+            let (client, next, tell) = (self.clone(), Arc::clone(&next), tell.clone());
             callers.spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= to {
                         return anyhow::Ok(());
                     }
+                    tell();
                     client.start_one(definition, number).await?;
                 }
             });
@@ -310,8 +321,8 @@ impl Client {
         tokio::time::timeout(PATIENCE, end).await.context("a timer was not fired")?.map(drop)
     }
 
-    /// How late the ends of the newest sessions were, by the times in the log.
-    async fn stamps(&self, definition: &str, count: u64) -> anyhow::Result<Histogram<u64>> {
+    /// How late the ends of a definition's sessions were that wait so long, by the times in the log.
+    async fn stamps(&self, definition: &str, count: u64, wait_ms: u64) -> anyhow::Result<Histogram<u64>> {
         let mut late = Histogram::new_with_max(LATE_US_MAX, 3)?;
         let mut page = String::new();
         while late.len() < count {
@@ -324,7 +335,7 @@ impl Client {
             let listed =
                 self.sessions(0).list_sessions(Self::request(&self.person, list)).await?.into_inner();
             for session in &listed.sessions {
-                let due = since(session.create_time)? + Duration::from_millis(EVEN_MS);
+                let due = since(session.create_time)? + Duration::from_millis(wait_ms);
                 let end = since(session.end_time)?;
                 let by = end.checked_sub(due).context("a timer was early")?;
                 late.saturating_record(u64::try_from(by.as_micros())?.max(1));
