@@ -25,6 +25,8 @@ use crate::process::Server;
 
 /// The first look at memory and disk, timers.
 const FIRST: u64 = 20_000;
+/// From so many on it is judged what one costs; of fewer, what the server has but once would be too great a part.
+const JUDGED_FROM: u64 = 200_000;
 /// Callers that start sessions, and the connections that they share.
 const CALLERS: usize = 64;
 const CONNECTIONS: usize = 8;
@@ -96,6 +98,9 @@ async fn pend(server: &Server, client: &Client, data: &Path, pending: u64) -> an
         second.memory >> 20,
         second.disk >> 20
     );
+    if pending < JUDGED_FROM {
+        return Ok(rate);
+    }
     anyhow::ensure!(memory < MEMORY_BYTES_MAX, "a timer may cost {MEMORY_BYTES_MAX} bytes of memory");
     anyhow::ensure!(disk < DISK_BYTES_MAX, "a timer may cost {DISK_BYTES_MAX} bytes of disk");
     Ok(rate)

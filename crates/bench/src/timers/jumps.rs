@@ -15,8 +15,10 @@ const DEFINITION: &str = "nap-jumps";
 /// Timers that fall due, and how long each waits: longer than it takes to start them.
 const TIMERS: u64 = 10_000;
 const WAIT_MS: u64 = 36_000;
-/// How far the clock jumps, milliseconds, from one look to the next.
-const JUMPS: [i64; 4] = [3_600_000, -3_600_000, 0, 3_600_000];
+/// How far the clock is off, milliseconds: while the timers begin, and from one look to the next.
+const BEHIND: i64 = -3_600_000;
+const AHEAD: i64 = 3_600_000;
+const JUMPS: [i64; 4] = [AHEAD, 0, BEHIND, AHEAD];
 /// How often somebody looks, and for how long the process is stopped.
 const LOOK: Duration = Duration::from_millis(20);
 const STOPPED: Duration = Duration::from_secs(3);
@@ -38,7 +40,7 @@ pub(super) async fn run(server: Server, binary: &Path, folder: &Path, pending: u
     let server = Server::with_clock(binary, folder, &clock.0).context("it did not start again")?;
     let client = Client::connect(&server).await?;
     client.deploy(DEFINITION, WAIT_MS).await?;
-    clock.jump(JUMPS[0])?;
+    clock.jump(BEHIND)?;
     let begun = Instant::now();
     let sent = client.start_told(DEFINITION, TIMERS).await?;
     let wait = Duration::from_millis(WAIT_MS);
@@ -72,9 +74,9 @@ pub(super) async fn run(server: Server, binary: &Path, folder: &Path, pending: u
 /// Stops the process, lets the clock jump meanwhile, and lets it go on.
 async fn stand_still(server: &Server, clock: &Clock) -> anyhow::Result<()> {
     server.signal("-STOP")?;
-    clock.jump(JUMPS[1])?;
+    clock.jump(BEHIND)?;
     sleep(STOPPED).await;
-    clock.jump(JUMPS[0])?;
+    clock.jump(AHEAD)?;
     server.signal("-CONT")
 }
 
