@@ -23,7 +23,8 @@ engine=crates/engine/src
 set -- -f "$engine/acts/**/*.rs" -f "$engine/policy/**/*.rs" -f "$engine/moves.rs" -f "$engine/period.rs" \
     -f "$engine/state/ledger.rs" -f "$engine/guards.rs" -f "$engine/faults.rs" -f "$engine/events.rs" -f "$engine/gates.rs" \
     -f "$engine/tasks.rs" -f "$engine/intent.rs" -f "$engine/callees.rs" -f "$engine/remembered.rs" \
-    -f "$engine/budget.rs" -f "$engine/reply_token.rs"
+    -f "$engine/budget.rs" -f "$engine/reply_token.rs" -f "$engine/votes.rs" -f "$engine/audience.rs" \
+    -f "$engine/reminders.rs" -f "$engine/reach.rs" -f "$engine/outgoing.rs"
 for command in answer answer_gate assistants authorize cancel classify decide_gate discuss_gate effects end_turn ledger pause post_message raise_cap \
     record_data record_event record_reply report retry_node start sweep switch_run timers work; do
     set -- "$@" -f "$engine/commands/$command.rs"

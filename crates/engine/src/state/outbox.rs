@@ -91,6 +91,12 @@ impl Effect {
     pub fn dead(&self) -> Option<&Dead> {
         self.fate.as_ref()?.dead.as_ref()
     }
+
+    /// Why the last attempt to deliver it has failed, while another one follows.
+    #[must_use]
+    pub fn last(&self) -> Option<&Dead> {
+        self.fate.as_ref().filter(|fate| fate.dead.is_none())?.last.as_ref()
+    }
 }
 
 /// One attempt to deliver an effect.

@@ -21,7 +21,8 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         // What the server carries itself is shown to nobody.
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } => (None, "", ""),
     };
-    let dead = effect.dead();
+    let (dead, last) = (effect.dead(), effect.last());
+    let wrong = dead.or(last);
     v1::Effect {
         name: names::of_effect(caller, session, effect.number),
         session: names::of_session(caller, session),
@@ -34,9 +35,11 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         subject: veiled(caller, subject).into_owned(),
         create_time: Some(timestamp(effect.deliver_at)),
         round: effect.round(),
-        code: dead.map(|dead| dead.code.clone()).unwrap_or_default(),
-        message: dead.map(|dead| dead.message.clone()).unwrap_or_default(),
+        code: wrong.map(|wrong| wrong.code.clone()).unwrap_or_default(),
+        message: wrong.map(|wrong| wrong.message.clone()).unwrap_or_default(),
         end_time: dead.map(|dead| timestamp(dead.at)),
+        attempts: effect.attempt().number,
+        last_attempt_time: last.map(|last| timestamp(last.at)),
     }
 }
 

@@ -129,6 +129,23 @@ fn a_dead_letter_is_shown_sent_anew_or_given_up() {
     assert_eq!(dead(), Value::Null);
 }
 
+#[test]
+fn why_a_message_is_tried_again_is_shown() {
+    let (dev, ops) = (dev(), Endpoint::start());
+    dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);
+    dev.json(&["start", "gate", "--key", "again-1"]);
+    ops.next("POST /").answer.send((503, json!({}))).expect("the request waits");
+    let waiting = || dev.json(&["list", "effects"])["effects"][0].clone();
+    dev.until("its attempt has failed", || waiting()["attempts"] == 1);
+    let listed = dev.run(&["list", "effects"]).with_code(0);
+    assert!(listed.out.contains("pending: receiver_refused"), "{}", listed.out);
+    let name = waiting()["name"].as_str().expect("a name").to_owned();
+    let shown = dev.run(&["effect", "show", &name]).with_code(0);
+    for part in ["pending: receiver_refused", "answered 503", "once, at last 20", "next try"] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+}
+
 /// One endpoint takes its time over every message, one refuses all of them: a third one gets its own all the same.
 #[test]
 fn an_endpoint_waits_for_no_other() {

@@ -57,18 +57,32 @@ pub(super) fn to_retry(name: &str) -> String {
     format!("switchward effect retry {}", shell(show::id(name)))
 }
 
-fn shown(effect: &v1::Effect) -> String {
-    let (status, why) = match effect.status() {
-        v1::EffectStatus::Dead => {
-            (format!("{CARE}dead: {}{CARE:#}", clean(&effect.code)), clean(&effect.message))
-        }
-        v1::EffectStatus::Pending | v1::EffectStatus::Unspecified => ("pending".to_owned(), String::new()),
-    };
-    let anew = match effect.round {
+/// Where an effect is on its way, and what was wrong at last.
+pub(super) fn status(effect: &v1::Effect) -> String {
+    let word = if effect.status() == v1::EffectStatus::Dead { "dead" } else { "pending" };
+    if effect.code.is_empty() { word.to_owned() } else { format!("{word}: {}", effect.code) }
+}
+
+fn times(count: u32) -> String {
+    match count {
         0 => String::new(),
         1 => "once".to_owned(),
-        round => format!("{round} times"),
+        count => format!("{count} times"),
+    }
+}
+
+fn shown(effect: &v1::Effect) -> String {
+    let mut status = clean(&status(effect));
+    if effect.status() == v1::EffectStatus::Dead {
+        status = format!("{CARE}{status}{CARE:#}");
+    }
+    let failed = match effect.last_attempt_time.as_ref() {
+        Some(last) if effect.attempts > 0 => {
+            format!("{}, at last {}", times(effect.attempts), show::time(Some(last)))
+        }
+        Some(_) | None => times(effect.attempts),
     };
+    let again = effect.status() != v1::EffectStatus::Dead && !effect.code.is_empty();
     card(&[
         ("effect", clean(show::id(&effect.name))),
         ("session", clean(show::id(&effect.session))),
@@ -78,9 +92,10 @@ fn shown(effect: &v1::Effect) -> String {
         ("to", clean(&effect.to)),
         ("subject", clean(&effect.subject)),
         ("status", status),
-        ("why", why),
-        ("since", show::time(effect.create_time.as_ref())),
+        ("why", clean(&effect.message)),
+        ("failed", failed),
+        (if again { "next try" } else { "since" }, show::time(effect.create_time.as_ref())),
         ("given up", show::time(effect.end_time.as_ref())),
-        ("sent anew", anew),
+        ("sent anew", times(effect.round)),
     ])
 }

@@ -166,16 +166,12 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let text = || {
         let mut table = Table::new(&["EFFECT", "KIND", "TO", "SUBJECT", "STATUS", "SINCE", "SESSION"]);
         for effect in &reply.effects {
-            let status = match effect.status() {
-                v1::EffectStatus::Dead => format!("dead: {}", effect.code),
-                v1::EffectStatus::Pending | v1::EffectStatus::Unspecified => "pending".to_owned(),
-            };
             table.row([
                 show::id(&effect.name).to_owned(),
                 effect.kind.clone(),
                 effect.to.clone(),
                 effect.subject.clone(),
-                status,
+                effect::status(effect),
                 show::time(effect.create_time.as_ref()),
                 show::id(&effect.session).to_owned(),
             ]);
@@ -183,7 +179,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         table.text("nothing is on its way")
     };
     talk.printer.list(("ListEffectsResponse", &reply), ("Effect", &reply.effects), text)?;
-    if let Some(dead) = reply.effects.first().filter(|first| first.status() == v1::EffectStatus::Dead) {
+    if let Some(dead) = reply.effects.iter().find(|one| one.status() == v1::EffectStatus::Dead) {
         talk.printer.advice(&effect::to_retry(&dead.name));
     }
     more(talk, &reply.next_page_token);
