@@ -284,35 +284,39 @@ fn at_gate(
     let (by, comment) = (mail.from.to_owned(), comment(mail.own));
     let ruling = Ruling { decision, by, comment, via: Via::Mail };
     let cast = votes::cast(turn, gate, open, &ruling)?;
-    // It is told first: what the decision does may end the session.
-    if let Some(asked) = &open.gate.asked {
-        let said = receipt(turn, gate, decision.word(open.gate.kind))?;
-        match &cast {
-            Cast::Decides => gates::tell(turn, open.run, gate, asked, mail.from, said)?,
-            Cast::Counts(so_far) => {
-                let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");
-                gates::tell(turn, open.run, gate, asked, mail.from, said)?;
-            }
-            Cast::Again(_, so_far) => {
-                let said = format!("{AGAIN}\nThe request is still open: {so_far}.");
-                gates::answer(turn, open.run, gate, asked, mail.from, said)?;
-            }
+    let asked = open.gate.asked.as_ref();
+    match (cast, asked) {
+        (Cast::Decides, _) => decide(turn, gate, open, ruling, grant),
+        (Cast::Counts(so_far), Some(asked)) => {
+            let said = receipt(turn, gate, open, decision)?;
+            let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");
+            gates::tell(turn, open.run, gate, asked, mail.from, said)
         }
-    }
-    match cast {
-        Cast::Decides => decide(turn, gate, open, ruling, grant),
-        Cast::Counts(_) | Cast::Again(..) => Ok(()),
+        (Cast::Again(_, so_far), Some(asked)) => {
+            let said = format!("{AGAIN}\nThe request is still open: {so_far}.");
+            gates::answer(turn, open.run, gate, asked, mail.from, said)
+        }
+        (Cast::Counts(_) | Cast::Again(..), None) => Ok(()),
     }
 }
 
 const AGAIN: &str = "You have approved this request before, and that counts once: approving again changes nothing. To stop \
     it, reply with a first line that says no more than \"reject\".";
 
-/// What somebody is told whose reply has decided.
-fn receipt(turn: &Turn<'_, '_>, gate: OpenId, word: &str) -> Result<String, Stop> {
+/// What somebody is told whose reply has decided, or was passed on.
+fn receipt(turn: &Turn<'_, '_>, gate: OpenId, open: &Open, decision: Decision) -> Result<String, Stop> {
     let (session, at) = (turn.session_id()?, period::text(turn.now()));
-    Ok(format!("Your decision is recorded: {word}.\nReceipt: gate {} of {session}, {at}.", gate.0))
+    let said = match decision {
+        Decision::Discuss => PASSED_ON.to_owned(),
+        Decision::Approve | Decision::Refuse | Decision::Answer => {
+            format!("Your decision is recorded: {}.", decision.word(open.gate.kind))
+        }
+    };
+    Ok(format!("{said}\nReceipt: gate {} of {session}, {at}.", gate.0))
 }
+
+const PASSED_ON: &str = "Your reply was passed on as a question: nothing is approved by it, and this request is closed. \
+    Where a decision is still needed, you will be asked anew.";
 
 /// Somebody wrote who may decide, but not so.
 fn told_open(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, from: &str, said: &str) -> Result<(), Stop> {
@@ -345,7 +349,7 @@ const UNANSWERED: &str = "Your reply had no words of its own, and the request is
 pub(super) const REJECTED: &str = "rejected";
 const DISCUSSION: &str = "discussion";
 
-/// Somebody's reply decides.
+/// Somebody's reply decides, and she is told.
 pub(super) fn decide(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
@@ -356,6 +360,11 @@ pub(super) fn decide(
     let spec = gates::spec_of(turn, open)?;
     let resolve = spec.resolve(ruling.decision);
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
+    // It is told first: what the decision does may end the session.
+    if let Some(asked) = &open.gate.asked {
+        let said = receipt(turn, gate, open, ruling.decision)?;
+        gates::tell(turn, open.run, gate, asked, &ruling.by, said)?;
+    }
     gates::close(turn, gate, open, &ruling)?;
     if let Some(grant) = grant {
         decide_gate::make_grant(turn, open.run, gate, grant)?;

@@ -209,7 +209,10 @@ fn advice(reason: Reason) -> &'static [&'static str] {
             &["use a key of such a role: --as person, --as agent, --as worker, or --api-key KEY"]
         }
         Reason::SelfApproval => &["use the key of somebody else: --as person, or --api-key KEY"],
-        Reason::NotAnApprover => &["use the key of somebody who may decide: --as person, or --api-key KEY"],
+        Reason::NotAnApprover => &[
+            "switchward get GATE      shows who is asked",
+            "they answer their mail or its page, or decide with a key of theirs: --api-key KEY",
+        ],
         Reason::NotFound => &["switchward list sessions, list gates and list definitions show what there is"],
         Reason::SequenceConflict => &["switchward get SESSION   shows where it is now"],
         Reason::LeaseLost => &["drop it; switchward work poll takes other work"],
