@@ -13,7 +13,8 @@ pub enum Verdict {
     Undecided,
 }
 
-/// What approves, beside a state's own hints.
+/// What approves, beside a state's own hints. The words by which gates are decided are among them, so that whoever writes
+/// the word that a mail asks for has decided.
 pub const APPROVALS: &[&str] = &[
     "agreed",
     "approve",
@@ -27,12 +28,13 @@ pub const APPROVALS: &[&str] = &[
     "looks good to me",
     "ok",
     "okay",
+    "resume",
     "yes",
     "yes, approve",
     "yes, approved",
 ];
 
-/// What rejects, beside a state's own hints.
+/// What rejects, beside a state's own hints; the words by which gates are decided are among them.
 pub const REJECTIONS: &[&str] = &[
     "decline",
     "declined",
@@ -40,9 +42,12 @@ pub const REJECTIONS: &[&str] = &[
     "deny",
     "i reject",
     "i reject this",
+    "i refuse",
     "no",
     "no, reject",
     "no, rejected",
+    "refuse",
+    "refused",
     "reject",
     "rejected",
 ];

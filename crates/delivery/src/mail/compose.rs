@@ -52,7 +52,10 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
     let from: Mailbox = sender.from.parse().map_err(|_| invalid("the sender is no address"))?;
     let to = address(&letter.to)?;
     let host = sender.host();
-    let named = letter.reply_token.as_ref().map_or_else(|| "n".to_owned(), |token| format!("a.{token}"));
+    let named = letter
+        .reply_token
+        .as_ref()
+        .map_or_else(|| format!("n.{}", letter.thread), |token| format!("a.{token}"));
     let message_id = format!("{named}.{}@{host}", letter.id);
     let thread = format!("<t.{}@{host}>", letter.thread);
     let mut builder = addressed(letter, &from, &to)?

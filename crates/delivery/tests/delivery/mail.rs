@@ -81,6 +81,12 @@ fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
     let told = compose(&tell, &sender()).expect("it can be written");
     assert!(raw(&told).contains("References: <t.ses_a-6@reply.acme.example>\r\n"));
     assert_ne!(told.message_id, mail.message_id);
+    // Numbers are a session's own: mails of two sessions are never taken for one, also where nobody can reply.
+    let closed = |thread: &str| {
+        let letter = Letter { reply_token: None, thread: thread.into(), ..tell.clone() };
+        compose(&letter, &sender()).expect("it can be written").message_id
+    };
+    assert_ne!(closed("ses_a-6"), closed("ses_b-6"));
     assert!(!told.text.contains("APPROVE"), "{}", told.text);
 }
 

@@ -8,8 +8,9 @@ use switchward_engine::{
     Rejection, Reminders, Reply, Resolution, Role, Row, Scope, Session, Settings, Start, Sweep, Tenancy, Via,
     View, VoteFact, Way, decide, evolve,
 };
+use switchward_expr::{Verdict, decision_line};
 use switchward_formats::compile_file;
-use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
+use switchward_machine::{Decision, Digest, GateKind, OpenId, SessionId, TenantId, Time};
 
 use crate::chance::Chance;
 use crate::rows::Rows;
@@ -547,4 +548,17 @@ fn random_votes_are_counted_as_a_simple_model_counts_them() {
     // It would be worth little if they were dull.
     let met = format!("{approved} approved by several, {refused} refused, {waiting} waiting, {steps} steps");
     assert!(approved > 60 && refused > 60 && waiting > 5 && steps > 3_000, "{met}");
+}
+
+/// Mails ask for the words by which gates are decided: whoever writes one, and a courtesy, has decided.
+#[test]
+fn the_words_that_mails_ask_for_decide() {
+    for kind in [GateKind::Notify, GateKind::ToolAsk, GateKind::Approval, GateKind::Task] {
+        for (decision, verdict) in
+            [(Decision::Approve, Verdict::Approve), (Decision::Refuse, Verdict::Reject)]
+        {
+            let line = format!("{}, thanks!", decision.word(kind).to_uppercase());
+            assert_eq!(decision_line::<&str>(&line, &[], &[], &[]), verdict, "{line}");
+        }
+    }
 }

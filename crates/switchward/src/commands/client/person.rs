@@ -30,7 +30,8 @@ pub(super) async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
         .await?;
     let gate = reply.gate.clone().unwrap_or_default();
     talk.printer.message("DecideGateResponse", &reply, || show::gate(&gate))?;
-    if gate.kind() == v1::GateKind::ToolAsk && decision == v1::GateDecision::Approve {
+    let decided = gate.status() == v1::GateStatus::Decided;
+    if decided && gate.kind() == v1::GateKind::ToolAsk && decision == v1::GateDecision::Approve {
         talk.printer.advice("the agent repeats the same call, and is allowed once");
     }
     Ok(())
