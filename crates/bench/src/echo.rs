@@ -49,7 +49,7 @@ impl SessionService for Echo {
 
     async fn start_session(&self, _: Request<v1::StartSessionRequest>) -> Answered<v1::StartSessionResponse> {
         let name = "tenants/dev/sessions/ses_00000000000000000000000000";
-        Ok(Response::new(v1::StartSessionResponse { session: Some(session(name)) }))
+        Ok(Response::new(v1::StartSessionResponse { session: Some(session(name)), warnings: Vec::new() }))
     }
 
     async fn answer_checkpoint(

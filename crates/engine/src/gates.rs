@@ -12,7 +12,7 @@ use crate::budget;
 use crate::data::keep_below;
 use crate::event::{Flow, Writer};
 use crate::faults::Fault;
-use crate::limits::{ADDRESSEES_MAX, EFFECT_BYTES};
+use crate::limits::{ADDRESSEES_MAX, ANSWERS_MAX, EFFECT_BYTES};
 use crate::messages::{People, compose, recipients};
 use crate::moves::{self, Next};
 use crate::period;
@@ -278,22 +278,43 @@ pub(crate) fn mail_bytes<T: AsRef<str>>(to: impl IntoIterator<Item = T>, subject
     to.into_iter().map(one).fold(0, usize::saturating_add)
 }
 
-/// Writes back to somebody who wrote about a gate, once while it is open and once when it is closed: what answers by
-/// itself is not written to for ever.
+/// Who wrote about a gate.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    /// The address.
+    pub(crate) from: &'a str,
+    /// Whether it is proved that the mail is hers.
+    pub(crate) proved: bool,
+}
+
+/// Writes back to somebody who wrote about a gate: [`ANSWERS_MAX`] times while it is open and as often when it is closed,
+/// so that what answers by itself is not written to for ever; and once where nothing proves that she wrote, so that
+/// nobody can have us write to others.
 pub(crate) fn answer(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     gate: OpenId,
     asked: &Asked,
-    to: &str,
+    sender: Sender<'_>,
     body: String,
 ) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.is_some();
-    if if open { asked.was_answered(to) } else { asked.was_told(to) } {
+    let list = if open { &asked.answered } else { &asked.told };
+    let before = list.iter().filter(|known| known.eq_ignore_ascii_case(sender.from)).count();
+    if before >= if sender.proved { ANSWERS_MAX } else { 1 } {
         return Ok(());
     }
-    turn.emit(Flow::ReplyAnswered { gate, to: to.to_owned() })?;
-    tell(turn, run, gate, asked, to, body)
+    turn.emit(Flow::ReplyAnswered { gate, run: None, to: sender.from.to_owned() })?;
+    tell(turn, run, gate, asked, sender.from, body)
+}
+
+/// The subject of what answers a mail.
+pub(crate) fn again(subject: &str) -> String {
+    let subject = subject.trim();
+    if subject.get(..3).is_some_and(|first| first.eq_ignore_ascii_case("re:")) {
+        return subject.to_owned();
+    }
+    format!("Re: {subject}")
 }
 
 /// Tells somebody what came of what was written about a gate.
@@ -305,7 +326,7 @@ pub(crate) fn tell(
     to: &str,
     body: String,
 ) -> Result<(), Stop> {
-    let subject = format!("Re: {}", asked.subject);
+    let subject = again(&asked.subject);
     if let Some(fault) = budget::mails(turn, 1, mail_bytes([to], &subject, &body))? {
         return budget::unsent(turn, run, &fault);
     }

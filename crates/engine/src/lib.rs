@@ -63,7 +63,7 @@ pub use command::{
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{AssistantFact, EndpointFact, Event, Flow, VoteFact, WebhookSourceFact, Writer};
+pub use event::{AssistantFact, EndpointFact, Event, Flow, Standing, VoteFact, WebhookSourceFact, Writer};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind, TENANT_ITSELF, scope_of_effects};

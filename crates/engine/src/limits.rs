@@ -156,6 +156,9 @@ pub const LEASES_LAPSED_MAX: u32 = 10;
 pub const WORKER_BYTES_MAX: usize = 256;
 /// Closed gates that a session remembers for late replies; beyond it the oldest goes.
 pub const ANSWERED_MAX: usize = 100;
+/// How often one person is written back to about one gate while it is open, as often when it is closed, and as often about
+/// replies to the mails of one run.
+pub const ANSWERS_MAX: usize = 5;
 /// Addresses that a run remembers as written to; beyond it the oldest goes.
 pub const MAILED_MAX: usize = 1_000;
 /// People who may decide one gate, escalations included; more are not asked.

@@ -8,7 +8,7 @@ use switchward_machine::{
     TenantId, WorkKind,
 };
 
-use crate::event::VoteFact;
+use crate::event::{Standing, VoteFact};
 use crate::intent;
 use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
@@ -230,14 +230,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         | Flow::GateReminded { .. }
         | Flow::MailBounced { .. }
         | Flow::GateLapsed { .. } => return undecided(flow),
-        Flow::ReplyRecorded { from, text, authenticated, about, .. } => PublicEvent::new("reply.recorded")
-            .with("from", from)
-            .with("text", text)
-            .with("authenticated", authenticated)
-            .with("about", about.as_ref().map(number).unwrap_or_default()),
-        Flow::ReplyAnswered { gate, to } => {
-            PublicEvent::new("reply.answered").with("gate", number(gate)).with("to", to)
-        }
+        Flow::ReplyRecorded { .. } | Flow::ReplyAnswered { .. } => return replied(flow),
         Flow::GateAnswered { gate, by, answer, comment, via } => PublicEvent::new("task.completed")
             .with("gate", number(gate))
             .with("by", by)
@@ -307,6 +300,21 @@ fn delivered(flow: &Flow) -> Option<PublicEvent> {
     {
         let told = PublicEvent::new("delivery.deferred").with("number", number).with("until_ms", until.0);
         Some(told.with("code", code).with("message", message))
+    } else {
+        None
+    }
+}
+
+/// What came by mail, and whom it was answered to.
+fn replied(flow: &Flow) -> Option<PublicEvent> {
+    if let Flow::ReplyRecorded { from, text, authenticated, about, evidence, why, .. } = flow {
+        let told = PublicEvent::new("reply.recorded").with("from", from).with("text", text);
+        let told = told.with("authenticated", authenticated).with("evidence", evidence);
+        let told = told.with("about", about.as_ref().map(number).unwrap_or_default());
+        Some(told.with("why", why.map(Standing::word).unwrap_or_default()))
+    } else if let Flow::ReplyAnswered { gate, to, run } = flow {
+        let gate = if run.is_some() { String::new() } else { number(gate) };
+        Some(PublicEvent::new("reply.answered").with("gate", gate).with("to", to))
     } else {
         None
     }

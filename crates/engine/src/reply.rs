@@ -3,6 +3,8 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, Time};
 
+use crate::Standing;
+
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Reply {
@@ -79,6 +81,32 @@ pub enum Reply {
         /// Why the result was not taken, where it was not: the attempt has failed then.
         #[n(2)]
         wrong: Option<String>,
+    },
+    /// An event from outside was recorded.
+    #[n(11)]
+    Recorded {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// The number of the event in its history.
+        #[n(2)]
+        event: u64,
+    },
+    /// A reply by mail was recorded.
+    #[n(10)]
+    Replied {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// What became of it.
+        #[n(2)]
+        standing: Standing,
     },
 }
 

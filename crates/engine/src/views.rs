@@ -78,6 +78,14 @@ impl GateView {
         }
     }
 
+    /// Whether it is open and nobody knows of it by mail: nobody is told, or no mail reaches any of those who are.
+    #[must_use]
+    pub fn unheard(&self) -> bool {
+        let Self::Open(open, _, unreached) = self else { return false };
+        let gone = |one: &String| unreached.iter().any(|known| known.eq_ignore_ascii_case(one));
+        open.gate.asked.as_ref().is_none_or(|asked| asked.to.iter().all(gone))
+    }
+
     /// The node that it belongs to.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {

@@ -2,7 +2,8 @@
 //! are enough; a rejection by anybody who may decide ends the gate at once, also by one who has approved before.
 //!
 //! A vote is bound to what was shown, so that it outlasts the rounds of its gate, which show the same to everybody.
-//! At a gate that addresses nobody whoever may decide counts, told of it or not. Parts of tasks take one person's word as
+//! At a gate that addresses nobody whoever may decide counts, told of it or not, but where all must approve: those are
+//! the ones who were told. Parts of tasks take one person's word as
 //! ever.
 
 use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
@@ -69,6 +70,21 @@ pub(crate) fn cast(
     Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now.so_far()) })
 }
 
+/// Whether this person's approval would count: where all who are told must approve, others cannot stand in for them.
+pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Result<(), Rejection> {
+    let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.open && !asked.to.is_empty()) else {
+        return Ok(());
+    };
+    let all = asked.voting.as_ref().is_some_and(|voting| voting.quorum == Quorum::All);
+    if !all || asked.to.iter().any(|one| people.one_person(one, person) || people.same(one, person)) {
+        return Ok(());
+    }
+    let told = asked.to.join(", ");
+    let message =
+        format!("all who were told must approve: {told}; {person} is none of them, and may only reject");
+    Err(Rejection::new(Reason::NotAnApprover, message))
+}
+
 /// The refusal of a second approval of one person, in the form of that of a second decision.
 pub(crate) fn again(gate: &Open, vote: &Vote, so_far: &str) -> Rejection {
     let word = Decision::Approve.word(gate.gate.kind);
@@ -82,7 +98,7 @@ pub(crate) fn again(gate: &Open, vote: &Vote, so_far: &str) -> Rejection {
 }
 
 /// A gate that opens now, with what it needs as the session's start says. Where fewer are asked than must approve, that is
-/// recorded, and all of them must.
+/// recorded, and all of them must; at a gate that others may decide as well, others must.
 pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gate) -> Result<Gate, Stop> {
     let Some(quorum) = turn.session()?.quorum else { return Ok(body) };
     let (node, entry) = {
@@ -97,13 +113,16 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
     let tally = Tally::of(&open, quorum, None, &people);
     let (asks, mut warnings) = (tally.missing.len(), Vec::new());
     if let Quorum::AtLeast(least) = quorum
-        && open.gate.asked.as_ref().is_some_and(|asked| !asked.open)
         && usize::try_from(least).unwrap_or(usize::MAX) > asks
+        && let Some(asked) = &open.gate.asked
     {
-        warnings.push(format!(
-            "gate {} needs {least} approvals and asks {asks} who may decide: all of them must approve",
-            gate.0
-        ));
+        let rest = match (asked.open, asked.to.is_empty()) {
+            (false, _) => Some(format!("asks {asks} who may decide: all of them must approve")),
+            (true, false) => Some(format!("tells {asks} who may decide: others must approve as well")),
+            // A tenant without a directory goes by its lists of gates.
+            (true, true) => None,
+        };
+        warnings.extend(rest.map(|rest| format!("gate {} needs {least} approvals and {rest}", gate.0)));
     }
     if let Some(asked) = &mut open.gate.asked {
         let own =
@@ -165,7 +184,7 @@ pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
         |message: String| Stop::from(Rejection::new(Reason::FieldInvalid, message).fact("field", "quorum"));
     let least = usize::try_from(least).unwrap_or(usize::MAX);
     if !(1..=ADDRESSEES_MAX).contains(&least) {
-        return Err(bad(format!("1 to {ADDRESSEES_MAX} approvals")));
+        return Err(bad(format!("a quorum is 1 to {ADDRESSEES_MAX} approvals")));
     }
     let people = turn.directory()?;
     for digest in start.machines() {

@@ -20,8 +20,8 @@ use switchward_engine::{
     Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead, MailKey, MatchedRule, Meters, Open, Outbox,
     Owed, Parent, Part, Pinned, Purpose, Quorum, Remaining, Remembered, Reminders, Reminding, Reply,
     ReplyKey, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile,
-    Spent, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why,
-    Writer,
+    Spent, Standing, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact,
+    Voting, Why, Writer,
 };
 use switchward_engine::{
     Correlation, Endpoint, EndpointFact, EndpointHealth, Place, SourceSecret, TenantOutbox, WebhookSource,
@@ -207,6 +207,7 @@ fn run() -> Run {
         choice: Some(Choice { event: true, judged: vec![judged()] }),
         refused: Some(Port::Named("received".into())),
         mailed: vec!["sam@example.com".into()],
+        told: Vec::new(),
         parent: None,
         slots: 0,
         unknown: None,
@@ -452,6 +453,8 @@ fn replies() -> Vec<Reply> {
         Reply::Version { name: "deploy-gate".into(), number: 1, created: true },
         Reply::Leased { thing: OpenId(10), fence: 2, until: Time(9) },
         Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
+        Reply::Replied { session: SessionId([1; 16]), sequence: 4, standing: Standing::Counted },
+        Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3 },
     ]
 }
 
@@ -604,8 +607,16 @@ fn later() -> Vec<Event> {
     let flows = [
         Flow::GateEscalated { gate, to: vec![from.clone()], due: Time(9) },
         Flow::GateLapsed { gate },
-        Flow::ReplyAnswered { gate, to: from.clone() },
-        Flow::ReplyRecorded { run, from, text, authenticated: true, about, evidence: String::new() },
+        Flow::ReplyAnswered { gate, run: None, to: from.clone() },
+        Flow::ReplyRecorded {
+            run,
+            from,
+            text,
+            authenticated: true,
+            about,
+            evidence: String::new(),
+            why: None,
+        },
         Flow::Wrote { run, key: "wait".into(), value: Json(serde_json::json!({})), by: Writer::Person },
         Flow::WorkLeased { thing, worker: worker(), until: Time(9), again: true },
         Flow::WorkReleased { thing, lapsed: true },

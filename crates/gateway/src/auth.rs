@@ -77,6 +77,14 @@ pub(crate) fn invalid() -> Refusal {
     Refusal::new(Reason::CredentialInvalid, "send a valid API key as `authorization: Bearer swk_...`")
 }
 
+/// The same for what should be a reply token.
+pub(crate) fn invalid_token() -> Refusal {
+    Refusal::new(
+        Reason::CredentialInvalid,
+        "send the valid reply token that the state was left with, swr_...",
+    )
+}
+
 /// What a request is made with, of whatever kind.
 pub(crate) fn credential(metadata: &MetadataMap) -> Option<&str> {
     let header = metadata.get("authorization")?.to_str().ok()?;

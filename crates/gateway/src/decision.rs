@@ -1,7 +1,7 @@
 //! The decision page: `/a/{token}`, for whoever got a mail that asks. Plain HTML without script.
 //!
 //! Looking changes nothing, however often and by whatever machine it is done; only the form's POST says something, once,
-//! because a gate is closed once. Who has the token is the person that it was made for: it stands in her mail alone, and
+//! because a gate is closed once and each form that was shown is taken once. Who has the token is the person that it was made for: it stands in her mail alone, and
 //! is good for one gate and the newest round. Source: semantics §6.2; Standard practice since mail scanners follow links.
 
 mod find;
@@ -15,12 +15,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
-use switchward_engine::{AnswerGate, Body, DecideGate, DiscussGate, MailToken, Reply, Scope};
+use switchward_engine::{AnswerGate, Body, DecideGate, DiscussGate, MailToken, Reply, RequestId, Scope};
 use switchward_machine::{Decision, Digest};
 
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
-use crate::limits::PAGE_BODY_BYTES_MAX;
+use crate::limits::{FORM_ID_CHARS, PAGE_BODY_BYTES_MAX};
 use find::{Asked, Found};
 
 /// The pages of a door.
@@ -40,9 +40,20 @@ struct Said {
     decision: String,
     #[serde(default)]
     comment: String,
-    /// The digest of what was shown.
+    /// The digest of what was shown; empty where nothing is shown that has one.
     #[serde(default)]
     shown: String,
+    /// The name of the form, which is taken once.
+    #[serde(default)]
+    form: String,
+}
+
+impl Said {
+    /// Stands for all that the form says.
+    fn digest(&self) -> Digest {
+        let texts = [&self.decision, &self.comment, &self.shown].map(String::as_bytes);
+        Digest::of_parts(&texts)
+    }
 }
 
 async fn style() -> Response {
@@ -67,7 +78,8 @@ async fn say(State(door): State<Door>, Path(token): Path<String>, Form(said): Fo
         Err(problem) => return told(StatusCode::BAD_REQUEST, page::asked(&asked, Some(problem))),
     };
     let call = Call { door: &door, caller: asked.caller.clone(), trace: None };
-    match call.execute(Scope::Session(asked.token.session), None, None, body).await {
+    let request = RequestId { id: format!("page:{}", said.form), body: said.digest() };
+    match call.execute(Scope::Session(asked.token.session), Some(request), None, body).await {
         Ok(Reply::Gate { .. }) => {
             let back = HeaderValue::from_str(&format!("/a/{token}"));
             let mut response = StatusCode::SEE_OTHER.into_response();
@@ -101,12 +113,22 @@ async fn look(door: &Door, token: &str) -> Result<Asked, No> {
     }
 }
 
+/// What is said of a form that is not the page's.
+const CHANGED: &str = "The form is not the one of this page, or was changed on its way.";
+
+/// What is said of a form that was sent before, when it said something else.
+const SENT: &str = "This form was sent before, and what it said then counts.";
+
 /// What a form asks for; what is wrong with it, in words.
 fn body(asked: &Asked, said: &Said) -> Result<Body, &'static str> {
     let gate = asked.token.about;
+    if said.form.len() != FORM_ID_CHARS || !said.form.bytes().all(|sign| sign.is_ascii_hexdigit()) {
+        return Err(CHANGED);
+    }
     let shown = match said.shown.as_str() {
+        "" if asked.gate.open().gate.shown().is_some() => return Err(CHANGED),
         "" => None,
-        text => Some(text.parse::<Digest>().map_err(|_| "The form was changed on its way.")?),
+        text => Some(text.parse::<Digest>().map_err(|_| CHANGED)?),
     };
     let (comment, proof) = (said.comment.clone(), Some(asked.token.clone()));
     let decide = |decision, comment, proof| {
@@ -134,12 +156,12 @@ async fn after(door: &Door, token: &str, asked: &Asked, refusal: &Refusal) -> Re
         StatusCode::CONFLICT
     } else if is(&[Reason::CredentialInvalid, Reason::SelfApproval, Reason::NotAnApprover]) {
         StatusCode::FORBIDDEN
-    } else if is(&[Reason::FieldInvalid]) {
+    } else if is(&[Reason::FieldInvalid, Reason::RequestIdReused]) {
         StatusCode::BAD_REQUEST
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    let problem = refusal.message().to_owned();
+    let problem = if reason == Reason::RequestIdReused { SENT } else { refusal.message() }.to_owned();
     match look(door, token).await {
         Ok(now) => told(status, page::asked(&now, Some(&problem))),
         Err(_) => told(status, page::asked(asked, Some(&problem))),

@@ -25,6 +25,8 @@ use crate::webhooks::Rates;
 pub struct Door {
     pub(crate) cluster: Cluster,
     pub(crate) clock: Option<Arc<ManualClock>>,
+    /// Whether it is a development server's, which takes webhooks that nobody signs.
+    pub(crate) development: bool,
     pub(crate) advances: Arc<Advances>,
     pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
@@ -68,6 +70,7 @@ impl Door {
         let draining = Arc::new(watch::channel(false).0);
         Self {
             cluster,
+            development: clock.is_some(),
             clock,
             advances: Arc::default(),
             revocations: Arc::default(),
@@ -79,6 +82,12 @@ impl Door {
             own: Arc::new([]),
             draining,
         }
+    }
+
+    /// The way in to a development server.
+    #[must_use]
+    pub fn of_development(self) -> Self {
+        Self { development: true, ..self }
     }
 
     /// Leaves these kinds of work to the server itself, unless a worker names them.

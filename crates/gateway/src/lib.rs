@@ -19,6 +19,7 @@ pub mod mail;
 mod mask;
 pub mod names;
 mod pages;
+pub mod presented;
 mod reply_tokens;
 pub mod routes;
 pub mod serve;

@@ -58,6 +58,8 @@ pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a form of a page may hold, bytes.
 pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
+/// The name of a form of a decision page, characters.
+pub const FORM_ID_CHARS: usize = 32;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.
 pub const MAIL_SEEN_MAX: usize = 500;
 /// How long a message is brought again because the DNS says nothing of its sender, milliseconds: an hour.

@@ -9,10 +9,12 @@ mod quarantine;
 
 use std::sync::Arc;
 
-use switchward_engine::{Actor, Body, MailToken, RecordBounce, RecordReply, RequestId, Role, Scope};
+use switchward_engine::{
+    Actor, Body, MailToken, RecordBounce, RecordReply, Reply, RequestId, Role, Scope, Standing,
+};
 use switchward_machine::{Digest, TenantId, WorkKind};
 use switchward_mail::incoming::{
-    Authentication, Bounce, Check, Dns, Envelope, Proof, Reply, Settings, Sorted, sort,
+    Authentication, Bounce, Check, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, head, sort,
 };
 
 use crate::auth::Caller;
@@ -24,6 +26,8 @@ use ledger::Ledger;
 pub use ledger::Seen;
 pub use quarantine::{Kept, Shelf};
 
+/// What of a reply's subject stands in what answers it, bytes.
+const SUBJECT_BYTES_MAX: usize = 200;
 /// Who is said to have brought replies.
 const SUBJECT: &str = "mail";
 
@@ -46,6 +50,8 @@ pub struct Incoming {
     pub token: MailToken,
     /// The bare address of who wrote it.
     pub from: String,
+    /// Its subject; may be empty.
+    pub subject: String,
     /// The writer's own words, or all of the text.
     pub text: String,
     /// Whether the sender is proved.
@@ -59,8 +65,8 @@ pub struct Incoming {
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// A reply stands in the history of its session; what it decided stands there, too.
-    Recorded,
+    /// A reply stands in the history of its session, with what became of it.
+    Recorded(Standing),
     /// A mail of ours that did not arrive; whom it went to counts as out of reach.
     Bounced,
     /// No person wrote it; the word says what did.
@@ -76,7 +82,7 @@ impl Outcome {
     #[must_use]
     pub fn words(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Recorded => ("recorded", ""),
+            Self::Recorded(standing) => ("recorded", standing.word()),
             Self::Bounced => ("bounced", ""),
             Self::Ignored(kind) => ("ignored", kind),
             Self::Quarantined(why) => ("quarantined", why),
@@ -143,12 +149,14 @@ impl Mailroom {
         let (from, subject) = match &sorted {
             Sorted::Reply(reply) => (reply.from.text.clone(), reply.subject.clone()),
             Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
-                (envelope.sender.clone().unwrap_or_default(), String::new())
+                let head = head(raw, envelope, &self.settings);
+                (head.from, head.subject)
             }
         };
         let outcome = match sorted {
             Sorted::Machine { kind } => Outcome::Ignored(kind.word()),
             Sorted::Unusable { reason } => Outcome::Quarantined(reason.word()),
+            Sorted::Bounce(bounce) if !bounce.permanent && bounce.silent() => Outcome::Ignored("null_sender"),
             Sorted::Bounce(bounce) if !bounce.permanent => Outcome::Ignored("delayed"),
             Sorted::Bounce(bounce) => self.bounced(bounce).await,
             Sorted::Reply(reply) => self.reply(*reply).await,
@@ -169,7 +177,7 @@ impl Mailroom {
         self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome });
     }
 
-    async fn reply(&self, reply: Reply) -> Outcome {
+    async fn reply(&self, reply: Written) -> Outcome {
         let digest = Digest(reply.digest);
         if self.level == Level::Strict && open(&reply.authentication) {
             // The DNS may answer later; until then nobody knows whether the sender is who he says.
@@ -186,6 +194,7 @@ impl Mailroom {
             let incoming = Incoming {
                 token,
                 from: reply.from.text.clone(),
+                subject: subject(&reply.subject),
                 text: reply.text.clone(),
                 authenticated: match self.level {
                     // What is proved is proved of the first token alone: another may stand where nobody has signed it.
@@ -199,7 +208,7 @@ impl Mailroom {
             match self.door.take_mail(incoming).await {
                 // The likeliest token that is one counts.
                 Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
-                taken @ (Outcome::Recorded | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
+                taken @ (Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
                     return taken;
                 }
             }
@@ -209,14 +218,13 @@ impl Mailroom {
 
     async fn bounced(&self, bounce: Bounce) -> Outcome {
         let mut outcome = Outcome::Quarantined("bounce_of_nothing");
-        let message = [bounce.status.as_deref().unwrap_or_default(), bounce.text.as_str()].join(" ");
+        let message = bounce.why();
         for token in bounce.tokens.iter().filter_map(|token| self.read(token)) {
             let (tenant, scope) = (token.tenant, Scope::Session(token.session));
-            let message = message.trim().to_owned();
-            let body = Body::RecordBounce(RecordBounce { token, message });
+            let body = Body::RecordBounce(RecordBounce { token, message: message.clone() });
             match submit(&self.door, tenant, scope, None, body).await {
-                Ok(true) => return Outcome::Bounced,
-                Ok(false) => {}
+                Ok(Some(_)) => return Outcome::Bounced,
+                Ok(None) => {}
                 Err(refusal) => outcome = refused(&refusal),
             }
         }
@@ -228,6 +236,12 @@ impl Mailroom {
         let token: MailToken = text.split('.').next()?.parse().ok()?;
         self.only.is_none_or(|only| only == token.tenant).then_some(token)
     }
+}
+
+/// A subject as one line that a mail can have, cut where it is long.
+fn subject(text: &str) -> String {
+    let line: String = text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+    line[..line.floor_char_boundary(SUBJECT_BYTES_MAX)].trim().to_owned()
 }
 
 /// Whether a sender is not proved because the DNS did not answer.
@@ -258,6 +272,7 @@ impl Door {
         let request = RequestId { id: format!("mail:{}", mail.digest), body: mail.digest };
         let body = Body::RecordReply(RecordReply {
             from: mail.from,
+            subject: mail.subject,
             text: mail.text,
             authenticated: mail.authenticated,
             model: self.own.contains(&WorkKind::Classify),
@@ -266,8 +281,10 @@ impl Door {
             limits: None,
         });
         match submit(self, tenant, scope, Some(request), body).await {
-            Ok(true) => Outcome::Recorded,
-            Ok(false) => Outcome::Quarantined("no_tenant"),
+            Ok(Some(Reply::Replied { standing, .. })) => Outcome::Recorded(standing),
+            // What was recorded before anything was said of it.
+            Ok(Some(_)) => Outcome::Recorded(Standing::Unexpected),
+            Ok(None) => Outcome::Quarantined("no_tenant"),
             Err(refusal) => refused(&refusal),
         }
     }
@@ -298,15 +315,15 @@ fn refused(refusal: &Refusal) -> Outcome {
     })
 }
 
-/// Carries out a command of the mailroom; false where there is no such tenant.
+/// Carries out a command of the mailroom; nothing where there is no such tenant.
 async fn submit(
     door: &Door,
     tenant: TenantId,
     scope: Scope,
     request: Option<RequestId>,
     body: Body,
-) -> Result<bool, Refusal> {
-    let Some(tenant) = tenant_of(door, tenant)? else { return Ok(false) };
+) -> Result<Option<Reply>, Refusal> {
+    let Some(tenant) = tenant_of(door, tenant)? else { return Ok(None) };
     let caller = Caller {
         tenant: tenant.id,
         tenant_name: tenant.name,
@@ -315,5 +332,5 @@ async fn submit(
         key_id: String::new(),
     };
     let call = Call { door, caller, trace: None };
-    call.execute(scope, request, None, body).await.map(|_| true)
+    call.execute(scope, request, None, body).await.map(Some)
 }

@@ -226,7 +226,7 @@ pub async fn sort(raw: &[u8], envelope: &Envelope, settings: &Settings, dns: &Dn
     if let Some(kind) = machine::of(&headers) {
         return Sorted::Machine { kind };
     }
-    if let Some(bounce) = bounce::null_sender(&headers, raw, envelope, settings) {
+    if let Some(bounce) = bounce::null_sender(&headers, (&message, raw), envelope, settings) {
         return Sorted::Bounce(bounce);
     }
     match reply(raw, &headers, &message, envelope, settings, dns).await {

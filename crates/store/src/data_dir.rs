@@ -58,6 +58,14 @@ impl DataDir {
         &self.path
     }
 
+    /// Whether another process has the folder, or another `DataDir` of this one. Nothing is made or kept locked; what cannot
+    /// be looked at is taken for free.
+    #[must_use]
+    pub fn in_use(path: &Path) -> bool {
+        let file = File::options().write(true).open(path.join(LOCK));
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Drawn at creation and never changed: tells a replaced disk from the old one.
     pub fn id(&self) -> &str {
         &self.id

@@ -130,6 +130,14 @@ impl Exit {
         self
     }
 
+    /// With a field of the request called by the flag that it was typed as.
+    pub(crate) fn calling(mut self, field: &str, flag: &str) -> Self {
+        if let Cause::Server(refused) = &mut self.0.cause {
+            refused.call(field, flag);
+        }
+        self
+    }
+
     /// Told in the form that was asked for.
     pub(crate) fn told_as(mut self, output: Output) -> Self {
         self.0.output = output;

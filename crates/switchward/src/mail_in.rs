@@ -90,7 +90,7 @@ impl Receive for Lmtp {
     async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> Taken {
         match self.0.ingest(&envelope, &raw).await {
             Outcome::Later => Taken::Later,
-            Outcome::Recorded | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Quarantined(_) => {
+            Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Quarantined(_) => {
                 Taken::Kept
             }
         }
@@ -116,7 +116,7 @@ impl Collect for Imap {
         // A task of its own: what breaks it breaks the reading of no other message.
         let taken = tokio::spawn(async move { room.ingest(&Envelope::default(), &raw).await });
         match taken.await {
-            Ok(Outcome::Recorded | Outcome::Bounced | Outcome::Ignored(_)) => Filed::Done,
+            Ok(Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_)) => Filed::Done,
             Ok(Outcome::Quarantined(_)) => Filed::Quarantine,
             Ok(Outcome::Later) => Filed::Later,
             Err(error) => {

@@ -4,10 +4,15 @@
 mod pages;
 
 use std::collections::VecDeque;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use switchward_delivery::Failed;
 use switchward_delivery::mail::{Composed, Post};
 use switchward_machine::Time;
@@ -19,6 +24,64 @@ pub(crate) use pages::{guarded, pages, room, whole};
 const KEPT_MAX: usize = 500;
 /// The host of a development server's addresses; nothing outside is called so.
 pub(crate) const HOST: &str = "switchward.localhost";
+
+/// Where a data folder keeps the mails, one JSON a line, the oldest first.
+const FILE: &str = "dev-mail.jsonl";
+
+/// A mail as its line has it.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    number: u64,
+    at_ms: u64,
+    from: String,
+    to: String,
+    author: String,
+    named: Vec<String>,
+    message_id: String,
+    subject: String,
+    reply_to: Option<String>,
+    text: String,
+    /// A mail is sent in ASCII.
+    raw: String,
+}
+
+impl Line {
+    fn of(kept: &Kept) -> Self {
+        let mail = Composed::clone(&kept.mail);
+        Self {
+            number: kept.number,
+            at_ms: kept.at.0,
+            from: mail.from,
+            to: mail.to,
+            author: mail.author,
+            named: mail.named,
+            message_id: mail.message_id,
+            subject: mail.subject,
+            reply_to: mail.reply_to,
+            text: mail.text,
+            raw: String::from_utf8_lossy(&mail.raw).into_owned(),
+        }
+    }
+
+    fn kept(self) -> Kept {
+        let mail = Composed {
+            from: self.from,
+            to: self.to,
+            author: self.author,
+            named: self.named,
+            message_id: self.message_id,
+            subject: self.subject,
+            reply_to: self.reply_to,
+            text: self.text,
+            raw: self.raw.into_bytes(),
+        };
+        Kept { number: self.number, at: Time(self.at_ms), mail: Arc::new(mail), replies: Vec::new() }
+    }
+
+    fn text(&self) -> anyhow::Result<String> {
+        Ok(format!("{}\n", serde_json::to_string(self)?))
+    }
+}
 
 /// A mail that was sent.
 #[derive(Clone)]
@@ -40,12 +103,38 @@ struct State {
 #[derive(Clone)]
 pub(crate) struct Mailbox {
     state: Arc<Mutex<State>>,
+    file: Arc<PathBuf>,
     clock: Arc<dyn Clock>,
 }
 
 impl Mailbox {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { state: Arc::default(), clock }
+    /// The mailbox of a data folder, with what it held when the server stopped. A line that is none, because the server
+    /// was killed while it wrote it, is passed over: its mail is sent again.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(crate) fn open(folder: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        let file = folder.join(FILE);
+        let text = match fs::read_to_string(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            read => read.with_context(|| format!("failed to read {}", file.display()))?,
+        };
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let mut kept: VecDeque<Kept> = lines.map(Line::kept).collect();
+        kept.drain(..kept.len().saturating_sub(KEPT_MAX));
+        let last = kept.back().map_or(0, |kept| kept.number);
+        if text.lines().count() != kept.len() || !(text.is_empty() || text.ends_with('\n')) {
+            let whole: anyhow::Result<String> = kept.iter().map(|kept| Line::of(kept).text()).collect();
+            fs::write(&file, whole?).with_context(|| format!("failed to write {}", file.display()))?;
+        }
+        let state = Arc::new(Mutex::new(State { last, kept }));
+        Ok(Self { state, file: Arc::new(file), clock })
+    }
+
+    fn write(&self, kept: &Kept) -> anyhow::Result<()> {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(&*self.file)?;
+        file.write_all(Line::of(kept).text()?.as_bytes())?;
+        Ok(())
     }
 
     /// The newest first.
@@ -75,7 +164,11 @@ impl Post for Mailbox {
         }
         state.last += 1;
         let (number, at) = (state.last, self.clock.now());
-        state.kept.push_back(Kept { number, at, mail: Arc::new(mail.clone()), replies: Vec::new() });
+        let kept = Kept { number, at, mail: Arc::new(mail.clone()), replies: Vec::new() };
+        if let Err(error) = self.write(&kept) {
+            tracing::warn!(%error, "a mail will not be in the mailbox after a restart");
+        }
+        state.kept.push_back(kept);
         if state.kept.len() > KEPT_MAX {
             state.kept.pop_front();
         }

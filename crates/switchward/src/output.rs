@@ -16,6 +16,7 @@ use switchward_formats::Finding;
 use crate::args::Output;
 use crate::exit::Exit;
 
+pub(crate) use switchward_gateway::presented::clean;
 pub(crate) use table::Table;
 
 /// What went wrong.
@@ -97,6 +98,14 @@ impl Printer {
         }
     }
 
+    /// Tells a person what is odd and stopped nothing, on the standard error.
+    pub(crate) fn warn(self, line: &str) {
+        if !self.output.json() {
+            // As with advice.
+            let _lost = writeln!(anstream::stderr().lock(), "{CARE}warning{CARE:#}  {}", clean(line));
+        }
+    }
+
     /// Tells a person what to type next, on the standard error.
     pub(crate) fn advice(self, line: &str) {
         if !self.quiet && !self.output.json() {
@@ -153,13 +162,6 @@ pub(crate) fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.write_fmt(more).expect("writing into a string cannot fail");
 }
 
-/// The text without anything that moves a terminal's cursor, recolours it or turns the reading direction: what comes
-/// from an agent must not be able to dress up as something else.
-pub(crate) fn clean(text: &str) -> String {
-    let hides = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    text.chars().map(|c| if (c.is_control() && c != '\n') || hides(c) { '\u{fffd}' } else { c }).collect()
-}
-
 /// A word as a shell takes it.
 pub(crate) fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@=,+%".contains(c);
@@ -202,11 +204,6 @@ mod tests {
         let expected =
             r#"{"gate":{"name":"tenants/t/gates/g","status":"GATE_STATUS_DECIDED"},"sequence":"7"}"#;
         assert_eq!(json("DecideGateResponse", &reply).unwrap(), expected);
-    }
-
-    #[test]
-    fn nothing_from_outside_moves_the_cursor() {
-        assert_eq!(clean("a\u{1b}[2Jb\u{202e}c\nd"), "a\u{fffd}[2Jb\u{fffd}c\nd");
     }
 
     #[test]

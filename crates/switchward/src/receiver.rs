@@ -11,7 +11,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use serde_json::Value;
-use switchward_delivery::guard::{Egress, Policies, RulesUnknown};
+use switchward_delivery::guard::{Egress, Place, Policies, RulesUnknown, Target};
 use switchward_delivery::http::{Client, Config, Request};
 use switchward_webhook::limits::IN_BODY_BYTES_MAX;
 use switchward_webhook::{Headers, SourceKind, Unproven, verify};
@@ -31,6 +31,24 @@ impl Policies for Here {
     fn egress(&self, _tenant: u32) -> Result<Arc<Egress>, RulesUnknown> {
         let ports = (1..=u16::MAX).collect();
         Ok(Arc::new(Egress { allow_loopback: true, allow_http: true, ports, allowed_hosts: None }))
+    }
+}
+
+/// Refuses an address that messages cannot be handed on to: one that is none, or of another machine.
+///
+/// # Errors
+/// In words.
+pub(crate) fn near(to: &str) -> Result<(), String> {
+    let egress = Here.egress(0).map_err(|_| "cannot be checked".to_owned())?;
+    let target = Target::read(to, &egress).map_err(|refused| refused.told)?;
+    let here = match target.place() {
+        Place::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+        Place::Address(address) => address.is_loopback(),
+    };
+    if here {
+        Ok(())
+    } else {
+        Err(format!("names another machine: {to}; hand it on to 127.0.0.1 or localhost"))
     }
 }
 

@@ -21,6 +21,10 @@ pub struct Composed {
     pub from: String,
     /// The address that it goes to.
     pub to: String,
+    /// Who stands at its head as its writer: the address that it comes from, or somebody in whose name it is.
+    pub author: String,
+    /// To whom, as it stands at its head: nobody where all get a copy that nobody sees.
+    pub named: Vec<String>,
     /// What it is called, without the angle brackets.
     pub message_id: String,
     /// The line that says what it is about.
@@ -81,7 +85,12 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
         key.sign(&mut message);
     }
     let (from, to) = (from.email.to_string(), to.to_string());
-    Ok(Composed { from, to, message_id, subject, reply_to, text, raw: message.formatted() })
+    let author = letter.head.as_ref().and_then(|head| head.from.clone()).unwrap_or_else(|| from.clone());
+    let named = match &letter.head {
+        Some(head) => head.to.iter().chain(&head.cc).cloned().collect(),
+        None => vec![to.clone()],
+    };
+    Ok(Composed { from, to, author, named, message_id, subject, reply_to, text, raw: message.formatted() })
 }
 
 /// From whom and to whom, as it stands at the head: who writes in another's name is named beside it (RFC 5322, 3.6.2).

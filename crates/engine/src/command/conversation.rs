@@ -58,6 +58,8 @@ pub struct RecordEvent {
 pub struct RecordReply {
     /// The bare address of who wrote it.
     pub from: String,
+    /// Its subject, for what answers it; may be empty.
+    pub subject: String,
     /// The body as it came, with whatever it quotes.
     pub text: String,
     /// Whether the sender is proved; what others write is recorded and moves nothing.

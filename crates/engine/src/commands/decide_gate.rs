@@ -97,6 +97,9 @@ pub(crate) fn entitled(
     people: &Directory,
 ) -> Result<(), Rejection> {
     may_decide(actor, open, people)?;
+    if decide.decision == Decision::Approve {
+        votes::may_approve(&actor.subject, open, people)?;
+    }
     is_meant(open, decide.shown, &decide.comment)
 }
 

@@ -43,6 +43,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     let data = Json(Value::Object(event.data.clone()));
     let early = (!listens).then_some((data, until));
     turn.emit(Flow::EventRecorded { run, key: event.key.clone(), early, model: event.model })?;
+    let number = turn.session()?.sequence;
     for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
         turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Event })?;
     }
@@ -54,7 +55,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
         None if kept(turn, run)? => {}
         None => moves::drive(turn, run, Next::Event)?,
     }
-    turn.moved()
+    let (session, sequence) = (turn.session_id()?, turn.session()?.sequence);
+    Ok(Reply::Recorded { session, sequence, event: number })
 }
 
 /// Whether there is room for one more event that nothing listens to yet.

@@ -91,6 +91,9 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     }
     if !start.audience.is_empty() {
         turn.emit(Flow::AudienceSet { audience: start.audience.clone() })?;
+        for text in turn.directory()?.nobody_behind(&start.audience) {
+            turn.emit(Event::Warned { text, of_definition: false })?;
+        }
     }
     if let Some(reminders) = start.reminders {
         turn.emit(Flow::RemindersSet { reminders })?;
@@ -193,7 +196,9 @@ fn check(start: &Start) -> Result<(), Rejection> {
             && (1..=REMINDERS_MAX).contains(&reminders.max);
         if !fits {
             let message = format!(
-                "1 to {REMINDERS_MAX} reminders, {REMIND_MS_MIN} to {REMIND_MS_MAX} milliseconds after one another"
+                "1 to {REMINDERS_MAX} reminders, {} s to {} days after one another",
+                REMIND_MS_MIN / 1_000,
+                REMIND_MS_MAX / 86_400_000
             );
             return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "reminders"));
         }

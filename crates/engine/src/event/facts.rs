@@ -130,3 +130,9 @@ pub enum Writer {
     #[n(20)]
     Child,
 }
+
+/// What stands in no stored form.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as the derived code hands it in")]
+pub(super) fn is_known(unknown: &&bool) -> bool {
+    !**unknown
+}

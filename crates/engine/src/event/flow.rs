@@ -1,8 +1,10 @@
 //! Facts about what moves inside a run, its data, the row of runs, and what cannot be delivered.
 
+mod replies;
 mod votes;
 
 use minicbor::{CborLen, Decode, Encode};
+pub use replies::Standing;
 use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 pub use votes::VoteFact;
 
@@ -206,7 +208,7 @@ pub enum Flow {
         #[n(3)]
         wrong: Option<String>,
         /// Whether it may have been done all the same.
-        #[cbor(n(4), default, skip_if = "is_known")]
+        #[cbor(n(4), default, skip_if = "super::facts::is_known")]
         unknown: bool,
     },
     /// The choice of an exit waits for a judgement.
@@ -277,13 +279,19 @@ pub enum Flow {
         /// What is known of where it comes from; may be empty.
         #[cbor(n(5), default, skip_if = "String::is_empty")]
         evidence: String,
+        /// Why it moves nothing, where that is known at once.
+        #[n(6)]
+        why: Option<Standing>,
     },
-    /// Somebody who wrote about a gate is written back to, once.
+    /// Somebody who wrote is written back to.
     #[n(23)]
     ReplyAnswered {
-        /// The gate.
+        /// The gate; 0 where nothing waits for the reply.
         #[n(0)]
         gate: OpenId,
+        /// The run, where it is about no gate.
+        #[n(2)]
+        run: Option<RunId>,
         /// Who.
         #[n(1)]
         to: String,
@@ -488,10 +496,4 @@ impl From<Flow> for super::Event {
     fn from(flow: Flow) -> Self {
         Self::Flow(flow)
     }
-}
-
-/// What stands in no stored form.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as the derived code hands it in")]
-fn is_known(unknown: &&bool) -> bool {
-    !**unknown
 }

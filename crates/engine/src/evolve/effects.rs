@@ -30,13 +30,16 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
                 let fate = effect.fate.get_or_insert_default();
                 fate.attempts = fate.attempts.saturating_add(1);
                 fate.last = Some(last);
+                fate.since.get_or_insert(effect.deliver_at);
                 effect.deliver_at = *until;
             })
         }
         Flow::EffectHeld { number, until, code, message } => {
             let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
             change(rows, site, *number, |effect, _| {
-                effect.fate.get_or_insert_default().last = Some(last);
+                let fate = effect.fate.get_or_insert_default();
+                fate.last = Some(last);
+                fate.since.get_or_insert(effect.deliver_at);
                 effect.deliver_at = *until;
             })
         }

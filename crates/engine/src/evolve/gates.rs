@@ -151,7 +151,13 @@ pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             Ok(())
         }
         Flow::GateLapsed { gate } => close(rows, site, *gate, Resolution::Lapsed),
-        Flow::ReplyAnswered { gate, to } => answered(rows, site, *gate, to),
+        Flow::ReplyAnswered { run: Some(run), to, .. } => {
+            let told = &mut rows.run_at_mut(&Key::run(site.tenant, site.session()?, *run))?.told;
+            told.push(to.clone());
+            told.drain(..told.len().saturating_sub(MAILED_MAX));
+            Ok(())
+        }
+        Flow::ReplyAnswered { gate, to, run: None } => answered(rows, site, *gate, to),
         Flow::GateAnswered { gate, by, answer, comment, via } => {
             let (by, answer, comment, via) = (by.clone(), answer.clone(), comment.clone(), *via);
             close(rows, site, *gate, Resolution::Answered { by, answer, comment, via })

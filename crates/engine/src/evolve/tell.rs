@@ -29,7 +29,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &EndpointFact
             };
             let before = effect.fate.clone().unwrap_or_default();
             let last = Some(Dead { code: code.clone(), message: message.clone(), at: site.at });
-            let fate = Some(Fate { attempts: before.attempts.saturating_add(1), last, ..before });
+            let since = before.since.or(Some(effect.deliver_at));
+            let fate = Some(Fate { attempts: before.attempts.saturating_add(1), last, since, ..before });
             rows.put(key, Row::Outbox(Effect { fate, deliver_at: *until, ..effect }));
             Ok(())
         }

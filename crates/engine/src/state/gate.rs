@@ -134,7 +134,7 @@ pub struct Asked {
     /// The effects that ask them and have not gone out yet.
     #[n(5)]
     pub mails: Vec<u64>,
-    /// Who was written back to while it was open, and is not again.
+    /// Who was written back to while it was open, as often as that was.
     #[n(6)]
     pub answered: Vec<String>,
     /// The round in which each of `to` was asked last; those behind its end in the first.
@@ -143,7 +143,7 @@ pub struct Asked {
     /// Whether others may decide as well: who stands in `to` is told, and the gate addresses nobody.
     #[cbor(n(8), default, skip_if = "std::ops::Not::not")]
     pub open: bool,
-    /// Who was told that it is closed, and is not again.
+    /// Who was told that it is closed, as often as that was.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
     pub told: Vec<String>,
     /// Whose mails have come back as undeliverable.
@@ -222,22 +222,10 @@ impl Asked {
         Digest::of_parts(&[b"request", self.subject.as_bytes(), self.body.as_bytes()])
     }
 
-    /// Whether somebody was written back to while it was open.
-    #[must_use]
-    pub fn was_answered(&self, person: &str) -> bool {
-        self.answered.iter().any(|known| known.eq_ignore_ascii_case(person))
-    }
-
     /// Whether somebody has approved it, and others are waited for.
     #[must_use]
     pub fn has_voted(&self, person: &str, people: &Directory) -> bool {
         self.voting.iter().flat_map(|voting| &voting.votes).any(|vote| vote.is_of(person, people))
-    }
-
-    /// Whether somebody was told that it is closed.
-    #[must_use]
-    pub fn was_told(&self, person: &str) -> bool {
-        self.told.iter().any(|known| known.eq_ignore_ascii_case(person))
     }
 }
 

@@ -55,6 +55,9 @@ pub struct Fate {
     /// Why the last of them has failed.
     #[n(3)]
     pub last: Option<Dead>,
+    /// Since when it is to go out, once it waits for another attempt; nothing in rows that were kept before this was.
+    #[n(4)]
+    pub since: Option<Time>,
 }
 
 /// What has gone wrong with a delivery. One that has failed for good stays until somebody sends it anew or dismisses it,
@@ -77,6 +80,12 @@ impl Effect {
     #[must_use]
     pub fn round(&self) -> u32 {
         self.fate.as_ref().map_or(0, |fate| fate.round)
+    }
+
+    /// Since when it is to go out: since it was sent, or sent anew.
+    #[must_use]
+    pub fn since(&self) -> Time {
+        self.fate.as_ref().and_then(|fate| fate.since).unwrap_or(self.deliver_at)
     }
 
     /// Which attempt to deliver it the next one is: how often it was sent anew, and how many have failed since. Whoever

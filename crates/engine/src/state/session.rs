@@ -317,6 +317,9 @@ pub struct Run {
     /// Addresses to which the run has sent mails of its own, the newest last; a reply may come from them.
     #[cbor(n(20), default)]
     pub mailed: Vec<String>,
+    /// Those of them who were written back to about a reply, as often as that was.
+    #[cbor(n(27), default, skip_if = "Vec::is_empty")]
+    pub told: Vec<String>,
     /// A choice of exits that waits for a judgement.
     #[cbor(n(21), default)]
     pub choice: Option<Choice>,

@@ -126,6 +126,43 @@ impl Directory {
         found
     }
 
+    /// What leads to nobody, each a sentence: names without an address behind them, and members that are neither an address
+    /// nor a name of it.
+    #[must_use]
+    pub fn odd(&self) -> Vec<String> {
+        let known = |one: &String| one.contains('@') || self.members(one).is_some();
+        let mut odd = Vec::new();
+        for entry in &self.entries {
+            if self.addresses(&entry.name).is_empty() {
+                odd.push(format!("{} leads to no address", entry.name));
+            }
+            let strange = entry.members.iter().filter(|one| !known(one));
+            odd.extend(strange.map(|one| {
+                format!(
+                    "{one}, a member of {}, is neither an address nor a name of the directory",
+                    entry.name
+                )
+            }));
+        }
+        odd.extend(
+            self.nobody(&self.audience)
+                .map(|one| format!("{one}, of the default audience, leads to no address")),
+        );
+        odd
+    }
+
+    /// What is said of those whom a start names to be told and who stand for nobody now, each a sentence.
+    #[must_use]
+    pub fn nobody_behind(&self, audience: &[String]) -> Vec<String> {
+        self.nobody(audience).map(|one| format!("{one} is to be told, and leads to no address now")).collect()
+    }
+
+    /// Those of these names and addresses that stand for nobody now.
+    fn nobody<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let gone = |one: &&String| self.all(std::slice::from_ref(*one)).is_empty();
+        names.iter().filter(gone).map(String::as_str)
+    }
+
     /// Whether both are one person: the same name or address without regard to case, or a name and an address of hers.
     #[must_use]
     pub fn same(&self, one: &str, other: &str) -> bool {
@@ -195,6 +232,27 @@ mod tests {
         assert!(directory.addresses("group:other").is_empty());
         let names = ["x@b.example", "nobody", "kim"].map(str::to_owned);
         assert_eq!(directory.all(&names), ["x@b.example", "kim@a.example"]);
+    }
+
+    #[test]
+    fn what_leads_to_nobody_is_said() {
+        let directory = Directory {
+            audience: ["group:none", "ops@a.example"].map(str::to_owned).to_vec(),
+            ..directory(&[
+                ("a", &["b"]),
+                ("b", &["a"]),
+                ("group:none", &[]),
+                ("group:release", &["kim", "kim@a.example"]),
+            ])
+        };
+        let odd = [
+            "a leads to no address",
+            "b leads to no address",
+            "group:none leads to no address",
+            "kim, a member of group:release, is neither an address nor a name of the directory",
+            "group:none, of the default audience, leads to no address",
+        ];
+        assert_eq!(directory.odd(), odd);
     }
 
     #[test]

@@ -40,7 +40,8 @@ fn voted() -> Row {
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { steady: Some(7), audience: vec!["kim".into()], ..session() };
     let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
-    let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last) });
+    let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
+    let since = fate.clone().map(|fate| Fate { since: Some(Time(2)), ..fate });
     let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
         unreachable!()
     };
@@ -81,7 +82,9 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         ),
         ("tenancy", Row::Tenancy(tenancy())),
         ("session-audience", Row::Session(session)),
-        ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask) })),
+        ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask.clone()) })),
+        ("effect-since", Row::Outbox(Effect { fate: since, ..effect(ask) })),
+        ("run-told", Row::Run(Run { told: vec!["lead@example.com".into()], ..run() })),
         ("open-told", Row::Open(Open { gate: Gate { asked: Some(told()), ..super::gate() }, ..open() })),
     ]
 }
@@ -92,13 +95,15 @@ pub(super) fn mailed() -> Vec<Event> {
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
     let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
     let flows = [
-        Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence },
+        Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence, why: None },
         Flow::AudienceSet { audience: vec!["kim".into()] },
         Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
         Flow::EffectDeferred { number, until, code: code.clone(), message: message.clone() },
     ];
     let held = Event::Flow(Flow::EffectHeld { number, until, code, message });
     let to = vec!["lead@example.com".to_owned()];
+    let (run, evidence, again) = (RunId(1), String::new(), to[0].clone());
+    let (from, text, why) = (to[0].clone(), "fine".to_owned(), Some(Standing::Foreign));
     let latest = [
         Event::TenancyPut(tenancy()),
         held,
@@ -116,6 +121,8 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
         Event::Flow(Flow::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
         Event::Flow(Flow::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
+        Event::Flow(Flow::ReplyRecorded { run, from, text, authenticated: true, about: None, evidence, why }),
+        Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
     ];
     flows.into_iter().map(Event::Flow).chain(latest).collect()
 }

@@ -33,7 +33,8 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         // An address may hold a reply token, too.
         to: veiled(caller, to).into_owned(),
         subject: veiled(caller, subject).into_owned(),
-        create_time: Some(timestamp(effect.deliver_at)),
+        create_time: Some(timestamp(effect.since())),
+        next_attempt_time: last.map(|_| timestamp(effect.deliver_at)),
         round: effect.round(),
         code: wrong.map(|wrong| wrong.code.clone()).unwrap_or_default(),
         message: wrong.map(|wrong| wrong.message.clone()).unwrap_or_default(),

@@ -45,6 +45,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
     // Who is told of a gate that others may decide as well is no approver.
     let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
     let voting = all.and_then(|asked| asked.voting.as_ref());
+    let remind = all.and_then(|asked| asked.remind).filter(|_| end.is_none());
     let round = asked.and_then(|asked| asked.due).filter(|_| end.is_none());
     v1::Gate {
         name: names::of_gate(caller, view.id, id),
@@ -70,6 +71,9 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         told: told.map(|told| told.to.clone()).unwrap_or_default(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),
+        unheard: row.unheard(),
+        remind_time: remind.map(|remind| timestamp(remind.next)),
+        reminders_left: remind.map(|remind| remind.left).unwrap_or_default(),
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Meters, RunView, SessionView, Thing, ThingBody};
+use switchward_engine::{GateView, Meters, Quorum, RunView, SessionView, Thing, ThingBody};
 use switchward_machine::{Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Outcome, Status, Target};
 
 use super::{json, timestamp};
@@ -47,8 +47,21 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         instructions: reply_tokens::veiled(caller, &instructions(view)).into_owned(),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
         reply_token: reply_tokens::shown(caller, view.reply_token()),
+        audience: row.audience.clone(),
+        reminders: row
+            .reminders
+            .map(|asked| v1::Reminders { every: Some(super::duration(asked.every_ms)), max: asked.max }),
+        quorum: row.quorum.map(quorum),
         assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
     }
+}
+
+fn quorum(quorum: Quorum) -> v1::Quorum {
+    let rule = match quorum {
+        Quorum::All => v1::quorum::Rule::All(true),
+        Quorum::AtLeast(least) => v1::quorum::Rule::AtLeast(least),
+    };
+    v1::Quorum { rule: Some(rule) }
 }
 
 fn data(caller: &Caller, data: &serde_json::Map<String, serde_json::Value>) -> prost_types::Struct {
@@ -159,7 +172,9 @@ pub(crate) fn open_gate(
     row: &GateView,
 ) -> Option<v1::OpenGate> {
     let GateView::Open(open, ..) = row else { return None };
-    let asked = open.gate.asked.as_ref().filter(|asked| !asked.open);
+    let all = open.gate.asked.as_ref();
+    let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
+    let voting = all.and_then(|asked| asked.voting.as_ref());
     let call = open.gate.call.as_ref();
     Some(v1::OpenGate {
         name: names::of_gate(caller, view.id, gate),
@@ -169,6 +184,11 @@ pub(crate) fn open_gate(
         args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
         create_time: Some(timestamp(open.at)),
         approvers: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
+        told: told.map(|told| told.to.clone()).unwrap_or_default(),
+        undeliverable: row.unreached().to_vec(),
+        unheard: row.unheard(),
+        approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
+        approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Actor, GateView, Key, Kind, MailToken, Role, Row, Session, Tenant, View, Way, gate_view,
+    Actor, GateView, Key, Kind, MailToken, Role, Row, Session, Tenant, View, Vote, Way, gate_view,
 };
 use switchward_machine::TenantId;
 
@@ -26,6 +26,8 @@ pub(super) struct Asked {
     pub(super) session: Session,
     /// Whether she was asked anew since, so that the newest mail's link counts.
     pub(super) old: bool,
+    /// Her approval, where it counts and others are waited for.
+    pub(super) vote: Option<Vote>,
 }
 
 /// Reads what a token is about. Nothing tells a token that was never made from one for what is gone.
@@ -44,6 +46,9 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
     let made = |person: &&String| tenancy.keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
     let old = asked.round_of(&person) != Some(token.round);
+    let votes = asked.voting.iter().flat_map(|voting| &voting.votes);
+    let hers = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
+    let vote = votes.into_iter().find(hers).cloned();
     let Some(tenant) = tenant_of(door, token.tenant)? else { return Ok(Found::Nothing) };
     let caller = Caller {
         tenant: tenant.id,
@@ -52,7 +57,7 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
         actor: Actor { subject: person, role: Role::Approver },
         key_id: String::new(),
     };
-    Ok(Found::Asked(Box::new(Asked { token, caller, gate, session, old })))
+    Ok(Found::Asked(Box::new(Asked { token, caller, gate, session, old, vote })))
 }
 
 /// The tenant of this number.

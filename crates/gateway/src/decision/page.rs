@@ -1,10 +1,11 @@
 //! What is seen of a decision page.
 
 use maud::{DOCTYPE, Markup, html};
-use switchward_engine::{Closed, GateView, Open, Resolution, Voting, time_text};
-use switchward_machine::{Decision, GateSpec};
+use switchward_engine::{Closed, GateView, Open, Resolution, Session, time_text};
+use switchward_machine::{Decision, GateSpec, Status};
 
 use super::find::Asked;
+use crate::presented::{self, clean, prose};
 
 /// How it looks: the reader's own colours, one column, large targets, and nothing that moves.
 pub(super) const STYLE: &str = include_str!("style.css");
@@ -60,8 +61,8 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
 
 fn subject(open: &Open) -> String {
     match (&open.gate.asked, &open.gate.call) {
-        (Some(asked), _) if !asked.subject.is_empty() => asked.subject.clone(),
-        (_, Some(call)) => format!("May {} be called?", call.capability),
+        (Some(asked), _) if !asked.subject.is_empty() => prose(&asked.subject),
+        (_, Some(call)) => format!("May {} be called?", clean(&call.capability)),
         (_, None) => "A decision is waiting".to_owned(),
     }
 }
@@ -81,30 +82,44 @@ fn state(asked: &Asked) -> Markup {
         GateView::Open(..) if asked.old => html! {
             div.state.closed { p { "■ You were asked anew since. Please use the link in the newest mail." } }
         },
-        GateView::Open(..) => html! {
-            div.state.open { p { "● Waiting for a decision. You are " strong { (asked.caller.actor.subject) } "." } }
-            @if let Some(voting) = voting(asked.gate.open()) {
-                p { (voting.so_far()) "." }
+        GateView::Open(..) if let Some(vote) = &asked.vote => html! {
+            div.state.open {
+                p {
+                    "✓ You, " strong { (asked.caller.actor.subject) } ", approved at " (time_text(vote.at))
+                    (quoted(&vote.comment)) ". Others are waited for."
+                }
             }
         },
-        GateView::Closed(closed, _) => html! { div.state.closed { p { "■ " (outcome(closed)) } } },
+        GateView::Open(..) => html! {
+            div.state.open { p { "● Waiting for a decision. You are " strong { (asked.caller.actor.subject) } "." } }
+        },
+        GateView::Closed(closed, _) => {
+            html! { div.state.closed { p { "■ " (outcome(closed, &asked.session)) } } }
+        }
     }
 }
 
 /// How a gate was closed.
-fn outcome(closed: &Closed) -> String {
+fn outcome(closed: &Closed, session: &Session) -> String {
     let at = time_text(closed.at);
-    let said = |comment: &str| if comment.is_empty() { String::new() } else { format!(" “{comment}”") };
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, .. } => {
             let all = closed.open.gate.approved_by().join(", ");
             let all = if all.is_empty() { all } else { format!(" Approved by {all}.") };
-            format!("{by} decided at {at}: {}.{}{all}", decision.word(closed.open.gate.kind), said(comment))
+            format!("{by} decided at {at}: {}.{}{all}", decision.word(closed.open.gate.kind), quoted(comment))
         }
         Resolution::Answered { by, .. } => format!("{by} answered at {at}."),
+        Resolution::Voided if session.status == Status::Cancelled => {
+            format!("Closed at {at}: the session was cancelled. Nothing is left to decide.")
+        }
         Resolution::Voided => format!("Closed at {at}: the process has moved on."),
         Resolution::Lapsed => format!("Closed at {at}: nobody had decided in time."),
     }
+}
+
+/// Somebody's words beside what she said, where there are any.
+fn quoted(comment: &str) -> String {
+    if comment.is_empty() { String::new() } else { format!(" “{}”", prose(comment)) }
 }
 
 /// What others than the engine say, marked as theirs.
@@ -115,43 +130,29 @@ fn words(open: &Open) -> Markup {
     html! {
         section {
             h2 { "In the words of the process" }
-            blockquote { (asked.body) }
+            blockquote { (prose(&asked.body)) }
         }
     }
 }
 
 /// What the engine knows.
 fn facts(asked: &Asked) -> Markup {
-    let open = asked.gate.open();
-    let session = asked.session.key.clone().unwrap_or_else(|| asked.token.session.to_string());
-    let state = asked.gate.node().map_or("", |node| node.name.as_str());
+    let facts = presented::facts(&asked.session, asked.token.session, &asked.gate, ARGS_SHOWN_BYTES);
     html! {
         section {
             h2 { "What the engine knows" }
             table {
-                @if let Some(call) = &open.gate.call {
-                    tr { th scope="row" { "Call" } td { code { (call.capability) } } }
-                    tr { th scope="row" { "With" } td { pre { (arguments(&call.args)) } } }
-                    tr { th scope="row" { "Digest" } td { code { "sha256 " (call.digest.to_string()) } } }
-                }
-                tr { th scope="row" { "Process" } td { (asked.session.definition) " v" (asked.session.version) ", " (state) } }
-                tr { th scope="row" { "Session" } td { (session) } }
-                tr { th scope="row" { "Asked by" } td { (open.gate.requester) " at " (time_text(open.at)) } }
-                @if let Some(due) = open.gate.asked.as_ref().and_then(|asked| asked.due) {
-                    tr { th scope="row" { "Until" } td { (time_text(due)) ", then others are asked or it lapses" } }
+                @for fact in facts {
+                    tr {
+                        th scope="row" { (fact.name) }
+                        @if !fact.code { td { (fact.value) } }
+                        @else if fact.value.contains('\n') { td { pre { (fact.value) } } }
+                        @else { td { code { (fact.value) } } }
+                    }
                 }
             }
         }
     }
-}
-
-fn arguments(args: &[u8]) -> String {
-    let text = match serde_json::from_slice::<serde_json::Value>(args) {
-        Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
-        Err(_) => String::from_utf8_lossy(args).into_owned(),
-    };
-    let shown = &text[..text.floor_char_boundary(ARGS_SHOWN_BYTES)];
-    if shown.len() == text.len() { text } else { format!("{shown}\n… ({} bytes in all)", text.len()) }
 }
 
 /// Nothing is chosen beforehand.
@@ -159,9 +160,17 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
     let shown = open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default();
     let word = |decision: Decision| capital(decision.word(spec.kind));
     let answers = spec.resolve(Decision::Answer).is_some();
+    let offered =
+        [("approve", Decision::Approve), ("refuse", Decision::Refuse)].into_iter().filter(|(_, decision)| {
+            spec.resolve(*decision).is_some() && (asked.vote.is_none() || *decision != Decision::Approve)
+        });
+    let mut rule =
+        if spec.resolve(Decision::Approve).is_some() { presented::rule(open) } else { String::new() };
+    rule.push_str(" What you say is recorded with your address and cannot be taken back.");
     html! {
         form method="post" action={ "/a/" (asked.token) } {
             input type="hidden" name="shown" value=(shown);
+            input type="hidden" name="form" value=(form_id());
             @if answers {
                 input type="hidden" name="decision" value="answer";
                 label for="comment" { "Your answer" }
@@ -170,10 +179,8 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
             } @else {
                 fieldset {
                     legend { "Your decision" }
-                    @for (value, decision) in [("approve", Decision::Approve), ("refuse", Decision::Refuse)] {
-                        @if spec.resolve(decision).is_some() {
-                            label.choice { input type="radio" name="decision" value=(value) required; (word(decision)) }
-                        }
+                    @for (value, decision) in offered {
+                        label.choice { input type="radio" name="decision" value=(value) required; (word(decision)) }
                     }
                     label.choice {
                         input type="radio" name="decision" value="discuss";
@@ -183,23 +190,15 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
                 label for="comment" { "Comment" span.hint { " (needed for a question, else optional)" } }
                 textarea id="comment" name="comment" rows="4" {}
                 button type="submit" { "Record the decision" }
-                p.hint { (rule(open)) " It is recorded with your address and cannot be taken back." }
+                p.hint { (rule.trim_start()) }
             }
         }
     }
 }
 
-/// What one person's decision does.
-fn rule(open: &Open) -> &'static str {
-    if voting(open).is_some() {
-        "Your approval counts once; a rejection by anybody ends the request."
-    } else {
-        "The first decision counts."
-    }
-}
-
-fn voting(open: &Open) -> Option<&Voting> {
-    open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref())
+/// A name for one form as it was shown, so that however often it is sent, it is taken once: 32 hexadecimal digits.
+fn form_id() -> String {
+    format!("{:032x}", rand::random::<u128>())
 }
 
 fn capital(word: &str) -> String {

@@ -144,7 +144,7 @@ impl Outcome {
     fn is_left(&self) -> bool {
         match self {
             Self::Quarantined(_) | Self::Ignored(_) => true,
-            Self::Recorded | Self::Bounced | Self::Later => false,
+            Self::Recorded(_) | Self::Bounced | Self::Later => false,
         }
     }
 }

@@ -89,6 +89,7 @@ pub(super) async fn record_reply(call: &Call<'_>, message: v1::RecordReplyReques
     let model = call.door.own.contains(&WorkKind::Classify);
     let body = Body::RecordReply(RecordReply {
         from,
+        subject: String::new(),
         text,
         authenticated,
         model,

@@ -32,7 +32,8 @@ impl DirectoryService for Door {
         let body = Body::PutDirectory(PutDirectory { directory, key, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let directory = directory_of(&call).await?;
-        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(directory)) }))
+        let warnings = directory.odd();
+        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(directory)), warnings }))
     }
 
     async fn get_directory(
@@ -42,8 +43,10 @@ impl DirectoryService for Door {
         let (call, message) = self.open(request, roles::OPERATE)?;
         names::parent(&call.caller, "parent", &message.parent)?;
         let mask = Mask::read("Directory", message.read_mask)?;
-        let directory = mask.keep(shown(directory_of(&call).await?));
-        Ok(Response::new(v1::GetDirectoryResponse { directory: Some(directory) }))
+        let directory = directory_of(&call).await?;
+        let warnings = directory.odd();
+        let directory = mask.keep(shown(directory));
+        Ok(Response::new(v1::GetDirectoryResponse { directory: Some(directory), warnings }))
     }
 }
 

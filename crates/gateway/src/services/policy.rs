@@ -8,7 +8,7 @@ use switchward_engine::limits::CALL_ID_CHARS_MAX;
 use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, LookedAt, explain, no_room, room};
 use switchward_engine::{
     Args, Authorize, Authorized, Body, Draft, EffectOfCall, Outgoing, ReportCall, ReportUsage, RequestId,
-    Row, Scope, SessionView, View, ViewError,
+    Row, Scope, SessionView, View, ViewError, gate_view,
 };
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_shard::StateView;
@@ -136,7 +136,15 @@ async fn decided(
     })?;
     let switchward_engine::Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
     let view = call.session(id, session).await?;
-    Ok(authorized(call, &view, said))
+    let unheard = match said.gate {
+        Some(gate) => {
+            let rows = call.shard(id).read().await.map_err(refusal)?;
+            let found = rows.steady(|rows| gate_view(rows, call.caller.tenant, id, gate));
+            found.map_err(unreadable)?.is_some_and(|gate| gate.unheard())
+        }
+        None => false,
+    };
+    Ok(v1::AuthorizeToolCallResponse { unheard, ..authorized(call, &view, said) })
 }
 
 /// The call that sends a mail.
@@ -217,6 +225,7 @@ fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::Auth
             usd: said.remaining.usd.map(|usd| usd.to_string()),
         }),
         sequence: view.session.sequence,
+        unheard: false,
     }
 }
 

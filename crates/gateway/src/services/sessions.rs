@@ -31,8 +31,7 @@ impl SessionService for Door {
         request: Request<v1::StartSessionRequest>,
     ) -> Answered<v1::StartSessionResponse> {
         let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = super::start::start(&call, message).await?;
-        Ok(Response::new(v1::StartSessionResponse { session: Some(session) }))
+        Ok(Response::new(super::start::start(&call, message).await?))
     }
 
     async fn get_session(&self, request: Request<v1::GetSessionRequest>) -> Answered<v1::GetSessionResponse> {

@@ -3,19 +3,23 @@
 use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
-    Assisted, Body, Key, Queued, Quorum, Reminders, Reply, ReplyKey, Row, Scope, Start, pin_callees,
+    Assisted, Body, Directory, Key, Queued, Quorum, Reminders, Reply, ReplyKey, Row, Scope, Start, View,
+    pin_callees,
 };
 use switchward_machine::{Digest, SessionId};
 
 use super::{assistants, sessions};
 use crate::convert;
-use crate::door::{Call, odd, request_id, unreadable};
+use crate::door::{Call, odd, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::names;
 
 const ROLE_DEFAULT: &str = "agent";
 
-pub(super) async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> Result<v1::Session, Refusal> {
+pub(super) async fn start(
+    call: &Call<'_>,
+    message: v1::StartSessionRequest,
+) -> Result<v1::StartSessionResponse, Refusal> {
     let request = request_id(&message.request_id, "StartSession", &message)?;
     let key = (!message.session_id.is_empty()).then(|| message.session_id.clone());
     if let Some(key) = &key {
@@ -41,7 +45,7 @@ pub(super) async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> 
         // What the session began with may be gone by now; a start that was answered is answered all the same.
         Err(refused) => match &request {
             Some(request) if call.has_answered(id, request).await? => {
-                return sessions::shown(call, id, "").await;
+                return begun(call, id).await;
             }
             Some(_) | None => return Err(refused),
         },
@@ -51,7 +55,23 @@ pub(super) async fn start(call: &Call<'_>, message: v1::StartSessionRequest) -> 
         if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
     })?;
     let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
-    sessions::shown(call, session, "").await
+    begun(call, session).await
+}
+
+/// A session that has begun, with what is odd about its start.
+async fn begun(call: &Call<'_>, id: SessionId) -> Result<v1::StartSessionResponse, Refusal> {
+    let session = sessions::shown(call, id, "").await?;
+    let mut warnings = Vec::new();
+    if !session.audience.is_empty() {
+        let view = call.shard(id).read().await.map_err(refusal)?;
+        let row = view.row(&Key::tenancy(call.caller.tenant)).map_err(unreadable)?;
+        let directory = match row.as_deref() {
+            Some(Row::Tenancy(row)) => row.directory.clone(),
+            _ => Directory::default(),
+        };
+        warnings = directory.nobody_behind(&session.audience);
+    }
+    Ok(v1::StartSessionResponse { session: Some(session), warnings })
 }
 
 /// A start with all that its message names, as the catalogue has it now.

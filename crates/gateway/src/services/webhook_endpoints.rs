@@ -61,9 +61,7 @@ impl WebhookEndpointService for Door {
         let request = request_id(&message.request_id, "PutWebhookEndpoint", &message)?;
         let wish = message.endpoint.ok_or_else(|| Refusal::field("endpoint", "is required"))?;
         let id = names::webhook_endpoint(&call.caller, "endpoint.name", &wish.name)?.to_owned();
-        if !(wish.url.starts_with("https://") || wish.url.starts_with("http://")) {
-            return Err(Refusal::field("endpoint.url", "begins with https://").into());
-        }
+        check_url(&wish.url)?;
         Filters::read(wish.event_types.iter().map(String::as_str))
             .map_err(|error| Refusal::field("endpoint.event_types", error.to_string()))?;
         let secret = drawn();
@@ -229,4 +227,20 @@ fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
         last_failure_code: failed.map(|failed| failed.code.clone()).unwrap_or_default(),
         last_failure_message: failed.map(|failed| failed.message.clone()).unwrap_or_default(),
     }
+}
+
+/// Refuses what is no address that messages can go to. Whether the server asks it at all, its own rules say when it does.
+fn check_url(url: &str) -> Result<(), Refusal> {
+    let bad = |problem| Err(Refusal::field("endpoint.url", problem));
+    let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
+        return bad("must begin with https://, or http:// where the server allows that");
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() || url.chars().any(|sign| sign.is_control() || sign.is_whitespace()) {
+        return bad("must be an address with a host and without spaces");
+    }
+    if host.contains('@') {
+        return bad("must hold no user and no password: the signature of a message says whose it is");
+    }
+    Ok(())
 }

@@ -7,6 +7,9 @@ use switchward_engine::{
     Body, ChangeWebhookSource, Correlation, Key, Kind, Place, RequestId, Row, Scope, SourceSecret,
     WebhookSource,
 };
+use switchward_webhook::limits::{
+    SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN,
+};
 use switchward_webhook::{SigningSecret, SourceKind};
 use tonic::{Request, Response, Status};
 
@@ -36,7 +39,7 @@ impl WebhookSourceService for Door {
         let wish = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
         let name = names::webhook_source(&call.caller, "source.name", &wish.name)?.to_owned();
         let kind = kind_of(known("source.kind", wish.kind)?)?;
-        if kind == SourceKind::None && call.door.clock.is_none() {
+        if kind == SourceKind::None && !call.door.development {
             return Err(Refusal::field("source.kind", "only a development server takes the kind none").into());
         }
         let correlation = correlation(&wish)?;
@@ -181,7 +184,14 @@ fn secret_of(kind: SourceKind, given: String) -> Result<Option<SourceSecret>, Re
         | SourceKind::Bearer => given,
     };
     if !kind.takes(&text) {
-        return Err(Refusal::field("secret", format!("is no secret of the kind {}", kind.word())));
+        let form = if kind == SourceKind::StandardWebhooks {
+            format!("is whsec_ and {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in base64")
+        } else {
+            format!(
+                "is {SECRET_TEXT_CHARS_MIN} to {SECRET_TEXT_CHARS_MAX} characters of printable ASCII, without spaces around them"
+            )
+        };
+        return Err(Refusal::field("secret", format!("of the kind {} {form}", kind.word())));
     }
     Ok(Some(SourceSecret { text, until: None }))
 }

@@ -17,7 +17,7 @@ use super::event::{self, Brought, message_id};
 use super::request::{body, check_head, with_headers};
 use crate::auth;
 use crate::door::{Call, Door};
-use crate::error::Refusal;
+use crate::error::{Reason, Refusal};
 use crate::reply_tokens;
 
 /// What the digests of the ids of callbacks begin with.
@@ -40,7 +40,7 @@ pub(super) async fn by_path(
 ) -> Response<Body> {
     let recorded = async {
         check_head(&request)?;
-        let Path(token) = path.map_err(|_| auth::invalid())?;
+        let Path(token) = path.map_err(|_| auth::invalid_token())?;
         let (call, token) = opened(&door, &token, request.headers()).await?;
         received(&call, token, None, request).await
     };
@@ -55,7 +55,7 @@ pub(super) async fn by_state(
 ) -> Response<Body> {
     let recorded = async {
         check_head(&request)?;
-        let token = brought(request.headers(), request.uri()).ok_or_else(auth::invalid)?;
+        let token = brought(request.headers(), request.uri()).ok_or_else(auth::invalid_token)?;
         let (call, token) = opened(&door, &token, request.headers()).await?;
         let Path((session, state)) = path.map_err(|_| Refusal::field("", "the path is no text"))?;
         reply_tokens::session(&call.caller, &token, &session)?;
@@ -84,9 +84,12 @@ async fn opened<'d>(
     token: &str,
     headers: &HeaderMap,
 ) -> Result<(Call<'d>, ReplyToken), Refused> {
-    let token: ReplyToken = token.parse().map_err(|_| auth::invalid())?;
+    let token: ReplyToken = token.parse().map_err(|_| auth::invalid_token())?;
     let metadata = MetadataMap::from_headers(headers.clone());
-    Ok((door.call_by_token(&metadata, &token).await?, token))
+    let call = door.call_by_token(&metadata, &token).await;
+    let call =
+        call.map_err(|no| if no.reason() == Reason::CredentialInvalid { auth::invalid_token() } else { no });
+    Ok((call?, token))
 }
 
 /// Reads what the callback says, and records it.

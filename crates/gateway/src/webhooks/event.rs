@@ -49,9 +49,9 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
     let model = call.door.own.contains(&WorkKind::Classify);
     let body = Body::RecordEvent(RecordEvent { key, data, state, model, token });
     match call.execute(Scope::Session(session), id, None, body).await {
-        Ok(Reply::Session { sequence, .. }) => {
+        Ok(Reply::Recorded { event, .. }) => {
             let session = names::of_session(&call.caller, session);
-            Ok(Outcome::Recorded(format!("{session}/events/{sequence}")))
+            Ok(Outcome::Recorded(format!("{session}/events/{event}")))
         }
         Ok(reply) => Err(odd(&reply).into()),
         Err(refusal) if refusal.reason() == Reason::RequestIdReused => Ok(Outcome::Duplicate),

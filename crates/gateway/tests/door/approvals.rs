@@ -218,7 +218,7 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     assert_eq!((gate.approvals_needed, gate.votes.len()), (2, 0));
     let shown = page(&world, &session, &gate.name, "lead@example.com").await;
     assert!(
-        shown.contains("0 of 2 approvals so far.") && shown.contains("Your approval counts once"),
+        shown.contains("0 of 2") && shown.contains("2 of the 2 asked must approve, each once."),
         "{shown}"
     );
     let reply: v1::DecideGateResponse =
@@ -231,7 +231,12 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
         world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
     assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["by"], "approver@acme");
     let shown = page(&world, &session, &gate.name, "lead@example.com").await;
-    assert!(shown.contains("1 of 2 approvals so far (approver@acme)."), "{shown}");
+    assert!(shown.contains("1 of 2 (approver@acme)"), "{shown}");
+    // What is asked has a digest as arguments have one.
+    assert!(shown.contains(&gate.args_digest), "{shown}");
+    let hers = page(&world, &session, &gate.name, "approver@acme").await;
+    assert!(hers.contains("approved at") && hers.contains("Others are waited for."), "{hers}");
+    assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"refuse\""), "{hers}");
     let reply: v1::RecordReplyResponse =
         world.ask("operator", "RecordReply", &mail(&session, "lead@example.com", "yes")).await;
     assert_eq!(reply.session.expect("a session").at, ["pay"]);

@@ -27,13 +27,28 @@ pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).expect("a page")
 }
 
+/// The hidden fields of the form on a page.
+pub(crate) fn hidden(page: &str) -> String {
+    let value = |name: &str| {
+        let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_default();
+        format!("&{name}={}", rest.split('"').next().unwrap_or_default())
+    };
+    value("shown") + &value("form")
+}
+
+/// Opens a page, and sends its form with these words.
+async fn say(world: &World, path: &str, words: &str) -> Answer {
+    let page = text(&world.node.line.send(get(path)).await);
+    world.node.line.send(post(path, &format!("{words}{}", hidden(&page)))).await
+}
+
 fn path_of(asked: &Asked, person: &str) -> String {
     format!("/a/{}", asked.token(Way::Page, person))
 }
 
 /// What approving on somebody's page is answered with.
 pub(crate) async fn decide(world: &World, asked: &Asked, person: &str) -> Answer {
-    world.node.line.send(post(&path_of(asked, person), "decision=approve")).await
+    say(world, &path_of(asked, person), "decision=approve").await
 }
 
 async fn status(world: &World, asked: &Asked) -> i32 {
@@ -60,7 +75,7 @@ async fn a_scanner_changes_nothing() {
     }
     // A form that says nothing is none, and no other method does anything.
     for form in ["", "decision=", "decision=approved", "comment=yes", "decision=discuss&comment="] {
-        let answer = world.node.line.send(post(&path, form)).await;
+        let answer = say(&world, &path, form).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{form}");
         assert!(text(&answer).contains("Nothing was recorded."), "{form}");
     }
@@ -80,12 +95,24 @@ async fn what_is_shown_is_what_is_decided() {
     assert!(page.contains("What the engine knows") && page.contains(KIM), "{page}");
     assert!(!page.contains("checked"), "nothing is chosen beforehand: {page}");
     assert!(!page.contains("<script"), "{page}");
-    let other = format!("decision=approve&shown={}", "0".repeat(64));
-    let answer = world.node.line.send(post(&path, &other)).await;
-    assert_eq!(answer.status, StatusCode::CONFLICT, "{}", text(&answer));
-    assert_eq!(status(&world, &asked).await, OPEN);
-    let form = format!("decision=approve&comment=for+this+release&shown={}", asked.gate.args_digest);
-    let answer = world.node.line.send(post(&path, &form)).await;
+    let form = page.split_once("name=\"form\" value=\"").expect("a form").1[..32].to_owned();
+    let shown = asked.gate.args_digest.as_str();
+    for (fields, status) in [
+        // What the page shows, and that it was shown, must come back with what is said.
+        (format!("&shown={}&form={form}", "0".repeat(64)), StatusCode::CONFLICT),
+        (format!("&form={form}"), StatusCode::BAD_REQUEST),
+        (format!("&shown={shown}"), StatusCode::BAD_REQUEST),
+        (format!("&shown={shown}&form={}", &form[1..]), StatusCode::BAD_REQUEST),
+        (format!("&shown={}&form={form}", &shown[1..]), StatusCode::BAD_REQUEST),
+        (String::new(), StatusCode::BAD_REQUEST),
+    ] {
+        let answer = world.node.line.send(post(&path, &format!("decision=approve{fields}"))).await;
+        assert_eq!(answer.status, status, "{fields}: {}", text(&answer));
+        assert_eq!(self::status(&world, &asked).await, OPEN, "{fields}");
+    }
+    let danas = path_of(&asked, DANA);
+    let danas_page = text(&world.node.line.send(get(&danas)).await);
+    let answer = say(&world, &path, "decision=approve&comment=for+this+release").await;
     assert_eq!(
         (answer.status, &answer.headers["location"]),
         (StatusCode::SEE_OTHER, &path.parse().expect("a value"))
@@ -94,7 +121,8 @@ async fn what_is_shown_is_what_is_decided() {
     assert!(page.contains("kim@acme.example decided at") && page.contains("for this release"), "{page}");
     assert!(!page.contains("<form"), "{page}");
     // The second one learns who was faster.
-    let late = world.node.line.send(post(&path_of(&asked, DANA), "decision=refuse")).await;
+    let refuses = format!("decision=refuse{}", hidden(&danas_page));
+    let late = world.node.line.send(post(&danas, &refuses)).await;
     assert_eq!(late.status, StatusCode::CONFLICT);
     assert!(text(&late).contains("kim@acme.example decided before"), "{}", text(&late));
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
@@ -135,11 +163,38 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     let world = World::start().await;
     let asked = world.asked().await;
     let path = path_of(&asked, DANA);
-    let answer = world.node.line.send(post(&path, "decision=discuss&comment=which+file%3F")).await;
-    assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", text(&answer));
+    let page = text(&world.node.line.send(get(&path)).await);
+    let before = world.look(&asked.session.name).await.sequence;
+    let asks = format!("decision=discuss&comment=which+file%3F{}", hidden(&page));
+    // However often the button is pressed, it is said once.
+    for _ in 0..2 {
+        let answer = world.node.line.send(post(&path, &asks)).await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", text(&answer));
+    }
+    assert_eq!(world.look(&asked.session.name).await.sequence, before + 1);
     assert_eq!(status(&world, &asked).await, OPEN);
-    let answer = world.node.line.send(post(&path, "decision=refuse&comment=no")).await;
+    // The same form is good for nothing else.
+    let answer = world.node.line.send(post(&path, &format!("decision=refuse{}", hidden(&page)))).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", text(&answer));
+    assert_eq!(status(&world, &asked).await, OPEN);
+    let answer = say(&world, &path, "decision=refuse&comment=no").await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER);
     assert_ne!(status(&world, &asked).await, OPEN);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_writes_cannot_dress_up_as_something_else() {
+    let world = World::start().await;
+    let asked =
+        world.asked_with("{\"path\":\"a\u{202e}txt.exe\u{200b}\",\"note\":\"<b>fine</b>\\u0007\"}").await;
+    let page = text(&world.node.line.send(get(&path_of(&asked, KIM))).await);
+    assert!(page.contains("a\u{fffd}txt.exe\u{fffd}") && page.contains("&lt;b&gt;fine"), "{page}");
+    assert!(!page.contains(['\u{202e}', '\u{200b}', '\u{7}']), "{page}");
+    // When the session is cancelled, it says so, and no more of what would have come.
+    let cancel = v1::CancelSessionRequest { name: asked.session.name.clone(), ..Default::default() };
+    let _: v1::CancelSessionResponse = world.ask("operator", "CancelSession", &cancel).await;
+    let page = text(&world.node.line.send(get(&path_of(&asked, KIM))).await);
+    assert!(page.contains("the session was cancelled") && !page.contains("<form"), "{page}");
     world.node.end().await;
 }

@@ -1,9 +1,10 @@
 //! Mail that comes in: who may decide by it, and what everybody else's comes to.
 
+mod answers;
 mod flood;
 
 use switchward_api::v1;
-use switchward_engine::{Key, MailKey, MailToken, Row, View as _, Way};
+use switchward_engine::{Key, MailKey, MailToken, Row, Standing, View as _, Way};
 use switchward_gateway::mail::{Level, Mailroom, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_mail::incoming::{Dns, Envelope, Settings};
@@ -39,8 +40,17 @@ impl World {
         self.asked_by(self.acme.key("agent"), "kim", &[KIM]).await
     }
 
+    /// The same, with these arguments.
+    pub(crate) async fn asked_with(&self, args: &str) -> Asked {
+        self.asked_about(self.acme.key("agent"), ("kim", &[KIM]), args).await
+    }
+
     /// The same, asked by whoever has this key; the owners are Dana and whoever the name stands for.
     async fn asked_by(&self, secret: &str, name: &str, addresses: &[&str]) -> Asked {
+        self.asked_about(secret, (name, addresses), "").await
+    }
+
+    async fn asked_about(&self, secret: &str, (name, addresses): (&str, &[&str]), args: &str) -> Asked {
         let entry = |name: &str, members: &[&str]| v1::DirectoryEntry {
             name: name.to_owned(),
             members: members.iter().map(|one| (*one).to_owned()).collect(),
@@ -53,7 +63,10 @@ impl World {
         let line = &self.node.line;
         let started = line.ask::<v1::StartSessionResponse>(secret, "StartSession", &start).await;
         let session = started.expect("it starts").session.expect("a session");
-        let call = crate::world::tool_call(&session.name, "mcp:filesystem:write_file");
+        let plain = crate::world::tool_call(&session.name, "mcp:filesystem:write_file");
+        let given = (!args.is_empty()).then(|| args.to_owned().into());
+        let call =
+            v1::AuthorizeToolCallRequest { args: given.unwrap_or_else(|| plain.args.clone()), ..plain };
         let told = line.ask::<v1::AuthorizeToolCallResponse>(secret, "AuthorizeToolCall", &call).await;
         let told = told.expect("it is answered");
         let name = told.gate;
@@ -117,6 +130,20 @@ impl Message<'_> {
     }
 }
 
+/// A reply that was recorded, with what became of it.
+fn recorded(word: &str) -> Outcome {
+    let standing = [
+        Standing::Decided,
+        Standing::Noted,
+        Standing::Read,
+        Standing::Unproved,
+        Standing::Late,
+        Standing::Foreign,
+        Standing::Own,
+    ];
+    Outcome::Recorded(standing.into_iter().find(|one| one.word() == word).expect("a word"))
+}
+
 fn from_kim<'m>(to: &'m MailToken, text: &'m str, id: &'m str) -> Message<'m> {
     Message { from: KIM, to, text, id, proof: "pass", more: "" }
 }
@@ -127,11 +154,11 @@ async fn a_proved_reply_of_the_addressed_person_decides_once() {
     let (asked, room) = (world.asked().await, world.room(Level::Strict));
     let token = asked.token(Way::Reply, KIM);
     // A question is noted and answered, and nothing is decided.
-    assert_eq!(from_kim(&token, "looks risky?", "one").bring(&room).await, Outcome::Recorded);
+    assert_eq!(from_kim(&token, "looks risky?", "one").bring(&room).await, recorded("noted"));
     assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open));
     assert_eq!(world.answers(&asked).await, [KIM]);
     let decides = from_kim(&token, "Approved, thanks!\r\n\r\nFor this release.", "two");
-    assert_eq!(decides.bring(&room).await, Outcome::Recorded);
+    assert_eq!(decides.bring(&room).await, recorded("decided"));
     let made = world.gate_now(&asked).await.resolution.expect("a decision");
     assert_eq!(
         (made.by.as_str(), made.via.as_str(), made.decision()),
@@ -141,9 +168,9 @@ async fn a_proved_reply_of_the_addressed_person_decides_once() {
     // The decision is acknowledged in the thread.
     assert_eq!(world.answers(&asked).await, [KIM, KIM]);
     // The same message again is the same reply; another one comes too late, and is told who decided.
-    assert_eq!(decides.bring(&room).await, Outcome::Recorded);
+    assert_eq!(decides.bring(&room).await, recorded("decided"));
     assert_eq!(world.answers(&asked).await, [KIM, KIM]);
-    assert_eq!(from_kim(&token, "reject", "three").bring(&room).await, Outcome::Recorded);
+    assert_eq!(from_kim(&token, "reject", "three").bring(&room).await, recorded("closed_before"));
     assert_eq!(world.answers(&asked).await, [KIM, KIM, KIM]);
     let made = world.gate_now(&asked).await.resolution.expect("a decision");
     assert_eq!(made.decision(), v1::GateDecision::Approve);
@@ -164,11 +191,11 @@ async fn nobody_else_decides_by_mail() {
     let outcome = |outcome: &'static str| Outcome::Quarantined(outcome);
     let rows = [
         // Forwarded, or written by somebody else who was asked as well.
-        (Message { from: "eve@acme.example", ..from_kim(&kims, text, "a") }, Outcome::Recorded),
-        (Message { from: DANA, ..from_kim(&kims, text, "b") }, Outcome::Recorded),
-        (from_kim(&danas, text, "c"), Outcome::Recorded),
+        (Message { from: "eve@acme.example", ..from_kim(&kims, text, "a") }, recorded("not_addressed")),
+        (Message { from: DANA, ..from_kim(&kims, text, "b") }, recorded("not_addressed")),
+        (from_kim(&danas, text, "c"), recorded("not_addressed")),
         // Nothing proves that Kim wrote it.
-        (Message { proof: "fail", ..from_kim(&kims, text, "d") }, Outcome::Recorded),
+        (Message { proof: "fail", ..from_kim(&kims, text, "d") }, recorded("sender_not_proved")),
         // A token of the page is none of a mail.
         (from_kim(&page, text, "e"), outcome("token_invalid")),
         // No person wrote it.
@@ -202,7 +229,8 @@ async fn the_level_says_how_much_proof_is_enough() {
         let (asked, room) = (world.asked().await, world.room(level));
         let token = asked.token(Way::Reply, KIM);
         let message = Message { proof, ..from_kim(&token, "approve", "one") };
-        assert_eq!(message.bring(&room).await, Outcome::Recorded);
+        let wanted = if decided { "decided" } else { "sender_not_proved" };
+        assert_eq!(message.bring(&room).await, recorded(wanted));
         let open = world.gate_now(&asked).await.status == i32::from(v1::GateStatus::Open);
         assert_eq!(!open, decided, "{level:?}");
     }
@@ -245,7 +273,9 @@ async fn not_her_own(subject: &str) {
         (world.asked_by(&made.secret, "boss", &[boss, "boss@home.example"]).await, world.room(Level::Strict));
     let token = asked.token(Way::Reply, boss);
     let reply = Message { from: boss, ..from_kim(&token, "approve", "one") };
-    assert_eq!(reply.bring(&room).await, Outcome::Recorded);
+    assert_eq!(reply.bring(&room).await, recorded("own_request"));
+    // She is told why, too.
+    assert_eq!(world.answers(&asked).await, [boss]);
     let decide = v1::DecideGateRequest {
         name: asked.gate.name.clone(),
         decision: v1::GateDecision::Approve.into(),
@@ -259,7 +289,7 @@ async fn not_her_own(subject: &str) {
     assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open));
     let token = asked.token(Way::Reply, DANA);
     let reply = Message { from: DANA, ..from_kim(&token, "approve", "two") };
-    assert_eq!(reply.bring(&room).await, Outcome::Recorded);
+    assert_eq!(reply.bring(&room).await, recorded("decided"));
     assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Decided));
     world.node.end().await;
 }

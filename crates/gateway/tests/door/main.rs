@@ -43,5 +43,6 @@ mod streaming;
 mod tasks;
 mod tenants;
 mod tokens;
+mod unheard;
 mod watching;
 mod working;

@@ -107,7 +107,7 @@ async fn every_kind_of_source_is_believed_by_what_it_signs() {
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{kind:?}: {answer:?}");
         let moved = world.look(&session.name).await;
         assert_eq!(moved.at, ["ship"]);
-        assert_eq!(answer.json()["event"], format!("{}/events/{}", moved.name, moved.sequence));
+        assert_eq!(answer.json()["event"], crate::callbacks::recorded(&world, &moved.name).await);
         let again = line.send(proven(&body, &secret)).await;
         assert_eq!((again.status, again.json()), (StatusCode::OK, json!({ "duplicate": true })), "{kind:?}");
         assert_eq!(world.look(&session.name).await.sequence, moved.sequence);

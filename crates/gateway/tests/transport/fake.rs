@@ -71,7 +71,8 @@ impl SessionService for Sessions {
         let input = message.input.unwrap_or_default();
         session.reason = format!("{}:{credential}", prost::Message::encoded_len(&input));
         session.status_word = timeout;
-        let mut response = Response::new(api::StartSessionResponse { session: Some(session) });
+        let mut response =
+            Response::new(api::StartSessionResponse { session: Some(session), warnings: Vec::new() });
         response
             .metadata_mut()
             .insert("x-shown-by", "r-1".parse().map_err(|_| Status::internal("metadata"))?);

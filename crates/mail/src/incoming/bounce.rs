@@ -20,8 +20,30 @@ pub struct Bounce {
     pub tokens: Vec<String>,
     /// The first status code that says why (RFC 3463), such as `5.1.1`.
     pub status: Option<String>,
-    /// The beginning of what it says, at most [`BOUNCE_TEXT_BYTES_MAX`] bytes.
+    /// What the server said that did not take it, where a report tells; else the beginning of the words for people; at most
+    /// [`BOUNCE_TEXT_BYTES_MAX`] bytes, on one line.
     pub text: String,
+    /// Whether it says that it will be tried again.
+    pub delayed: bool,
+}
+
+impl Bounce {
+    /// Why the mail did not arrive, on one line: the status, and what was said of it.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match &self.status {
+            Some(status) if !self.text.contains(status.as_str()) => format!("{status} {}", self.text),
+            Some(_) | None => self.text.clone(),
+        }
+        .trim()
+        .to_owned()
+    }
+
+    /// Whether nothing in it tells of a delivery: it has the null sender, and no more is known.
+    #[must_use]
+    pub fn silent(&self) -> bool {
+        self.status.is_none() && !self.delayed && self.recipients.is_empty()
+    }
 }
 
 /// What a report says of one or more recipients.
@@ -31,6 +53,8 @@ struct Told {
     status: Option<String>,
     failed: bool,
     delayed: bool,
+    /// What the server said that did not take the mail.
+    diagnostic: Option<String>,
     /// Whether all it tells is that the mail arrived.
     arrived: bool,
 }
@@ -52,7 +76,7 @@ pub(super) fn of(
         if told.arrived && !told.failed && !told.delayed {
             return Some(Sorted::Machine { kind: MachineKind::Receipt });
         }
-        return Some(Sorted::Bounce(bounce(told, raw, headers, envelope, settings)));
+        return Some(Sorted::Bounce(bounce(told, (message, raw), headers, envelope, settings)));
     }
     let failed_recipients = headers.first("x-failed-recipients").map(|field| field.text());
     if failed_recipients.is_none() && !(report || from_a_daemon(headers) || says_undelivered(headers)) {
@@ -61,25 +85,25 @@ pub(super) fn of(
     let listed = failed_recipients.and_then(|text| address::listed(&text).ok()).unwrap_or_default();
     let recipients: Vec<String> = listed.into_iter().map(|address| address.text).collect();
     let told = Told { failed: !recipients.is_empty(), recipients, ..Told::default() };
-    Some(Sorted::Bounce(bounce(&told, raw, headers, envelope, settings)))
+    Some(Sorted::Bounce(bounce(&told, (message, raw), headers, envelope, settings)))
 }
 
 /// A mail with the null sender, of which nothing else is known: whoever sent it wants no answer (RFC 5321 §4.5.5).
 pub(super) fn null_sender(
     headers: &Headers<'_>,
-    raw: &[u8],
+    of: (&Message<'_>, &[u8]),
     envelope: &Envelope,
     settings: &Settings,
 ) -> Option<Bounce> {
     let empty = |text: &str| text.trim().trim_matches(['<', '>']).trim().is_empty();
     let by_transport = envelope.sender.as_deref().is_some_and(empty);
     let by_header = headers.all("return-path").any(|field| empty(&field.bare()));
-    (by_transport || by_header).then(|| bounce(&Told::default(), raw, headers, envelope, settings))
+    (by_transport || by_header).then(|| bounce(&Told::default(), of, headers, envelope, settings))
 }
 
 fn bounce(
     told: &Told,
-    raw: &[u8],
+    (message, raw): (&Message<'_>, &[u8]),
     headers: &Headers<'_>,
     envelope: &Envelope,
     settings: &Settings,
@@ -99,8 +123,11 @@ fn bounce(
             found.push(token);
         }
     }
-    let text = cut(body.trim(), BOUNCE_TEXT_BYTES_MAX);
-    Bounce { permanent, recipients: told.recipients.clone(), tokens: found, status, text }
+    let words = || message.body_text(0).unwrap_or_else(|| body.clone()).into_owned();
+    let text = told.diagnostic.clone().unwrap_or_else(words);
+    let text = cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), BOUNCE_TEXT_BYTES_MAX);
+    let recipients = told.recipients.clone();
+    Bounce { permanent, recipients, tokens: found, status, text, delayed: told.delayed }
 }
 
 /// Whether a report is of another kind than deliveries.
@@ -195,9 +222,24 @@ fn told_by(message: &Message<'_>) -> Option<Told> {
     told
 }
 
+/// Lines with those that go on from them: what begins with a space belongs to the line before it.
+fn unfolded(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match lines.last_mut() {
+            Some(last) if line.starts_with([' ', '\t']) => {
+                last.push(' ');
+                last.push_str(line.trim());
+            }
+            Some(_) | None => lines.push(line.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Reads the fields of a report (RFC 3464 §2).
 fn read_status(text: &str, told: &mut Told) {
-    for line in text.lines().take(BOUNCE_SEARCH_BYTES_MAX / 16) {
+    for line in unfolded(text).iter().take(BOUNCE_SEARCH_BYTES_MAX / 16) {
         let Some((name, value)) = line.split_once(':') else { continue };
         let value = value.trim();
         match name.trim().to_ascii_lowercase().as_str() {
@@ -214,6 +256,10 @@ fn read_status(text: &str, told: &mut Told) {
                 "delivered" | "relayed" | "expanded" => told.arrived = true,
                 _ => {}
             },
+            "diagnostic-code" => {
+                let said = value.split_once(';').map_or(value, |(_, said)| said).trim();
+                told.diagnostic = told.diagnostic.take().or_else(|| Some(said.to_owned()));
+            }
             "status" => {
                 let status = value.split_whitespace().next().filter(|word| is_status_code(word));
                 told.status = told.status.take().or_else(|| status.map(str::to_owned));

@@ -53,7 +53,9 @@ impl Shard {
             Ok(
                 Reply::Session { sequence, .. }
                 | Reply::Gate { sequence, .. }
-                | Reply::Worked { sequence, .. },
+                | Reply::Worked { sequence, .. }
+                | Reply::Recorded { sequence, .. }
+                | Reply::Replied { sequence, .. },
             ) => *sequence,
             Ok(
                 Reply::Authorized(_)

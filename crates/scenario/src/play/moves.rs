@@ -41,6 +41,7 @@ impl Player<'_> {
             }
             Verb::Email { from, text, authenticated } => self.by_operator(Body::RecordReply(RecordReply {
                 from: from.clone(),
+                subject: String::new(),
                 text: text.clone(),
                 authenticated: *authenticated,
                 // Where one may be asked at all, a model counts as at hand.

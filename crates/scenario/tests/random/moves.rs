@@ -330,6 +330,7 @@ impl Game {
             let authenticated = chance.below(6) > 0;
             let reply = RecordReply {
                 from: person.to_owned(),
+                subject: String::new(),
                 text,
                 authenticated,
                 model: chance.once_in(2),

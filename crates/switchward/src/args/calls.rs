@@ -9,7 +9,7 @@ pub(crate) struct Call {
     pub(crate) session: String,
     /// What is called: `bash`, `mcp:filesystem:write_file`.
     pub(crate) capability: String,
-    /// The call's arguments: a JSON object, or @FILE.
+    /// The call's arguments: JSON, mostly an object, or @FILE.
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
     /// What the call will cost.

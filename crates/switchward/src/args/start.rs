@@ -48,7 +48,8 @@ pub(crate) struct Start {
     /// How often they are, 1 to 10.
     #[arg(long, value_name = "NUMBER", requires = "remind_every")]
     pub(crate) reminders: Option<u32>,
-    /// How many of those whom an approval asks must approve: any, all or a number; without it, the first decides.
+    /// How many must approve what is asked of people: any, all (who are asked or told) or a number; without it, the first
+    /// decides.
     #[arg(long, value_name = "RULE", value_parser = quorum)]
     pub(crate) quorum: Option<Quorum>,
     /// A label to find the session by; may be said again.

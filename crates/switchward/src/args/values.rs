@@ -15,7 +15,10 @@ pub(super) fn quorum(text: &str) -> Result<v1::Quorum, String> {
     let rule = match text {
         "any" => Rule::Any(true),
         "all" => Rule::All(true),
-        number => Rule::AtLeast(number.parse().map_err(|_| "write any, all or a number")?),
+        number => {
+            let least = number.parse().ok().filter(|least| (1..=1_000).contains(least));
+            Rule::AtLeast(least.ok_or("write any, all or a number from 1 to 1000")?)
+        }
     };
     Ok(v1::Quorum { rule: Some(rule) })
 }

@@ -95,7 +95,7 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
     };
     let shards = args.shards.unwrap_or_else(shards_default);
     let at = format!("http://{}", listener.local_addr()?);
-    let mail = Mail::Mailbox(Box::new(sender(&at)), Mailbox::new(Arc::clone(&clock)), TENANT);
+    let mail = Mail::Mailbox(Box::new(sender(&at)), Mailbox::open(&folder, Arc::clone(&clock))?, TENANT);
     let (delivery, cache_bytes) = (config::delivery_of_dev()?, CACHE_BYTES_DEFAULT);
     let opening = Opening { shards, cache_bytes, clock, manual, delivery: &delivery, redis: None, mail };
     let node = Node::open(&folder, opening).await;

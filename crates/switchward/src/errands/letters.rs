@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use switchward_delivery::mail::{Choice, Fact, Head, Letter, Purpose as Of};
 use switchward_engine::{
-    AskedCall, Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, Row, View, ViewError,
-    Way, gate_view, time_text,
+    Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, Row, View, ViewError, Way, gate_view,
 };
+use switchward_gateway::presented;
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId};
 use switchward_shard::StateView;
 
@@ -63,15 +63,15 @@ pub(super) fn letter(
         key.as_ref().map(|key| key.token(way, (tenant, session), (about, round), to).to_string())
     };
     match &about {
-        Some(GateView::Open(open, machine, unreached)) => {
+        Some(now @ GateView::Open(open, machine, _)) => {
             let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
             let gate = gate.unwrap_or(OpenId(0));
             letter.reply_token = token(Way::Reply, gate, round);
             letter.page_token = token(Way::Page, gate, round);
             if asks {
-                let named =
-                    about.as_ref().and_then(|about| about.node()).map_or("", |node| node.name.as_str());
-                letter.facts = facts(view, (tenant, session), (open, unreached), named)?;
+                (letter.subject, letter.body) =
+                    (presented::prose(&letter.subject), presented::prose(&letter.body));
+                letter.facts = facts(view, (tenant, session), now)?;
                 letter.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
             }
         }
@@ -91,61 +91,22 @@ fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewErr
 fn facts(
     view: &StateView,
     (tenant, id): (TenantId, SessionId),
-    (open, unreached): (&Open, &[String]),
-    state: &str,
+    gate: &GateView,
 ) -> Result<Vec<Fact>, ViewError> {
     let row = view.row(&Key::session(tenant, id))?;
     let Some(Row::Session(session)) = row.as_deref() else { return Ok(Vec::new()) };
-    let mut facts = Vec::new();
-    let mut fact = |name: &str, value: String| facts.push(Fact { name: name.to_owned(), value });
-    if let Some(call) = &open.gate.call {
-        fact("Call", call.capability.clone());
-        fact("With", arguments(call));
-        fact("Digest", format!("sha256 {}", call.digest));
-    }
-    fact("Process", format!("{} v{}, {state}", session.definition, session.version));
-    fact("Session", session.key.clone().unwrap_or_else(|| id.to_string()));
-    fact("Asked by", open.gate.requester.clone());
-    let asked = open.gate.asked.as_ref();
-    if let Some(voting) = asked.and_then(|asked| asked.voting.as_ref()) {
-        fact("Approvals", voting.count());
-        if !unreached.is_empty() {
-            fact("No mail reaches", unreached.join(", "));
-        }
-    }
-    if let Some(due) = asked.and_then(|asked| asked.due) {
-        fact("Until", format!("{} (then others are asked, or it lapses)", time_text(due)));
-    }
-    Ok(facts)
-}
-
-fn arguments(call: &AskedCall) -> String {
-    let text = match serde_json::from_slice::<Value>(&call.args) {
-        Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
-        Err(_) => String::from_utf8_lossy(&call.args).into_owned(),
-    };
-    if text.len() <= ARGS_SHOWN_BYTES {
-        return text;
-    }
-    format!("{}\n… ({} bytes in all)", &text[..text.floor_char_boundary(ARGS_SHOWN_BYTES)], text.len())
+    let facts = presented::facts(session, id, gate, ARGS_SHOWN_BYTES).into_iter();
+    Ok(facts.map(|fact| Fact { name: fact.name.to_owned(), value: fact.value }).collect())
 }
 
 /// What can be decided at a gate; nothing where an answer is asked for.
 fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
     spec.resolve(Decision::Approve)?;
-    let many = open.gate.asked.as_ref().map_or(1, |asked| asked.to.len());
-    let own = if open.gate.kind.needs_another() { " Who asked cannot decide." } else { "" };
     Some(Choice {
         approve: Decision::Approve.word(spec.kind).to_owned(),
         refuse: Decision::Refuse.word(spec.kind).to_owned(),
         discusses: spec.resolve(Decision::Discuss).is_some(),
-        rule: match open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref()) {
-            Some(voting) => format!(
-                "{} of the {many} asked must approve, each once; a rejection by anybody ends it.{own}",
-                voting.need
-            ),
-            None => format!("The first decision of the {many} asked counts.{own}"),
-        },
+        rule: presented::rule(open),
     })
 }
 

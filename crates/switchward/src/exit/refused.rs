@@ -33,6 +33,8 @@ pub(super) struct Refused {
     retry_after: Option<Duration>,
     nearest: Option<String>,
     details: Vec<Value>,
+    /// What kind of thing it is about; empty where it is about none.
+    kind: String,
 }
 
 impl Refused {
@@ -53,11 +55,18 @@ impl Refused {
             retry_after: said.retry_info().and_then(|info| info.retry_delay),
             nearest: None,
             details: details(status.details()),
+            kind: said.resource_info().map(|info| info.resource_type.clone()).unwrap_or_default(),
         }
     }
 
     pub(super) fn reason(&self) -> &str {
         &self.reason
+    }
+
+    pub(super) fn call(&mut self, field: &str, flag: &str) {
+        if let Some(rest) = self.message.strip_prefix(field) {
+            self.message = format!("{flag}{rest}");
+        }
     }
 
     pub(super) fn message(&self) -> &str {
@@ -125,6 +134,7 @@ impl Refused {
     /// What to do next, where the message does not say it.
     pub(super) fn next(&self) -> Vec<String> {
         let lines = match Reason::from_word(&self.reason) {
+            Some(Reason::NotFound) => listed(&self.kind),
             Some(reason) => advice(reason),
             None if self.exit_code() == UNAVAILABLE => &[
                 "try again, or give it longer with --timeout",
@@ -213,7 +223,6 @@ fn advice(reason: Reason) -> &'static [&'static str] {
             "switchward get GATE      shows who is asked",
             "they answer their mail or its page, or decide with a key of theirs: --api-key KEY",
         ],
-        Reason::NotFound => &["switchward list sessions, list gates and list definitions show what there is"],
         Reason::SequenceConflict => &["switchward get SESSION   shows where it is now"],
         Reason::LeaseLost => &["drop it; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
@@ -221,6 +230,22 @@ fn advice(reason: Reason) -> &'static [&'static str] {
             "repeat it with the same --request-id, or look first whether it was done; --timeout gives it longer",
         ],
         _ => &[],
+    }
+}
+
+/// What shows the things of a kind that there are.
+fn listed(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "session" => &["switchward list sessions shows what there is"],
+        "gate" => &["switchward list gates shows what is open; --help of get tells how others are named"],
+        "definition" | "version" => &["switchward list definitions shows what there is"],
+        "effect" => &["switchward list effects shows what has not arrived"],
+        "endpoint" => &["switchward endpoint list shows what there is"],
+        "source" => &["switchward source list shows what there is"],
+        "assistant" => &["switchward assistant list shows what there is"],
+        "work" => &["switchward work poll takes what there is to do"],
+        "mail in quarantine" => &["switchward mail quarantine list shows what is kept"],
+        _ => &["switchward list sessions, list gates and list definitions show what there is"],
     }
 }
 

@@ -119,7 +119,9 @@ async fn listed(State(pages): State<Pages>) -> Response {
             "number": kept.number,
             "at": time_text(kept.at),
             "to": kept.mail.to,
-            "from": kept.mail.from,
+            "from": kept.mail.author,
+            "sender": kept.mail.from,
+            "named": kept.mail.named,
             "subject": kept.mail.subject,
             "message_id": kept.mail.message_id,
             "reply_to": kept.mail.reply_to,
@@ -139,8 +141,10 @@ async fn show(State(pages): State<Pages>, Path(number): Path<u64>) -> Response {
         p { a href="/mail" { "← All mail" } }
         h1 { (mail.subject) }
         table.heads {
-            tr { th scope="row" { "From" } td { (mail.from) } }
-            tr { th scope="row" { "To" } td { (mail.to) } }
+            tr { th scope="row" { "From" } td { (mail.author) } }
+            @if mail.author != mail.from { tr { th scope="row" { "Sent by" } td { (mail.from) } } }
+            tr { th scope="row" { "To" } td { (mail.named.join(", ")) } }
+            @if mail.named != [mail.to.clone()] { tr { th scope="row" { "Delivered to" } td { (mail.to) } } }
             @if let Some(reply) = &mail.reply_to { tr { th scope="row" { "Reply to" } td { code { (reply) } } } }
             tr { th scope="row" { "Sent" } td { (time_text(kept.at)) } }
         }
@@ -189,7 +193,7 @@ async fn reply(State(pages): State<Pages>, Path(number): Path<u64>, Form(typed):
     let raw = message(&kept, &from, &reply_to, &typed);
     let envelope = Envelope { sender: Some(from), recipients: vec![reply_to], peer: None };
     let outcome = match pages.room.ingest(&envelope, raw.as_bytes()).await {
-        Outcome::Recorded => "taken".to_owned(),
+        Outcome::Recorded(standing) => format!("taken: {}", standing.word()),
         Outcome::Bounced => "taken as a bounce".to_owned(),
         Outcome::Ignored(kind) => format!("ignored: {kind}"),
         Outcome::Quarantined(why) => format!("not taken: {why}"),
@@ -219,7 +223,7 @@ fn message(kept: &Kept, from: &str, reply_to: &str, typed: &Typed) -> String {
         host = "people.switchward.localhost",
         id = mail.message_id,
         at = time_text(kept.at),
-        writer = mail.from,
+        writer = mail.author,
     )
 }
 

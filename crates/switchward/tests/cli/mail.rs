@@ -191,11 +191,11 @@ fn a_message_in_a_file_is_brought_by_hand() {
     let mail = server.asked("asks-1");
     let bring = |text: &str| server.run(&["mail", "ingest", &server.file(text)]);
     let told = bring(&reply(&mail, "pass", "approve")).with_code(0);
-    assert_eq!(told.out, "recorded\n");
+    assert_eq!(told.out, "recorded: decided\n");
     assert_eq!(server.at("asks-1"), "go");
     assert_eq!(
         bring(&reply(&mail, "pass", "approve")).with_code(0).out,
-        "recorded\n",
+        "recorded: decided\n",
         "the same is one reply"
     );
     let forged = reply(&mail, "pass", "approve").replace("To: r+", "To: r+0");

@@ -40,7 +40,9 @@ pub(super) async fn recover(
     };
     let mut recovered = Vec::new();
     for (session, id) in sessions {
-        let messages = of_session(call, &wish, id).await.map_err(|no| named(no, "session", &session))?;
+        let messages = of_session(call, &wish, id).await.map_err(|no| {
+            named(no, "session", if message.session.is_empty() { &session } else { &message.session })
+        })?;
         if messages > 0 {
             recovered.push(v1::RecoveredSession { session, messages });
         }

@@ -404,11 +404,11 @@ async fn not_one_of_five_thousand_hostile_or_automatic_mails_approves() {
         // What differs from all of these in nothing but that it is genuine does decide.
         let (danas, kims_other) = (asked.token(Way::Reply, DANA), other.token(Way::Reply, KIM));
         let genuine = super::Message { from: DANA, ..from_kim(&danas, phrase, "genuine") };
-        assert_eq!(genuine.bring(&room).await, Outcome::Recorded);
+        assert_eq!(genuine.bring(&room).await, super::recorded("decided"));
         let made = world.gate_now(&asked).await.resolution.expect("the genuine one decides");
         assert_eq!((made.by.as_str(), made.decision()), (DANA, v1::GateDecision::Approve), "{phrase:?}");
         let late = room.ingest(&Envelope::default(), &genuine.raw()).await;
-        assert_eq!(late, Outcome::Recorded, "a replay is the same reply");
+        assert_eq!(late, super::recorded("decided"), "a replay is the same reply");
         let elsewhere = super::Message { from: DANA, ..from_kim(&kims_other, phrase, "genuine") };
         elsewhere.bring(&room).await;
         assert!(world.gate_now(&other).await.resolution.is_none(), "Dana has Kim's token: {phrase:?}");
@@ -461,7 +461,7 @@ async fn a_signed_approval_of_one_request_sent_on_to_another_decides_nothing() {
         let made = world.gate_now(&asked).await.resolution;
         assert!(made.is_none(), "{field} is not signed: {made:?}");
         let signed = Sent { above: above.clone(), ..kims(&token, "approve") };
-        assert_eq!(room.ingest(&Envelope::default(), &signed.raw(2)).await, Outcome::Recorded);
+        assert_eq!(room.ingest(&Envelope::default(), &signed.raw(2)).await, super::recorded("decided"));
         assert!(world.gate_now(&asked).await.resolution.is_some(), "what she has signed decides");
     }
     world.node.end().await;
@@ -485,7 +485,7 @@ const PAY: &str = r#"{
 }"#;
 
 /// A new approval, answered by its approver: the session as it is then.
-async fn answered(world: &World, room: &Mailroom, kind: &str, body: &str) -> v1::Session {
+async fn answered(world: &World, (room, standing): (&Mailroom, &str), kind: &str, body: &str) -> v1::Session {
     let request = v1::StartSessionRequest { definition: "pay-out".into(), ..Default::default() };
     let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
     let session = reply.session.expect("a session");
@@ -494,7 +494,7 @@ async fn answered(world: &World, room: &Mailroom, kind: &str, body: &str) -> v1:
     let key = world.asked().await.key;
     let token = key.token(Way::Reply, (TenantId(1), id), (OpenId(gate), 0), LEAD);
     let sent = Sent { above: spf(LEAD), from: LEAD.into(), kind: kind.into(), ..kims(&token, body) };
-    assert_eq!(room.ingest(&Envelope::default(), &sent.raw(1)).await, Outcome::Recorded, "{body:?}");
+    assert_eq!(room.ingest(&Envelope::default(), &sent.raw(1)).await, super::recorded(standing), "{body:?}");
     world.look(&session.name).await
 }
 
@@ -509,7 +509,8 @@ async fn a_model_that_obeys_a_reply_approves_nothing() {
     let room = Mailroom::new(door, settings, dns, Level::Strict);
     for text in INJECTED {
         for port in ["approved", "Approved", " approved ", "APPROVED"] {
-            let session = answered(&world, &room, PLAIN, &text.replace('@', "approved")).await;
+            let session =
+                answered(&world, (&room, "read_by_model"), PLAIN, &text.replace('@', "approved")).await;
             assert_eq!(session.at, ["decide"], "a model is asked: {text:?}");
             let kinds = vec![v1::WorkKind::Classify.into()];
             let wanted = Some(v1::WorkWanted { kinds, queues: vec!["pay-out".into()], ..Default::default() });
@@ -571,7 +572,7 @@ async fn genuine_decisions_land_on_their_ports_or_in_discussion_and_on_no_other(
             for (kind, body) in
                 [(PLAIN, format!("{own}\n\n{quoted}")), ("text/html; charset=utf-8", gmail), (PLAIN, outlook)]
             {
-                let at = answered(&world, &room, kind, &body).await.at;
+                let at = answered(&world, (&room, "decided"), kind, &body).await.at;
                 count += 1;
                 if at == [port] {
                     theirs += 1;

@@ -48,7 +48,9 @@ async fn put(talk: &Talk, put: PutDirectory) -> Result<(), Exit> {
         talk.client.call(request, |mut it, request| async move { it.directory.put_directory(request).await });
     let reply = reply.await?;
     let directory = reply.directory.clone().unwrap_or_default();
-    talk.printer.message("PutDirectoryResponse", &reply, || shown(&directory))
+    talk.printer.message("PutDirectoryResponse", &reply, || shown(&directory))?;
+    reply.warnings.iter().for_each(|line| talk.printer.warn(line));
+    Ok(())
 }
 
 async fn get(talk: &Talk) -> Result<(), Exit> {
@@ -57,7 +59,9 @@ async fn get(talk: &Talk) -> Result<(), Exit> {
         talk.client.call(request, |mut it, request| async move { it.directory.get_directory(request).await });
     let reply = reply.await?;
     let directory = reply.directory.clone().unwrap_or_default();
-    talk.printer.message("GetDirectoryResponse", &reply, || shown(&directory))
+    talk.printer.message("GetDirectoryResponse", &reply, || shown(&directory))?;
+    reply.warnings.iter().for_each(|line| talk.printer.warn(line));
+    Ok(())
 }
 
 fn shown(directory: &v1::Directory) -> String {

@@ -38,9 +38,10 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
     };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.sessions.start_session(request).await });
-    let reply = reply.await?;
+    let reply = reply.await.map_err(|status| Exit::from(status).calling("session_id", "--key"))?;
     let session = reply.session.clone().unwrap_or_default();
     talk.printer.message("StartSessionResponse", &reply, || show::session(&session))?;
+    reply.warnings.iter().for_each(|line| talk.printer.warn(line));
     advise(talk, &session);
     Ok(())
 }
@@ -89,7 +90,11 @@ pub(super) fn advise(talk: &Talk, session: &v1::Session) {
         return talk.printer.advice(&format!("switchward list events {}", show::handle(session)));
     }
     for gate in &session.waiting_on {
-        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
+        talk.printer.advice(&match gate.approvers.as_slice() {
+            [] => show::to_decide(&gate.name, gate.kind()),
+            // Whoever types this is mostly none of them.
+            _ => format!("switchward get {}   (who is asked, and how far it is)", show::id(&gate.name)),
+        });
     }
     if session.resumable {
         return talk.printer.advice(&format!("switchward resume {}", show::handle(session)));
@@ -160,6 +165,7 @@ fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> R
 fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String {
     let (style, word) = match reply.decision() {
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => (GOOD, "allowed"),
+        v1::ToolDecision::Ask if reply.unheard => (CARE, "a person must decide, and nobody is told"),
         v1::ToolDecision::Ask => (CARE, "a person is asked"),
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => (PROBLEM, "denied"),
     };

@@ -59,7 +59,11 @@ pub(super) fn to_retry(name: &str) -> String {
 
 /// Where an effect is on its way, and what was wrong at last.
 pub(super) fn status(effect: &v1::Effect) -> String {
-    let word = if effect.status() == v1::EffectStatus::Dead { "dead" } else { "pending" };
+    let word = match (effect.status(), effect.kind.as_str()) {
+        (v1::EffectStatus::Dead, _) => "dead",
+        (_, "notice") => "nobody is told",
+        (_, _) => "pending",
+    };
     if effect.code.is_empty() { word.to_owned() } else { format!("{word}: {}", effect.code) }
 }
 
@@ -82,7 +86,6 @@ fn shown(effect: &v1::Effect) -> String {
         }
         Some(_) | None => times(effect.attempts),
     };
-    let again = effect.status() != v1::EffectStatus::Dead && !effect.code.is_empty();
     card(&[
         ("effect", clean(show::id(&effect.name))),
         ("session", clean(show::id(&effect.session))),
@@ -94,7 +97,8 @@ fn shown(effect: &v1::Effect) -> String {
         ("status", status),
         ("why", clean(&effect.message)),
         ("failed", failed),
-        (if again { "next try" } else { "since" }, show::time(effect.create_time.as_ref())),
+        ("since", show::time(effect.create_time.as_ref())),
+        ("next try", show::time(effect.next_attempt_time.as_ref())),
         ("given up", show::time(effect.end_time.as_ref())),
         ("sent anew", times(effect.round)),
     ])

@@ -84,7 +84,7 @@ async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let text = || {
         let mut table = Table::new(&["SESSION", "KEY", "PROCESS", "STATUS", "AT", "WAITS FOR", "CHANGED"]);
         for session in &reply.sessions {
-            let gates: Vec<&str> = session.waiting_on.iter().map(show::asked).collect();
+            let gates: Vec<String> = session.waiting_on.iter().map(show::waited).collect();
             let process = match session.definition.as_str() {
                 "" => String::new(),
                 name => format!("{} v{}", show::definition_of(name), session.version),
@@ -124,13 +124,14 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let reply = v1::ListGatesResponse { gates, next_page_token };
     let text = || {
         let mut table =
-            Table::new(&["GATE", "CALL", "ARGUMENTS", "APPROVALS", "ASKED BY", "OPENED", "SESSION"]);
+            Table::new(&["GATE", "CALL", "ARGUMENTS", "APPROVALS", "TOLD", "ASKED BY", "OPENED", "SESSION"]);
         for gate in &reply.gates {
             table.row([
                 show::id(&gate.name).to_owned(),
                 show::about(gate),
                 String::from_utf8_lossy(&gate.args).into_owned(),
-                show::count(gate),
+                show::approvals(gate),
+                show::reached(gate),
                 gate.requested_by.clone(),
                 show::time(gate.create_time.as_ref()),
                 show::id(&gate.session).to_owned(),
@@ -164,7 +165,8 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let (effects, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListEffectsResponse { effects, next_page_token };
     let text = || {
-        let mut table = Table::new(&["EFFECT", "KIND", "TO", "SUBJECT", "STATUS", "SINCE", "SESSION"]);
+        let mut table =
+            Table::new(&["EFFECT", "KIND", "TO", "SUBJECT", "STATUS", "SINCE", "NEXT TRY", "SESSION"]);
         for effect in &reply.effects {
             table.row([
                 show::id(&effect.name).to_owned(),
@@ -173,6 +175,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
                 effect.subject.clone(),
                 effect::status(effect),
                 show::time(effect.create_time.as_ref()),
+                show::time(effect.next_attempt_time.as_ref()),
                 show::id(&effect.session).to_owned(),
             ]);
         }

@@ -10,8 +10,11 @@ use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, print};
 use crate::receiver::{Received, Receiver};
 
 pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
-    let talk = Talk::open(&on.connection, Who::Person, output).await?;
     let listen = on.what;
+    if let Some(to) = &listen.forward {
+        crate::receiver::near(to).map_err(|why| Exit::usage(format!("--forward {why}")))?;
+    }
+    let talk = Talk::open(&on.connection, Who::Person, output).await?;
     let forward = listen.forward.clone();
     let mut receiver = Receiver::listen(listen.port, forward).await.map_err(Exit::failed)?;
     let name = format!("listen-{:08x}", rand::random::<u32>());
@@ -54,16 +57,24 @@ async fn hear(receiver: &mut Receiver, output: Output, count: Option<u32>) -> Re
     while left != Some(0) {
         let message = receiver.next().await.map_err(Exit::failed)?;
         if output.json() {
-            print(&format!(
-                "{}\n",
-                serde_json::json!({ "id": message.id, "message": message.body, "refused": message.refused })
-            ))?;
+            print(&format!("{}\n", object(&message)))?;
         } else {
             print(&told(&message))?;
         }
         left = left.map(|left| left.saturating_sub(1));
     }
     Ok(())
+}
+
+/// A message as a program reads it.
+fn object(message: &Received) -> serde_json::Value {
+    let handed = message.forwarded.as_ref().map(|handed| match handed {
+        Ok(status) => serde_json::json!({ "status": status }),
+        Err(why) => serde_json::json!({ "error": why }),
+    });
+    serde_json::json!({
+        "id": message.id, "message": message.body, "refused": message.refused, "forwarded": handed
+    })
 }
 
 fn told(message: &Received) -> String {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use std::time::Duration;
 use switchward_api::v1;
 
-use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean};
+use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count, period};
 
 /// The last part of a resource name: the id alone is good enough for every command.
 pub(super) fn id(name: &str) -> &str {
@@ -131,6 +131,10 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("open", open.join("\n")),
         ("runs", runs(session)),
         ("waits for", gates.join("\n")),
+        ("incidents", incidents(session)),
+        ("tells", clean(&session.audience.join(", "))),
+        ("reminders", session.reminders.as_ref().map(reminders).unwrap_or_default()),
+        ("approvals", session.quorum.as_ref().map(quorum).unwrap_or_default()),
         ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
         ("labels", clean(&labels.join(", "))),
         ("changed", time(session.update_time.as_ref())),
@@ -140,6 +144,7 @@ pub(super) fn session(session: &v1::Session) -> String {
 /// What a session is about, and in which version.
 pub(super) fn process_of(session: &v1::Session) -> String {
     match session.definition.as_str() {
+        "" if session.assistant.is_empty() => String::new(),
         "" => "not known yet".to_owned(),
         name => format!("{}, version {}", clean(definition_of(name)), session.version),
     }
@@ -212,6 +217,38 @@ fn option(answer: &v1::AnswerOption) -> String {
     if effect.is_empty() { key } else { format!("{key}  {FAINT}{effect}{FAINT:#}") }
 }
 
+/// What needs an operator, one a line.
+fn incidents(session: &v1::Session) -> String {
+    let line = |one: &v1::Incident| {
+        let what = format!("{} {}: {}", one.kind, one.code, first_line(&one.message));
+        format!("{PROBLEM}{}{PROBLEM:#}  {}", clean(id(&one.effect)), clean(&what))
+    };
+    session.incidents.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// How those who are asked are reminded.
+fn reminders(reminders: &v1::Reminders) -> String {
+    let every = period(reminders.every.map(length).unwrap_or_default());
+    format!("{} at most, every {every}", count_of(reminders.max, "reminder"))
+}
+
+/// How many must approve.
+fn quorum(quorum: &v1::Quorum) -> String {
+    match quorum.rule {
+        Some(v1::quorum::Rule::All(_)) => "all who are asked or told".to_owned(),
+        Some(v1::quorum::Rule::AtLeast(least)) => format!("at least {least}"),
+        Some(v1::quorum::Rule::Any(_)) | None => String::new(),
+    }
+}
+
+fn count_of(number: u32, what: &str) -> String {
+    count(usize::try_from(number).unwrap_or(usize::MAX), what)
+}
+
 fn open_gate(gate: &v1::OpenGate) -> String {
     let what = match gate.kind() {
         v1::GateKind::ToolAsk => format!("may the agent call {}?", gate.capability),
@@ -220,7 +257,16 @@ fn open_gate(gate: &v1::OpenGate) -> String {
         }
         v1::GateKind::Notify | v1::GateKind::Unspecified => format!("may it go on from {}?", gate.state),
     };
-    format!("{CARE}{}{CARE:#}  {}", clean(id(&gate.name)), clean(&what))
+    let so_far = match gate.approvals_needed {
+        0 => String::new(),
+        needed => format!("  {} of {needed} approvals", gate.approvals),
+    };
+    let unheard = if gate.unheard {
+        format!("  {PROBLEM}nobody knows of it by mail{PROBLEM:#}")
+    } else {
+        String::new()
+    };
+    format!("{CARE}{}{CARE:#}  {}{so_far}{unheard}", clean(id(&gate.name)), clean(&what))
 }
 
 /// How a gate stands: `open`, or what was decided.
@@ -251,6 +297,7 @@ pub(super) fn gate(gate: &v1::Gate) -> String {
         ("told", told(gate)),
         ("no mail to", clean(&gate.undeliverable.join(", "))),
         ("approvals", votes(gate)),
+        ("reminded", reminded(gate)),
         ("text", clean(&gate.text)),
         ("call", clean(&gate.capability)),
         ("arguments", clean(&String::from_utf8_lossy(&gate.args))),
@@ -272,23 +319,50 @@ fn told(gate: &v1::Gate) -> String {
     if gate.told.is_empty() && !addressed { "nobody".to_owned() } else { clean(&gate.told.join(", ")) }
 }
 
+/// Who knows of a gate by mail, in a column.
+pub(super) fn reached(gate: &v1::Gate) -> String {
+    let told = gate.approvers.len() + gate.told.len();
+    match (gate.unheard, gate.undeliverable.len()) {
+        (true, _) => "nobody".to_owned(),
+        (false, 0) => told.to_string(),
+        (false, lost) => format!("{} of {told}", told.saturating_sub(lost)),
+    }
+}
+
+/// When those who are asked are reminded.
+fn reminded(gate: &v1::Gate) -> String {
+    match gate.reminders_left {
+        0 => String::new(),
+        1 => format!("at {}, once more", time(gate.remind_time.as_ref())),
+        left => format!("at {}, {left} times more", time(gate.remind_time.as_ref())),
+    }
+}
+
 /// How far an approval has come that several must give.
-pub(super) fn count(gate: &v1::Gate) -> String {
+pub(super) fn approvals(gate: &v1::Gate) -> String {
     match gate.approvals_needed {
         0 => String::new(),
         needed => format!("{} of {needed}", gate.votes.len()),
     }
 }
 
-/// The same, with who has given one.
+/// The same, with who has given one, when, which way and with which words.
 fn votes(gate: &v1::Gate) -> String {
-    let who: Vec<&str> = gate.votes.iter().map(|vote| vote.by.as_str()).collect();
-    let who = if who.is_empty() { String::new() } else { format!(": {}", who.join(", ")) };
-    clean(&format!("{}{who}", count(gate)))
+    let vote = |vote: &v1::GateVote| {
+        let said =
+            if vote.comment.is_empty() { String::new() } else { format!(": {}", first_line(&vote.comment)) };
+        format!("\n{} at {} ({}){said}", vote.by, time(vote.time.as_ref()), vote.via)
+    };
+    clean(&format!("{}{}", approvals(gate), gate.votes.iter().map(vote).collect::<String>()))
+}
+
+/// What a session waits for of people, in a list of them.
+pub(super) fn waited(gate: &v1::OpenGate) -> String {
+    if gate.unheard { format!("{} (nobody knows)", asked(gate)) } else { asked(gate).to_owned() }
 }
 
 /// What a person is asked about, in a word.
-pub(super) fn asked(gate: &v1::OpenGate) -> &str {
+fn asked(gate: &v1::OpenGate) -> &str {
     match gate.kind() {
         v1::GateKind::ToolAsk => &gate.capability,
         v1::GateKind::Approval => "approval",

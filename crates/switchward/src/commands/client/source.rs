@@ -138,7 +138,7 @@ fn with_secret(source: &v1::WebhookSource, secret: &str) -> String {
 }
 
 fn kind(source: &v1::WebhookSource) -> String {
-    show::word(source.kind().as_str_name(), "WEBHOOK_SOURCE_KIND_")
+    show::word(source.kind().as_str_name(), "WEBHOOK_SOURCE_KIND_").replace('_', "-")
 }
 
 fn shown(source: &v1::WebhookSource) -> String {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use switchward_shard::{Clock as _, SystemClock};
+use switchward_store::DataDir;
 use tokio::net::TcpListener;
 use x509_parser::pem::Pem;
 
@@ -45,6 +46,10 @@ pub(super) fn data(folder: &Path) -> Found {
     let kind = file_system(place).unwrap_or_else(|| "an unknown file system".into());
     let there = if place == folder { "can be written to" } else { "is made at the first start" };
     let said = format!("{shown} {there}, on {kind}; a sync takes {:.1} ms", took.as_secs_f64() * 1000.0);
+    if DataDir::in_use(folder) {
+        let said = format!("{said}; a server uses it now");
+        return Found::warn(what, said, "no other one can until that has stopped");
+    }
     if POOR.contains(&kind.as_str()) {
         return Found::warn(
             what,

@@ -1,0 +1,73 @@
+//! What replies by mail come to.
+
+use minicbor::{CborLen, Decode, Encode};
+
+/// What became of a reply. Stored form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Standing {
+    /// It has decided a gate.
+    #[n(0)]
+    Decided,
+    /// It is one of several approvals that a gate needs.
+    #[n(1)]
+    Counted,
+    /// It is the answer of somebody who takes part in a task.
+    #[n(2)]
+    Answered,
+    /// It has ended a wait.
+    #[n(3)]
+    Received,
+    /// A model is asked what it means.
+    #[n(4)]
+    Read,
+    /// Nothing says what it means, and what it is about is open as before.
+    #[n(5)]
+    Noted,
+    /// Its writer has approved before.
+    #[n(6)]
+    Repeated,
+    /// It approves a call that has no room now.
+    #[n(7)]
+    Full,
+    /// Nothing proves that its sender wrote it.
+    #[n(8)]
+    Unproved,
+    /// It is to an earlier mail, and its writer was asked anew since.
+    #[n(9)]
+    Earlier,
+    /// What it is about is closed.
+    #[n(10)]
+    Late,
+    /// Its token was made for somebody else.
+    #[n(11)]
+    Foreign,
+    /// Its writer asked for the decision, and so cannot make it.
+    #[n(12)]
+    Own,
+    /// Nothing waits for it.
+    #[n(13)]
+    Unexpected,
+}
+
+impl Standing {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Decided => "decided",
+            Self::Counted => "counted",
+            Self::Answered => "answered",
+            Self::Received => "received",
+            Self::Read => "read_by_model",
+            Self::Noted => "noted",
+            Self::Repeated => "approved_before",
+            Self::Full => "no_room",
+            Self::Unproved => "sender_not_proved",
+            Self::Earlier => "earlier_mail",
+            Self::Late => "closed_before",
+            Self::Foreign => "not_addressed",
+            Self::Own => "own_request",
+            Self::Unexpected => "nothing_waits",
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Whoever replies to a mail is told in its thread what became of it, and the history says so.
+
+use switchward_api::v1;
+use switchward_engine::{Key, MailKey, Row, View as _, Way};
+use switchward_gateway::mail::{Level, Outcome};
+use switchward_machine::{OpenId, SessionId, TenantId};
+
+use super::{KIM, Message, from_kim};
+use crate::world::World;
+
+const OFFER: &str = r#"{
+  "name": "offer",
+  "states": [
+    { "name": "ask", "type": "output", "template": "Do you want it?", "subject_template": "Offer", "target": "email",
+      "recipients": ["kim@acme.example"] },
+    { "name": "hold", "type": "wait", "wait_for": "email_reply", "timeout_hours": 48,
+      "classify": { "enabled": true, "classification_ports": ["keen", "gone"],
+        "classification_hints": { "keen": "yes, tell me more", "gone": "no, not now" } } },
+    { "name": "keen", "type": "conversation" },
+    { "name": "gone", "type": "conversation" },
+    { "name": "late", "type": "conversation" }
+  ],
+  "transitions": [
+    { "from": "ask", "port": "done", "to": "hold" },
+    { "from": "hold", "port": "keen", "to": "keen" },
+    { "from": "hold", "port": "gone", "to": "gone" },
+    { "from": "hold", "port": "timeout", "to": "late" }
+  ]
+}"#;
+
+const RATE: &str = r#"{
+  "name": "rating",
+  "states": [
+    { "name": "rate", "type": "task",
+      "task_template": { "participants": ["kim@acme.example", "dana@acme.example"], "instructions": "Rate it." } },
+    { "name": "done", "type": "conversation" }
+  ],
+  "transitions": [{ "from": "rate", "to": "done", "guards": [{ "type": "all_tasks_complete" }] }]
+}"#;
+
+/// A new session, its id, and what mail tokens of its tenant are made with.
+async fn begun(world: &World, source: &str, name: &str) -> (v1::Session, SessionId, MailKey) {
+    world.deploy(source).await;
+    let request = v1::StartSessionRequest { definition: name.into(), ..Default::default() };
+    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+    let session = reply.session.expect("a session");
+    let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
+    let row = world.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
+    // The shard has the tenant's keys once somebody has put a directory.
+    let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
+    let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
+    (session, id, tenancy.keys[0].clone())
+}
+
+/// The mails of a session that answer: to whom, and their subjects.
+async fn answers(world: &World, session: &v1::Session) -> Vec<(String, String)> {
+    let filter = format!("session=\"{}\"", session.name.rsplit('/').next().expect("a part"));
+    let request = v1::ListEffectsRequest { filter, ..Default::default() };
+    let reply: v1::ListEffectsResponse = world.ask("operator", "ListEffects", &request).await;
+    let told = |effect: &v1::Effect| {
+        effect.subject.starts_with("Re: ").then(|| (effect.to.clone(), effect.subject.clone()))
+    };
+    reply.effects.iter().filter_map(told).collect()
+}
+
+/// The last event of a type, and one of its facts.
+async fn fact(world: &World, session: &v1::Session, kind: &str, name: &str) -> String {
+    let request = v1::ListSessionEventsRequest { name: session.name.clone(), ..Default::default() };
+    let reply: v1::ListSessionEventsResponse = world.ask("agent", "ListSessionEvents", &request).await;
+    let event = reply.events.into_iter().rfind(|event| event.r#type == kind).expect("such an event");
+    let value = event.data.unwrap_or_default().fields.remove(name).and_then(|value| value.kind);
+    match value {
+        Some(prost_types::value::Kind::StringValue(text)) => text,
+        None => String::new(),
+        other => panic!("{kind} has the {name} {other:?}"),
+    }
+}
+
+fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+    outcome.words()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_to_a_wait_is_answered_and_so_is_one_that_nothing_waits_for() {
+    let world = World::start().await;
+    world.asked().await;
+    let room = world.room(Level::Strict);
+    let (session, id, key) = begun(&world, OFFER, "offer").await;
+    let token = key.token(Way::Reply, (TenantId(1), id), (OpenId(0), 0), KIM);
+    let rows = [
+        ("Perhaps. What does it cost?", "noted", "hold", ""),
+        ("Yes, please!", "received", "keen", ""),
+        // The state is left: a further mail is kept, and moves nothing.
+        ("And a second one.", "nothing_waits", "keen", "nothing_waits"),
+    ];
+    for (count, (text, standing, at, why)) in rows.into_iter().enumerate() {
+        // For a wait the token and the address are enough; what is known of the sender stands in the history.
+        let reply =
+            Message { proof: "fail", ..from_kim(&token, text, text.split(' ').next().expect("a word")) };
+        assert_eq!(word(&reply.bring(&room).await), ("recorded", standing), "{text}");
+        assert_eq!(world.look(&session.name).await.at, [at], "{text}");
+        let told = answers(&world, &session).await;
+        assert_eq!(told, vec![(KIM.to_owned(), "Re: release".to_owned()); count + 1], "{text}");
+        assert_eq!(fact(&world, &session, "reply.recorded", "why").await, why, "{text}");
+        assert!(fact(&world, &session, "reply.recorded", "evidence").await.contains("not aligned"), "{text}");
+    }
+    // What answers by itself and does not say so is not written to for ever.
+    for number in 0..5 {
+        let id = format!("again{number}");
+        assert_eq!(word(&from_kim(&token, "And?", &id).bring(&room).await), ("recorded", "nothing_waits"));
+    }
+    assert_eq!(answers(&world, &session).await.len(), 5);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_part_in_a_task_has_her_answer_acknowledged() {
+    let world = World::start().await;
+    world.asked().await;
+    let room = world.room(Level::Strict);
+    let (session, id, key) = begun(&world, RATE, "rating").await;
+    let gate = session.waiting_on[0].name.rsplit('_').next().expect("a part").parse().expect("a number");
+    let token = key.token(Way::Reply, (TenantId(1), id), (OpenId(gate), 0), KIM);
+    assert_eq!(word(&from_kim(&token, "Five stars", "one").bring(&room).await), ("recorded", "answered"));
+    assert_eq!(answers(&world, &session).await.len(), 1);
+    // One that comes with somebody else's token says why it counts for nothing.
+    let eve = Message { from: "eve@acme.example", ..from_kim(&token, "One star", "two") };
+    assert_eq!(word(&eve.bring(&room).await), ("recorded", "not_addressed"));
+    assert_eq!(fact(&world, &session, "reply.recorded", "why").await, "not_addressed");
+    assert_eq!(
+        word(&from_kim(&token, "Six stars", "three").bring(&room).await),
+        ("recorded", "closed_before")
+    );
+    assert_eq!(answers(&world, &session).await.len(), 2);
+    world.node.end().await;
+}
