@@ -131,11 +131,11 @@ class Servers:
         )
 
     def keys(self):
-        """A key of the company that approves, and one of ours: both RSA, as PKCS #1 PEM."""
+        """A key of the company that approves, and one of ours: both RSA, as PKCS #8 PEM, which is what OpenSSL writes."""
         self.public = {}
         for name in ("corp", "acme"):
             key = self.folder / f"{name}.pem"
-            command = ["openssl", "genrsa", "-traditional", "-out", key, "2048"]
+            command = ["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", key]
             subprocess.run(command, check=True, capture_output=True)
             key.chmod(0o600)
             command = ["openssl", "rsa", "-in", key, "-pubout", "-outform", "DER"]

@@ -4,13 +4,14 @@
 
 use switchward_machine::{OpenId, RunId};
 
-use crate::Event;
 use crate::budget;
+use crate::event::VoteFact;
 use crate::gates::{mail, mail_bytes};
 use crate::reminders;
-use crate::state::{Asked, Directory, EffectBody, Gate, Purpose};
+use crate::state::{Asked, Directory, Effect, EffectBody, Gate, Open, Purpose};
 use crate::turn::{Stop, Turn};
 use crate::votes;
+use crate::{Event, Flow};
 
 /// Opens a gate that anybody may decide who may decide at all, and tells those whose affair it is.
 pub(crate) fn open(
@@ -40,6 +41,29 @@ pub(crate) fn open(
             }
             turn.send(run, EffectBody::Notice { gate, kind, subject })?;
         }
+    }
+    Ok(())
+}
+
+/// Tells people of a gate that nobody was told of when it opened, whom the directory leads to by now; its notice has
+/// nothing left to say then. What was approved meanwhile counts on. Nothing happens where that is still nobody.
+pub(crate) fn tell(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop> {
+    let EffectBody::Notice { gate, subject, .. } = &notice.body else { return Ok(()) };
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, *gate)?.map(|open| Open::clone(&open));
+    let Some(open) = open else { return Ok(()) };
+    let Ok(to) = found(turn, subject)? else { return Ok(()) };
+    let remind = reminders::first(turn)?;
+    let before = open.gate.asked.as_ref().and_then(|asked| asked.voting.clone());
+    let asked = Asked { to: to.clone(), open: true, remind, ..Asked::once("", subject, "") };
+    let mut body = votes::begun(turn, *gate, open.run, Gate { asked: Some(asked), ..open.gate })?;
+    let Some(asked) = &mut body.asked else { return Ok(()) };
+    if let (Some(now), Some(before)) = (&mut asked.voting, before) {
+        now.votes = before.votes;
+    }
+    turn.emit(Flow::Votes(VoteFact::Told { gate: *gate, asked: Box::new(asked.clone()) }))?;
+    turn.emit(Event::EffectAcked { number: notice.number })?;
+    for one in to {
+        turn.send(open.run, mail(one, subject.clone(), String::new(), *gate, Purpose::Ask))?;
     }
     Ok(())
 }

@@ -256,7 +256,7 @@ fn escalate(
     turn.emit(Flow::GateEscalated { gate, to: new, due })?;
     votes::escalated(turn, gate)?;
     if let Some(problem) = problem {
-        let text = format!("an approval is not escalated: {problem}");
+        let text = format!("nobody else is asked at gate {} in its next round: {problem}", gate.0);
         turn.emit(Event::Warned { text, of_definition: false })?;
     }
     for one in to {

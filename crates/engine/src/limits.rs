@@ -156,6 +156,13 @@ pub const LEASES_LAPSED_MAX: u32 = 10;
 pub const WORKER_BYTES_MAX: usize = 256;
 /// Closed gates that a session remembers for late replies; beyond it the oldest goes.
 pub const ANSWERED_MAX: usize = 100;
+/// Remarks about a gate that are shown with it; of more, the newest.
+pub const REMARKS_SHOWN_MAX: usize = 20;
+/// Events of a session that are looked through for them, from the newest.
+pub const REMARKS_LOOKED_AT_MAX: u64 = 2_000;
+/// The arguments of a call, in canonical form, that a mail shows and a reply can approve, bytes; longer ones are approved
+/// where all of them are seen.
+pub const MAIL_ARGS_BYTES_MAX: usize = 4 * 1024;
 /// How often one person is written back to about one gate while it is open, as often when it is closed, and as often about
 /// replies to the mails of one run.
 pub const ANSWERS_MAX: usize = 5;

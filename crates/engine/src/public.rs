@@ -282,6 +282,10 @@ fn voted(fact: &VoteFact) -> Option<PublicEvent> {
             let told = told.with("via", vote.via.word()).with("needed", need);
             Some(told.with("comment", &vote.comment))
         }
+        VoteFact::Told { gate, asked } => {
+            let told = PublicEvent::new("approval.told").with("gate", number(gate));
+            Some(told.with("to", asked.to.join(" ")))
+        }
         VoteFact::QuorumSet { .. } | VoteFact::Needed { .. } => None,
     }
 }

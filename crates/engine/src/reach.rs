@@ -3,7 +3,7 @@
 use switchward_machine::{OpenId, SessionId, TenantId};
 
 use crate::gates;
-use crate::state::{EffectBody, Open};
+use crate::state::{Asked, Directory, EffectBody, Open, Quorum, Tally};
 use crate::turn::{Stop, Turn};
 use crate::working::Working;
 use crate::{Event, Key, ViewError, votes};
@@ -25,6 +25,65 @@ pub(crate) fn unreached(
         }
     }
     Ok(unreached)
+}
+
+/// Who knows of an open gate.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Whom no mail about it has reached that was sent so far: addresses.
+    pub unreached: Vec<String>,
+    /// Whether nobody who may decide knows of it by mail: nobody is told, no mail reaches any of those who are, or they
+    /// may not decide.
+    pub unheard: bool,
+    /// What whoever looks at it should know of that, each a sentence.
+    pub warnings: Vec<String>,
+}
+
+impl Reach {
+    pub(crate) fn of(rows: &Working<'_>, at: (TenantId, SessionId), open: &Open) -> Result<Self, ViewError> {
+        let unreached = unreached(rows, at, open)?;
+        let people = rows.tenancy_at(&Key::tenancy(at.0))?.map(|known| known.directory.clone());
+        let people = people.unwrap_or_default();
+        let gone = |one: &String| unreached.iter().any(|known| known.eq_ignore_ascii_case(one));
+        let own =
+            |one: &String| open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
+        let asked = open.gate.asked.as_ref();
+        let to = asked.map(|asked| asked.to.as_slice()).unwrap_or_default();
+        let unheard = to.iter().all(|one| gone(one) || own(one));
+        let mut warnings = Vec::new();
+        if to.is_empty() {
+            warnings.push("nobody is told of it".to_owned());
+        } else if to.iter().all(own) {
+            warnings.push(format!("nobody is told but {}, who asked and cannot decide", to.join(", ")));
+        } else if unheard {
+            warnings.push("no mail reaches anybody who may decide".to_owned());
+        }
+        warnings.extend(asked.and_then(|asked| few(open, asked, &people)));
+        Ok(Self { unreached, unheard, warnings })
+    }
+}
+
+/// What is said where the approvals that were asked for are more than the people who know of the gate.
+fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<String> {
+    let voting = asked.voting.as_ref()?;
+    let tally = Tally::of(open, voting.quorum, None, people);
+    let (know, need) = (tally.have + tally.missing.len(), tally.need);
+    match voting.quorum {
+        Quorum::All if asked.open && asked.to.is_empty() => {
+            Some("all who are told must approve, and nobody is: one approval decides".to_owned())
+        }
+        Quorum::All => None,
+        Quorum::AtLeast(least) if asked.open => {
+            let short = !asked.to.is_empty() && know < need;
+            short.then(|| format!("it takes {least} approvals, and {know} who may decide are told"))
+        }
+        Quorum::AtLeast(least) => {
+            let short = usize::try_from(least).unwrap_or(usize::MAX) > need;
+            short.then(|| {
+                format!("{least} approvals were wanted and {know} people are asked: it takes {need}")
+            })
+        }
+    }
 }
 
 /// Where mails about an open gate have reached nobody whom it asks, and cannot any more, or too few for the approvals

@@ -10,7 +10,7 @@ use crate::commands::schema_of;
 use crate::key::Kind;
 use crate::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
 use crate::policy::machine_of;
-use crate::reach::unreached;
+use crate::reach::Reach;
 use crate::scope::Scope;
 use crate::state::{Assisted, Closed, Effect, Open, Owed, Run, Session, Thing, ThingBody};
 use crate::working::{Held, Working};
@@ -53,8 +53,8 @@ pub struct Below {
 /// A gate, open or closed, with the machine of its run.
 #[derive(Debug, Clone)]
 pub enum GateView {
-    /// Somebody owes a decision; and whom no mail about it has reached that was sent so far.
-    Open(Open, Arc<Machine>, Vec<String>),
+    /// Somebody owes a decision; and who knows of that.
+    Open(Open, Arc<Machine>, Reach),
     /// It was decided or voided.
     Closed(Closed, Arc<Machine>),
 }
@@ -73,17 +73,21 @@ impl GateView {
     #[must_use]
     pub fn unreached(&self) -> &[String] {
         match self {
-            Self::Open(_, _, unreached) => unreached,
+            Self::Open(_, _, reach) => &reach.unreached,
             Self::Closed(..) => &[],
         }
     }
 
-    /// Whether it is open and nobody knows of it by mail: nobody is told, or no mail reaches any of those who are.
+    /// Whether it is open and nobody who may decide knows of it by mail.
     #[must_use]
     pub fn unheard(&self) -> bool {
-        let Self::Open(open, _, unreached) = self else { return false };
-        let gone = |one: &String| unreached.iter().any(|known| known.eq_ignore_ascii_case(one));
-        open.gate.asked.as_ref().is_none_or(|asked| asked.to.iter().all(gone))
+        if let Self::Open(_, _, reach) = self { reach.unheard } else { false }
+    }
+
+    /// What whoever looks at it should know, while it is open: sentences.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        if let Self::Open(_, _, reach) = self { &reach.warnings } else { &[] }
     }
 
     /// The node that it belongs to.
@@ -396,8 +400,8 @@ pub fn gate_view(
     let rows = Working::new(view);
     if let Some(open) = rows.open(tenant, session, gate)? {
         let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
-        let unreached = unreached(&rows, (tenant, session), &open)?;
-        return Ok(Some(GateView::Open(Open::clone(&open), machine, unreached)));
+        let reach = Reach::of(&rows, (tenant, session), &open)?;
+        return Ok(Some(GateView::Open(Open::clone(&open), machine, reach)));
     }
     let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };
     let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.run)?)?;

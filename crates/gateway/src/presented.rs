@@ -1,8 +1,9 @@
 //! What a person is shown of a gate, the same on its page and in its mails: what the engine knows of it, and what one
 //! decision does. The words of others stand elsewhere, and are marked as theirs.
 
+use switchward_engine::limits::MAIL_ARGS_BYTES_MAX;
 use switchward_engine::{AskedCall, GateView, Open, Quorum, Session, time_text};
-use switchward_machine::{Digest, SessionId};
+use switchward_machine::{Recipient, SessionId, Time};
 
 /// Something that the engine knows of what is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,50 +16,121 @@ pub struct Fact {
     pub code: bool,
 }
 
-/// What the engine knows of a gate, in the order in which it is shown; of a call's arguments at most so many bytes.
+/// What the engine knows of a gate, in the order in which it is shown; in a mail, of arguments that are too long for one
+/// the beginning.
 #[must_use]
-pub fn facts(session: &Session, id: SessionId, gate: &GateView, args_bytes_max: usize) -> Vec<Fact> {
+pub fn facts(session: &Session, id: SessionId, gate: &GateView, in_mail: bool) -> Vec<Fact> {
     let open = gate.open();
     let asked = open.gate.asked.as_ref();
     let mut facts = Vec::new();
     let mut fact = |name, value: &str, code| facts.push(Fact { name, value: clean(value), code });
     if let Some(call) = &open.gate.call {
         fact("Call", &call.capability, true);
-        fact("With", &arguments(call, args_bytes_max), true);
+        let all = arguments(call);
+        fact("With", &if in_mail && !open.gate.fits_a_mail() { beginning(&all) } else { all }, true);
     }
-    if let Some(digest) = digest(open) {
+    // A review is of an answer, which says little without its question.
+    if let (Some(exit), Some(node)) =
+        (open.gate.exit.filter(|_| asked.is_none_or(|asked| asked.open)), gate.node())
+    {
+        fact("Question", node.text.as_deref().unwrap_or_default(), false);
+        let answer = node.exits.get(usize::from(exit.0)).and_then(|exit| exit.answer());
+        fact("Answered", answer.unwrap_or_default(), false);
+    }
+    if let Some(digest) = open.gate.shown() {
         fact("Digest", &format!("sha256 {digest}"), true);
     }
     let state = gate.node().map_or("", |node| node.name.as_str());
     fact("Process", &format!("{} v{}, {state}", session.definition, session.version), false);
     fact("Session", &session.key.clone().unwrap_or_else(|| id.to_string()), false);
-    fact("Asked by", &format!("{} at {}", open.gate.requester, time_text(open.at)), false);
+    fact("Asked by", &format!("{} at {}", open.gate.requester, at(open.at)), false);
+    if let Some(asked) = asked.filter(|asked| asked.round > 0) {
+        let round = asked.round.saturating_add(1);
+        fact(
+            "Round",
+            &format!(
+                "{round}: not enough was decided in time, so all of these are asked: {}",
+                asked.to.join(", ")
+            ),
+            false,
+        );
+    }
     if let Some(voting) = asked.and_then(|asked| asked.voting.as_ref()) {
         fact("Approvals", &voting.count(), false);
     }
     if !gate.unreached().is_empty() {
         fact("No mail reaches", &gate.unreached().join(", "), false);
     }
-    if let (GateView::Open(..), Some(due)) = (gate, asked.and_then(|asked| asked.due)) {
-        fact("Until", &format!("{} (then others are asked, or it lapses)", time_text(due)), false);
+    if let Some(until) = until(gate) {
+        fact("Until", &until, false);
     }
+    facts.retain(|fact| !fact.value.is_empty());
     facts
 }
 
-/// The digest of what is shown: of a call with its arguments, or of the request's words; nothing where neither is.
-fn digest(open: &Open) -> Option<Digest> {
-    open.gate.shown()
+/// When the round of an open gate ends, and what happens then.
+fn until(gate: &GateView) -> Option<String> {
+    let GateView::Open(open, machine, _) = gate else { return None };
+    let asked = open.gate.asked.as_ref()?;
+    let due = at(asked.due?);
+    let rounds = machine.gate(open.gate.spec)?.inquiry.as_ref()?.rounds.as_ref()?;
+    Some(if asked.round < rounds.max {
+        let others: Vec<&str> = rounds.to.iter().filter_map(named).collect();
+        let others = if others.is_empty() { "all of them".to_owned() } else { others.join(", ") };
+        format!("{due}, then {others} are asked as well")
+    } else {
+        format!("{due}, then it lapses undecided")
+    })
 }
 
-fn arguments(call: &AskedCall, bytes_max: usize) -> String {
+/// Whom a recipient names, where that is known without the session's data.
+fn named(recipient: &Recipient) -> Option<&str> {
+    match recipient {
+        Recipient::Address(text) if !text.contains('{') => Some(text),
+        Recipient::Address(_) | Recipient::Listed(_) => Some("others"),
+        Recipient::Contact => Some("the contact"),
+        Recipient::Participants => None,
+    }
+}
+
+/// A time to the second.
+#[must_use]
+pub fn at(time: Time) -> String {
+    time_text(Time(time.0 / 1_000 * 1_000)).replace(".000Z", "Z")
+}
+
+/// A call's arguments as they were given, every sign of them to be seen.
+fn arguments(call: &AskedCall) -> String {
     let text = match serde_json::from_slice::<serde_json::Value>(&call.args) {
         Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
         Err(_) => String::from_utf8_lossy(&call.args).into_owned(),
     };
-    if text.len() <= bytes_max {
-        return text;
+    // Deep nesting is mostly spaces, and then shown as it was given.
+    if text.len() <= call.args.len().saturating_mul(4).saturating_add(1_024) {
+        return exact(&text);
     }
-    format!("{}\n… ({} bytes in all)", &text[..text.floor_char_boundary(bytes_max)], text.len())
+    exact(&String::from_utf8_lossy(&call.args))
+}
+
+fn beginning(text: &str) -> String {
+    let shown = &text[..text.floor_char_boundary(MAIL_ARGS_BYTES_MAX)];
+    format!("{shown}\n… and so on: {} bytes in all, which the decision page shows", text.len())
+}
+
+/// JSON in which what cannot be seen, or turns what stands beside it, is escaped: it is the same JSON, and no two differ
+/// that look alike for that.
+#[must_use]
+pub fn exact(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && (c.is_control() || hides(c)) {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }
 
 /// What it takes to decide an open gate that can be approved, in a sentence or two.
@@ -90,11 +162,19 @@ pub fn rule(open: &Open) -> String {
 /// what comes from an agent must not be able to dress up as something else.
 #[must_use]
 pub fn clean(text: &str) -> String {
-    let hides = |c| {
-        turns(c)
-            || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
-    };
     text.chars().map(|c| if (c.is_control() && c != '\n') || hides(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// What has no picture of its own, or turns the direction of what stands beside it.
+fn hides(c: char) -> bool {
+    turns(c)
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
+                | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 /// Prose without what turns its reading direction or controls a terminal; what joins and parts letters stays, which some

@@ -80,7 +80,7 @@ pub(crate) struct DkimSettings {
     pub(crate) domain: String,
     /// Which of its keys.
     pub(crate) selector: String,
-    /// A file that holds the key: RSA as PEM (PKCS #1), or the Ed25519 seed in base64.
+    /// A file that holds the key: RSA as PEM, or the Ed25519 seed in base64.
     pub(crate) key_file: PathBuf,
 }
 

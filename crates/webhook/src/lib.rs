@@ -10,6 +10,7 @@
 
 pub mod body;
 pub mod event;
+pub mod greeting;
 pub mod headers;
 pub mod limits;
 pub mod retry;
@@ -22,6 +23,7 @@ mod unverified;
 
 pub use body::{Body, BodyError, Data};
 pub use event::{EventType, Filter, Filters, Group};
+pub use greeting::{Greeting, greeting};
 pub use headers::Headers;
 pub use secret::{SecretMalformed, SigningSecret};
 pub use source::{SourceKind, Unproven, Verified, verify};

@@ -10,6 +10,8 @@ pub const SECRET_BYTES_MAX: usize = 64;
 pub const SECRET_TEXT_CHARS_MIN: usize = 16;
 /// Characters of a secret that is a text at most.
 pub const SECRET_TEXT_CHARS_MAX: usize = 256;
+/// Characters of a challenge that a sender is given back.
+pub const CHALLENGE_CHARS_MAX: usize = 1_024;
 /// Secrets that are active at one time: the one of now, and the one before it while it is rotated out.
 pub const SECRETS_ACTIVE_MAX: usize = 2;
 

@@ -5,7 +5,7 @@ use lettre::message::{Body, Mailbox, Message, MessageBuilder, MultiPart, SingleP
 use lettre::{Address, address::Envelope};
 
 use super::html::{escaped, page, visible};
-use super::{Letter, Purpose, Sender, invalid};
+use super::{Choice, Letter, Purpose, Sender, invalid};
 use crate::Failed;
 use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_HEAD_MAX, MAIL_SUBJECT_CHARS_MAX};
 
@@ -218,11 +218,17 @@ pub(super) fn wrote(letter: &Letter) -> &'static str {
 fn how(letter: &Letter, page: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     match (&letter.choice, &letter.reply_token) {
+        (Some(choice), Some(_)) if choice.page_only => {
+            lines.push(TOO_LONG.to_owned());
+            lines.push(format!("To refuse, answer with {} on the first line.", choice.refuse.to_uppercase()));
+            lines.push(anything_else(choice.discusses).to_owned());
+        }
         (Some(choice), Some(_)) => {
             lines.push("To decide, answer this mail with one word on the first line:".to_owned());
             let (approve, refuse) = (choice.approve.to_uppercase(), choice.refuse.to_uppercase());
             lines
                 .push(format!("  {approve}    or    {refuse}      (a comment may follow on the next lines)"));
+            lines.extend(also(choice));
             lines.push(anything_else(choice.discusses).to_owned());
         }
         (None, Some(_)) => lines.push("To answer, reply to this mail; your own words are taken.".to_owned()),
@@ -231,6 +237,20 @@ fn how(letter: &Letter, page: Option<&str>) -> Vec<String> {
     lines.extend(page.map(|page| format!("Decision page: {page}")));
     lines.extend(letter.choice.as_ref().map(|choice| format!("Rule: {}", choice.rule)));
     lines
+}
+
+/// What is said where a reply cannot approve.
+pub(super) const TOO_LONG: &str =
+    "What is asked is too long for a mail: look at all of it on the decision page, and approve it there.";
+
+/// The other words that decide: whoever writes one of them has decided.
+pub(super) fn also(choice: &Choice) -> Option<String> {
+    match choice.also.as_slice() {
+        [approve, refuse] if !approve.is_empty() && !refuse.is_empty() => Some(format!(
+            "These decide as well, alone on the first line: {approve}; and against it: {refuse}."
+        )),
+        _ => None,
+    }
 }
 
 pub(super) fn anything_else(discusses: bool) -> &'static str {

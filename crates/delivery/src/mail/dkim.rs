@@ -7,6 +7,9 @@ use lettre::message::dkim::{
     DkimCanonicalization, DkimCanonicalizationType, DkimConfig, DkimSigningAlgorithm, DkimSigningKey,
 };
 use lettre::message::header::HeaderName;
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::{EncodeRsaPrivateKey as _, LineEnding};
+use rsa::pkcs8::DecodePrivateKey as _;
 
 use crate::Secret;
 
@@ -29,7 +32,7 @@ const SIGNED: [HeaderName; 11] = [
 pub struct Dkim(DkimConfig);
 
 impl Dkim {
-    /// The key of a domain under a selector: an RSA key as PEM (PKCS #1), or an Ed25519 seed in base64.
+    /// The key of a domain under a selector: an RSA key as PEM (PKCS #1 or #8), or an Ed25519 seed in base64.
     ///
     /// # Errors
     /// It is no such key.
@@ -40,8 +43,17 @@ impl Dkim {
         } else {
             DkimSigningAlgorithm::Ed25519
         };
-        let key =
-            DkimSigningKey::new(text, kind).map_err(|error| format!("the DKIM key is none: {error}"))?;
+        // What OpenSSL writes today is PKCS #8, and what signs reads PKCS #1.
+        let older = text.starts_with("-----BEGIN PRIVATE KEY").then(|| {
+            let key = RsaPrivateKey::from_pkcs8_pem(text).map_err(|error| error.to_string())?;
+            key.to_pkcs1_pem(LineEnding::LF).map_err(|error| error.to_string())
+        });
+        let bad = |error: String| {
+            format!("the DKIM key is no RSA key as PEM and no Ed25519 seed in base64: {error}")
+        };
+        let older = older.transpose().map_err(bad)?;
+        let text = older.as_ref().map_or(text, |pem| pem.as_str());
+        let key = DkimSigningKey::new(text, kind).map_err(|error| bad(error.to_string()))?;
         let relaxed = DkimCanonicalization {
             header: DkimCanonicalizationType::Relaxed,
             body: DkimCanonicalizationType::Relaxed,
@@ -57,5 +69,19 @@ impl Dkim {
 impl fmt::Debug for Dkim {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Dkim")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_key_is_told_with_what_would_be_one() {
+        let read =
+            |text: &str| Dkim::read("a.example".into(), "s1".into(), &Secret::new(text.to_owned())).map(drop);
+        let problem = read("-----BEGIN PRIVATE KEY-----\nnone\n-----END PRIVATE KEY-----").unwrap_err();
+        assert!(problem.contains("no RSA key as PEM"), "{problem}");
+        assert!(read("none of both").is_err());
     }
 }

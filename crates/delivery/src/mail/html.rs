@@ -1,7 +1,7 @@
 //! The part of a mail for readers of HTML: no remote images, no scripts, tables that are read aloud as text, colours of
 //! the reader's own choice.
 
-use super::compose::{REPLY_ABOVE, anything_else, body_html, wrote};
+use super::compose::{REPLY_ABOVE, TOO_LONG, also, anything_else, body_html, wrote};
 use super::{Letter, Purpose};
 
 const STYLE: &str = ":root{color-scheme:light dark}\
@@ -76,6 +76,11 @@ fn asked(letter: &Letter, page: Option<&str>) -> String {
         out.push_str("</table>\n");
     }
     match (&letter.choice, &letter.reply_token) {
+        (Some(choice), Some(_)) if choice.page_only => out.push_str(&format!(
+            "<h2>To decide</h2>\n<p>{TOO_LONG} To refuse, answer this mail with <strong>{}</strong> on the first line. {}</p>\n",
+            escaped(&choice.refuse.to_uppercase()),
+            anything_else(choice.discusses)
+        )),
         (Some(choice), Some(_)) => out.push_str(&format!(
             "<h2>To decide</h2>\n<p>Answer this mail with one word on the first line: <strong>{}</strong> or \
              <strong>{}</strong>. A comment may follow on the next lines. {}</p>\n",
@@ -92,6 +97,9 @@ fn asked(letter: &Letter, page: Option<&str>) -> String {
         page,
         if letter.choice.is_some() { "Open the decision page" } else { "Answer on a page" },
     ));
+    if let Some(also) = letter.choice.as_ref().filter(|choice| !choice.page_only).and_then(also) {
+        out.push_str(&format!("<p class=\"rule\">{}</p>\n", escaped(&also)));
+    }
     if let Some(choice) = &letter.choice {
         out.push_str(&format!("<p class=\"rule\">{}</p>\n", escaped(&choice.rule)));
     }

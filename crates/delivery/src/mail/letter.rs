@@ -79,6 +79,12 @@ pub struct Choice {
     pub approve: String,
     /// What does not.
     pub refuse: String,
+    /// What else approves, and what else refuses: words, parted by commas.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+    /// Whether a reply cannot approve, because what is asked is too long for a mail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub page_only: bool,
     /// Whether anything else is passed on as a question that moves the process; otherwise it is noted and answered.
     pub discusses: bool,
     /// How many must approve, and who cannot, in words.

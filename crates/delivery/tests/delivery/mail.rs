@@ -28,6 +28,8 @@ fn letter() -> Letter {
         choice: Some(Choice {
             approve: "approve".into(),
             refuse: "refuse".into(),
+            also: Vec::new(),
+            page_only: false,
             discusses: false,
             rule: "The first decision counts.".into(),
         }),
@@ -88,6 +90,31 @@ fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
     };
     assert_ne!(closed("ses_a-6"), closed("ses_b-6"));
     assert!(!told.text.contains("APPROVE"), "{}", told.text);
+}
+
+#[test]
+fn every_word_that_decides_is_named_and_what_is_too_long_is_left_to_the_page() {
+    let with = |how: &dyn Fn(&mut Choice)| {
+        let mut letter = letter();
+        how(letter.choice.as_mut().expect("a choice"));
+        let mail = compose(&letter, &sender()).expect("it can be written");
+        let (_, html) = raw(&mail)
+            .replace("=\r\n", "")
+            .split_once("text/html")
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .expect("HTML");
+        (mail.text, html)
+    };
+    let (text, html) = with(&|choice| choice.also = vec!["ok, yes".into(), "no, deny".into()]);
+    for part in [&text, &html] {
+        assert!(part.contains("These decide as well"), "{part}");
+        assert!(part.contains("ok, yes") && part.contains("no, deny"), "{part}");
+    }
+    let (text, html) = with(&|choice| choice.page_only = true);
+    assert!(!text.contains("APPROVE") && !html.contains("APPROVE"), "{text}");
+    for part in [&text, &html] {
+        assert!(part.contains("too long for a mail") && part.contains("REFUSE"), "{part}");
+    }
 }
 
 #[test]

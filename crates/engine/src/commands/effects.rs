@@ -1,6 +1,7 @@
 //! What became of an effect: it has arrived, or cannot be delivered and is a dead letter, which somebody sends anew or
 //! gives up. A session at its end has effects still.
 
+use crate::audience;
 use crate::command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 use crate::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
 use crate::reach::reach;
@@ -82,13 +83,14 @@ fn worded(code: &str, message: &str) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// A dead letter is sent anew.
+/// A dead letter is sent anew; of a notice that nobody got those are told whom the directory leads to now.
 pub(super) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Reply, Stop> {
     expected(turn)?;
     let effect = outward(turn, retry.number)?.ok_or_else(missing)?;
     if effect.dead().is_some() {
         turn.emit(Flow::EffectRetried { number: retry.number })?;
     }
+    audience::tell(turn, &effect)?;
     turn.moved()
 }
 

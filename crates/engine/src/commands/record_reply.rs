@@ -4,10 +4,11 @@
 mod outcome;
 
 use switchward_expr::own_text;
-use switchward_machine::{OpenId, RunId, WaitOn};
+use switchward_machine::{Decision, OpenId, RunId, WaitOn};
 
 use crate::command::RecordReply;
 use crate::event::{Flow, Standing};
+use crate::gates;
 use crate::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use crate::state::{Closed, Open, ThingBody};
 use crate::turn::{Stop, Turn, check_text, ended};
@@ -22,12 +23,8 @@ enum About {
     Gate(OpenId, Box<Open>),
     /// A wait for somebody whom the run has written to.
     Wait(OpenId),
-    /// The same, and nothing proves that its sender wrote it.
-    Unproved(OpenId, Box<Open>),
-    /// An open gate at which its sender was asked anew since.
-    Old(OpenId, Box<Open>),
-    /// An open gate whose decision its sender asked for, and so cannot make.
-    Own(OpenId, Box<Open>),
+    /// An open gate at which the reply cannot count, and why.
+    Moot(OpenId, Box<Open>, Standing),
     /// A gate that is closed.
     Late(OpenId, Box<Closed>),
     /// Nothing here, and why.
@@ -38,12 +35,7 @@ impl About {
     /// The gate or the wait.
     fn which(&self) -> Option<OpenId> {
         match self {
-            Self::Gate(id, _)
-            | Self::Wait(id)
-            | Self::Unproved(id, _)
-            | Self::Old(id, _)
-            | Self::Own(id, _)
-            | Self::Late(id, _) => Some(*id),
+            Self::Gate(id, _) | Self::Wait(id) | Self::Moot(id, ..) | Self::Late(id, _) => Some(*id),
             Self::Nothing(_) => None,
         }
     }
@@ -52,11 +44,8 @@ impl About {
     fn moot(&self) -> Option<Standing> {
         match self {
             Self::Gate(..) | Self::Wait(_) => None,
-            Self::Unproved(..) => Some(Standing::Unproved),
-            Self::Old(..) => Some(Standing::Earlier),
-            Self::Own(..) => Some(Standing::Own),
             Self::Late(..) => Some(Standing::Late),
-            Self::Nothing(why) => Some(*why),
+            Self::Moot(_, _, why) | Self::Nothing(why) => Some(*why),
         }
     }
 }
@@ -79,15 +68,11 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     }
     check(reply)?;
     let own = own_words(&reply.text);
+    let about = said_all(turn, about, &own)?;
     // What the ledger or a cap refuses is refused before anything is recorded.
     let grant = match &about {
         About::Gate(gate, open) => granting(turn, *gate, open, reply, &own),
-        About::Wait(_)
-        | About::Unproved(..)
-        | About::Old(..)
-        | About::Own(..)
-        | About::Late(..)
-        | About::Nothing(_) => Ok(None),
+        About::Wait(_) | About::Moot(..) | About::Late(..) | About::Nothing(_) => Ok(None),
     };
     let (grant, full) = match grant {
         Ok(grant) => (grant, None),
@@ -108,14 +93,26 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let standing = match (about, full) {
         (About::Gate(gate, open), Some(full)) => outcome::full(turn, gate, &open, &mail, &full)?,
         (About::Gate(gate, open), None) => outcome::at_gate(turn, gate, &open, &mail, grant)?,
-        (About::Unproved(gate, open), _) => outcome::moot(turn, gate, &open, &mail, Standing::Unproved)?,
-        (About::Old(gate, open), _) => outcome::moot(turn, gate, &open, &mail, Standing::Earlier)?,
-        (About::Own(gate, open), _) => outcome::moot(turn, gate, &open, &mail, Standing::Own)?,
+        (About::Moot(gate, open, why), _) => outcome::moot(turn, gate, &open, &mail, why)?,
         (About::Wait(thing), _) => outcome::at_wait(turn, leaf, thing, &mail)?,
         (About::Late(gate, closed), _) => outcome::late(turn, leaf, gate, &closed, &mail)?,
         (About::Nothing(why), _) => outcome::nothing(turn, leaf, &mail, why)?,
     };
     Ok(Reply::Replied { session: turn.session_id()?, sequence: turn.session()?.sequence, standing })
+}
+
+/// What a reply is about, once it is known what it says: one without words decides nothing, and one that approves must be
+/// to a mail that showed all of what it approves.
+fn said_all(turn: &Turn<'_, '_>, about: About, own: &str) -> Result<About, Stop> {
+    let About::Gate(gate, open) = about else { return Ok(about) };
+    if own.trim().is_empty() {
+        return Ok(About::Moot(gate, open, Standing::Empty));
+    }
+    let approves = decision_of(&gates::spec_of(turn, &open)?, own) == Some(Decision::Approve);
+    if approves && !open.gate.fits_a_mail() {
+        return Ok(About::Moot(gate, open, Standing::Unseen));
+    }
+    Ok(About::Gate(gate, open))
 }
 
 fn check(reply: &RecordReply) -> Result<(), Rejection> {
@@ -135,8 +132,7 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     let (id, from) = (turn.session_id()?, reply.from.as_str());
     if !turn.made(token, Way::Reply, from)? {
         // One that was made for somebody else was passed on; one that was made for nobody is no token.
-        let foreign = About::Nothing(Standing::Foreign);
-        return if known(turn, leaf, token)? { Ok(foreign) } else { Err(no_token().into()) };
+        return foreign(turn, leaf, reply, token);
     }
     if token.about.0 == 0 {
         let wait = waits_for(turn, leaf, from)?;
@@ -158,10 +154,23 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     Ok(match round {
         None => About::Nothing(Standing::Foreign),
         // Who asked cannot decide, whichever way it is said.
-        Some(_) if is_own(turn, &open, from)? => About::Own(gate, open),
-        Some(round) if round != token.round => About::Old(gate, open),
-        Some(_) if !reply.authenticated => About::Unproved(gate, open),
+        Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, Standing::Own),
+        Some(round) if round != token.round => About::Moot(gate, open, Standing::Earlier),
+        Some(_) if !reply.authenticated => About::Moot(gate, open, Standing::Unproved),
         Some(_) => About::Gate(gate, open),
+    })
+}
+
+/// A token that was made for somebody else was passed on, and one that was made for nobody is no token. Whoever is asked
+/// herself, and has answered another one's mail, is told to answer hers.
+fn foreign(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
+    if !known(turn, leaf, token)? {
+        return Err(no_token().into());
+    }
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, token.about)?;
+    Ok(match open.filter(|open| reply.authenticated && open.gate.wrote_to(&reply.from)) {
+        Some(open) => About::Moot(token.about, Box::new(Open::clone(&open)), Standing::Foreign),
+        None => About::Nothing(Standing::Foreign),
     })
 }
 

@@ -5,7 +5,7 @@ use switchward_machine::{Channel, OpenId, Time};
 use super::{Site, effects};
 use crate::event::VoteFact;
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
-use crate::state::{Closed, EffectBody, Held, Open, Purpose, Resolution, Run};
+use crate::state::{Asked, Closed, EffectBody, Held, Open, Purpose, Resolution, Run};
 use crate::working::Working;
 use crate::{Event, Flow, Key, Row, ViewError};
 
@@ -171,6 +171,11 @@ pub(super) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) ->
     let (gate, cast, now) = match fact {
         VoteFact::QuorumSet { quorum } => {
             rows.session_at_mut(&site.session_key()?)?.quorum = Some(*quorum);
+            return Ok(());
+        }
+        VoteFact::Told { gate, asked } => {
+            let gate = &mut rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?.gate;
+            (gate.asked, gate.notice) = (Some(Asked::clone(asked)), None);
             return Ok(());
         }
         VoteFact::Cast { gate, vote, need } => (gate, Some(vote), *need),

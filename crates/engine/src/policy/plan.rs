@@ -64,7 +64,8 @@ fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result
     };
     let Some(session) = rows.session(command.tenant, *id)? else { return Ok(Plan::Direct) };
     let Some(open) = rows.open(command.tenant, *id, token.about)? else { return Ok(Plan::Direct) };
-    if moved_on(command, &session) || !open.gate.wrote_to(&reply.from) || known(&rows, command)? {
+    let shown = open.gate.wrote_to(&reply.from) && open.gate.fits_a_mail();
+    if moved_on(command, &session) || !shown || known(&rows, command)? {
         return Ok(Plan::Direct);
     }
     let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, *id, open.run)?)?;

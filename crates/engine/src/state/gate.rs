@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
 use super::{Directory, Json, Voting};
+use crate::limits::MAIL_ARGS_BYTES_MAX;
 use crate::policy::LedgerRule;
 
 /// Something open that belongs to one entry of one node. Stored form.
@@ -104,6 +105,12 @@ impl Gate {
     pub fn shown(&self) -> Option<Digest> {
         let call = self.call.as_ref().map(|call| call.digest);
         call.or_else(|| self.asked.as_ref().filter(|asked| !asked.open).map(Asked::digest))
+    }
+
+    /// Whether a mail shows all that is asked, so that a reply to it can approve.
+    #[must_use]
+    pub fn fits_a_mail(&self) -> bool {
+        self.call.as_ref().is_none_or(|call| call.args.len() <= MAIL_ARGS_BYTES_MAX)
     }
 
     /// Whether this person may decide it, as far as addresses go: they are compared without regard to case.

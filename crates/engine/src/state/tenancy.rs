@@ -130,7 +130,8 @@ impl Directory {
     /// nor a name of it.
     #[must_use]
     pub fn odd(&self) -> Vec<String> {
-        let known = |one: &String| one.contains('@') || self.members(one).is_some();
+        let address = |one: &str| one.contains('@') && !one.contains(char::is_whitespace);
+        let known = |one: &String| address(one) || self.members(one).is_some();
         let mut odd = Vec::new();
         for entry in &self.entries {
             if self.addresses(&entry.name).is_empty() {

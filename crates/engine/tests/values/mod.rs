@@ -123,6 +123,7 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
         Event::Flow(Flow::ReplyRecorded { run, from, text, authenticated: true, about: None, evidence, why }),
         Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
+        Event::Flow(Flow::Votes(VoteFact::Told { gate: OpenId(6), asked: Box::new(asked()) })),
     ];
     flows.into_iter().map(Event::Flow).chain(latest).collect()
 }

@@ -1,7 +1,7 @@
 //! Gates as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Resolution, SessionView, Vote};
+use switchward_engine::{GateView, Remark, Resolution, SessionView, Vote};
 use switchward_machine::{Decision, OpenId};
 
 use super::sessions::kind;
@@ -72,10 +72,17 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),
         unheard: row.unheard(),
+        warnings: row.warnings().to_vec(),
         remind_time: remind.map(|remind| timestamp(remind.next)),
         reminders_left: remind.map(|remind| remind.left).unwrap_or_default(),
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
+        remarks: Vec::new(),
     }
+}
+
+/// What somebody said.
+pub(crate) fn remark(said: Remark) -> v1::GateRemark {
+    v1::GateRemark { by: said.by, time: Some(timestamp(said.at)), comment: said.comment }
 }
 
 fn vote(vote: &Vote) -> v1::GateVote {

@@ -187,6 +187,7 @@ pub(crate) fn open_gate(
         told: told.map(|told| told.to.clone()).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),
         unheard: row.unheard(),
+        warnings: row.warnings().to_vec(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
     })

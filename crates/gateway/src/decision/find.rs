@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Actor, GateView, Key, Kind, MailToken, Role, Row, Session, Tenant, View, Vote, Way, gate_view,
+    Actor, GateView, Key, Kind, MailToken, Remark, Role, Row, Session, Tenant, View, Vote, Way, gate_view,
+    remarks,
 };
 use switchward_machine::TenantId;
 
@@ -24,8 +25,12 @@ pub(super) struct Asked {
     pub(super) caller: Caller,
     pub(super) gate: GateView,
     pub(super) session: Session,
+    /// What was said about it so far.
+    pub(super) said: Vec<Remark>,
     /// Whether she was asked anew since, so that the newest mail's link counts.
     pub(super) old: bool,
+    /// Whether she asked for it herself, and so cannot decide.
+    pub(super) own: bool,
     /// Her approval, where it counts and others are waited for.
     pub(super) vote: Option<Vote>,
 }
@@ -39,9 +44,10 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
         let session = rows.row(&Key::session(token.tenant, token.session))?;
         let Some(Row::Session(session)) = session.as_deref() else { return Ok(None) };
         let gate = gate_view(rows, token.tenant, token.session, token.about)?;
-        Ok(gate.map(|gate| (session.clone(), gate)))
+        let said = remarks(rows, token.tenant, token.session, token.about)?;
+        Ok(gate.map(|gate| (session.clone(), gate, said)))
     });
-    let Some((session, gate)) = read.map_err(unreadable)? else { return Ok(Found::Nothing) };
+    let Some((session, gate, said)) = read.map_err(unreadable)? else { return Ok(Found::Nothing) };
     let Some(asked) = &gate.open().gate.asked else { return Ok(Found::Nothing) };
     let made = |person: &&String| tenancy.keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
@@ -49,6 +55,8 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
     let votes = asked.voting.iter().flat_map(|voting| &voting.votes);
     let hers = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
     let vote = votes.into_iter().find(hers).cloned();
+    let gated = &gate.open().gate;
+    let own = gated.kind.needs_another() && tenancy.directory.one_person(&person, &gated.requester);
     let Some(tenant) = tenant_of(door, token.tenant)? else { return Ok(Found::Nothing) };
     let caller = Caller {
         tenant: tenant.id,
@@ -57,7 +65,7 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
         actor: Actor { subject: person, role: Role::Approver },
         key_id: String::new(),
     };
-    Ok(Found::Asked(Box::new(Asked { token, caller, gate, session, old, vote })))
+    Ok(Found::Asked(Box::new(Asked { token, caller, gate, session, said, old, own, vote })))
 }
 
 /// The tenant of this number.

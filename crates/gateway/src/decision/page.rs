@@ -1,17 +1,14 @@
 //! What is seen of a decision page.
 
 use maud::{DOCTYPE, Markup, html};
-use switchward_engine::{Closed, GateView, Open, Resolution, Session, time_text};
+use switchward_engine::{Closed, GateView, Open, Resolution, Session};
 use switchward_machine::{Decision, GateSpec, Status};
 
 use super::find::Asked;
-use crate::presented::{self, clean, prose};
+use crate::presented::{self, at, clean, prose};
 
 /// How it looks: the reader's own colours, one column, large targets, and nothing that moves.
 pub(super) const STYLE: &str = include_str!("style.css");
-
-/// The arguments of a call that are shown, bytes; there is no use in more for a person.
-const ARGS_SHOWN_BYTES: usize = 64 * 1024;
 
 fn whole(title: &str, body: &Markup) -> Markup {
     html! {
@@ -52,8 +49,9 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
         (state(asked))
         (words(open))
         (facts(asked))
+        (said(asked))
         @if let GateView::Open(open, machine, _) = &asked.gate {
-            @if !asked.old && let Some(spec) = machine.gate(open.gate.spec) { (form(asked, open, spec)) }
+            @if !asked.old && !asked.own && let Some(spec) = machine.gate(open.gate.spec) { (form(asked, open, spec)) }
         }
     };
     whole(&subject, &body)
@@ -82,10 +80,15 @@ fn state(asked: &Asked) -> Markup {
         GateView::Open(..) if asked.old => html! {
             div.state.closed { p { "■ You were asked anew since. Please use the link in the newest mail." } }
         },
+        GateView::Open(..) if asked.own => html! {
+            div.state.closed {
+                p { "■ You, " strong { (asked.caller.actor.subject) } ", asked for this yourself. Somebody else must decide." }
+            }
+        },
         GateView::Open(..) if let Some(vote) = &asked.vote => html! {
             div.state.open {
                 p {
-                    "✓ You, " strong { (asked.caller.actor.subject) } ", approved at " (time_text(vote.at))
+                    "✓ You, " strong { (asked.caller.actor.subject) } ", approved at " (at(vote.at))
                     (quoted(&vote.comment)) ". Others are waited for."
                 }
             }
@@ -101,19 +104,30 @@ fn state(asked: &Asked) -> Markup {
 
 /// How a gate was closed.
 fn outcome(closed: &Closed, session: &Session) -> String {
-    let at = time_text(closed.at);
+    let when = at(closed.at);
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, .. } => {
             let all = closed.open.gate.approved_by().join(", ");
-            let all = if all.is_empty() { all } else { format!(" Approved by {all}.") };
-            format!("{by} decided at {at}: {}.{}{all}", decision.word(closed.open.gate.kind), quoted(comment))
+            let all = match (all.is_empty(), decision) {
+                (true, _) => all,
+                (false, Decision::Approve) => format!(" Approved by {all}."),
+                (false, _) => format!(" Before that, {all} had approved."),
+            };
+            format!(
+                "{by} decided at {when}: {}.{}{all}",
+                decision.word(closed.open.gate.kind),
+                quoted(comment)
+            )
         }
-        Resolution::Answered { by, .. } => format!("{by} answered at {at}."),
+        Resolution::Answered { by, .. } => format!("{by} answered at {when}."),
         Resolution::Voided if session.status == Status::Cancelled => {
-            format!("Closed at {at}: the session was cancelled. Nothing is left to decide.")
+            format!("Closed at {when}: the session was cancelled. Nothing is left to decide.")
         }
-        Resolution::Voided => format!("Closed at {at}: the process has moved on."),
-        Resolution::Lapsed => format!("Closed at {at}: nobody had decided in time."),
+        Resolution::Voided => format!("Closed at {when}: the process has moved on."),
+        Resolution::Lapsed => match closed.open.gate.approved_by().join(", ") {
+            none if none.is_empty() => format!("Closed at {when}: nobody had decided in time."),
+            some => format!("Closed at {when}: too few had approved in time ({some})."),
+        },
     }
 }
 
@@ -137,7 +151,7 @@ fn words(open: &Open) -> Markup {
 
 /// What the engine knows.
 fn facts(asked: &Asked) -> Markup {
-    let facts = presented::facts(&asked.session, asked.token.session, &asked.gate, ARGS_SHOWN_BYTES);
+    let facts = presented::facts(&asked.session, asked.token.session, &asked.gate, false);
     html! {
         section {
             h2 { "What the engine knows" }
@@ -149,6 +163,21 @@ fn facts(asked: &Asked) -> Markup {
                         @else if fact.value.contains('\n') { td { pre { (fact.value) } } }
                         @else { td { code { (fact.value) } } }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// What people have said so far without deciding.
+fn said(asked: &Asked) -> Markup {
+    html! {
+        @if !asked.said.is_empty() {
+            section {
+                h2 { "Said so far" }
+                @for one in &asked.said {
+                    p.hint { (one.by) " at " (at(one.at)) }
+                    blockquote { (prose(&one.comment)) }
                 }
             }
         }

@@ -3,13 +3,13 @@
 use switchward_api::v1;
 use switchward_engine::limits::MESSAGE_BYTES_MAX;
 use switchward_engine::{
-    Body, EndTurn, PostMessage, RecordData, RecordEvent, RecordReply, ReplyToken, SwitchRun,
+    Body, EndTurn, PostMessage, RecordData, RecordEvent, RecordReply, Reply, ReplyToken, Scope, SwitchRun,
 };
 use switchward_machine::WorkKind;
 
-use super::sessions::moved;
+use super::sessions::{moved, shown};
 use crate::convert;
-use crate::door::{Call, request_id};
+use crate::door::{Call, named, request_id};
 use crate::error::Refusal;
 use crate::names;
 use crate::reply_tokens;
@@ -83,7 +83,10 @@ pub(super) async fn record_event(
     moved(call, &name, request, message.expected_sequence, body).await
 }
 
-pub(super) async fn record_reply(call: &Call<'_>, message: v1::RecordReplyRequest) -> Shown {
+pub(super) async fn record_reply(
+    call: &Call<'_>,
+    message: v1::RecordReplyRequest,
+) -> Result<v1::RecordReplyResponse, Refusal> {
     let request = request_id(&message.request_id, "RecordReply", &message)?;
     let v1::RecordReplyRequest { from, text, authenticated, .. } = message;
     let model = call.door.own.contains(&WorkKind::Classify);
@@ -97,7 +100,14 @@ pub(super) async fn record_reply(call: &Call<'_>, message: v1::RecordReplyReques
         evidence: String::new(),
         limits: None,
     });
-    moved(call, &message.name, request, message.expected_sequence, body).await
+    let id = names::session(&call.caller, "name", &message.name)?;
+    let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
+    let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
+    // What was recorded before anything was said of it has none.
+    let standing =
+        if let Reply::Replied { standing, .. } = reply { standing.word().to_owned() } else { String::new() };
+    let session = Some(shown(call, id, &message.name).await?);
+    Ok(v1::RecordReplyResponse { session, standing })
 }
 
 pub(super) async fn switch_workflow(call: &Call<'_>, message: v1::SwitchWorkflowRequest) -> Shown {

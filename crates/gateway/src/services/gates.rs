@@ -4,7 +4,7 @@ use switchward_api::v1;
 use switchward_api::v1::gate_service_server::GateService;
 use switchward_engine::{
     AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Reply, Scope, SessionView, View,
-    ViewError, gate_view, session_view,
+    ViewError, gate_view, remarks, session_view,
 };
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
 use tonic::{Request, Response, Status};
@@ -105,9 +105,13 @@ fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
 async fn shown(call: &Call<'_>, session: SessionId, gate: OpenId, name: &str) -> Result<v1::Gate, Refusal> {
     let missing = || Refusal::not_found("gate", name);
     let view = call.shard(session).read().await.map_err(refusal)?;
-    let rows = view.steady(|rows| both(rows, call.caller.tenant, session, gate)).map_err(unreadable)?;
-    let (Some(of), Some(row)) = rows else { return Err(missing()) };
-    Ok(convert::gates::gate(&call.caller, &of, gate, &row))
+    let tenant = call.caller.tenant;
+    let rows =
+        view.steady(|rows| Ok((both(rows, tenant, session, gate)?, remarks(rows, tenant, session, gate)?)));
+    let ((Some(of), Some(row)), said) = rows.map_err(unreadable)? else { return Err(missing()) };
+    let mut shown = convert::gates::gate(&call.caller, &of, gate, &row);
+    shown.remarks = said.into_iter().map(convert::gates::remark).collect();
+    Ok(shown)
 }
 
 /// A session and a gate of it.

@@ -7,8 +7,8 @@ use switchward_api::v1::policy_service_server::PolicyService;
 use switchward_engine::limits::CALL_ID_CHARS_MAX;
 use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, LookedAt, explain, no_room, room};
 use switchward_engine::{
-    Args, Authorize, Authorized, Body, Draft, EffectOfCall, Outgoing, ReportCall, ReportUsage, RequestId,
-    Row, Scope, SessionView, View, ViewError, gate_view,
+    Args, Authorize, Authorized, Body, Draft, EffectOfCall, GateView, Outgoing, ReportCall, ReportUsage,
+    RequestId, Row, Scope, SessionView, View, ViewError, gate_view,
 };
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_shard::StateView;
@@ -136,15 +136,16 @@ async fn decided(
     })?;
     let switchward_engine::Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
     let view = call.session(id, session).await?;
-    let unheard = match said.gate {
+    let gate = match said.gate {
         Some(gate) => {
             let rows = call.shard(id).read().await.map_err(refusal)?;
-            let found = rows.steady(|rows| gate_view(rows, call.caller.tenant, id, gate));
-            found.map_err(unreadable)?.is_some_and(|gate| gate.unheard())
+            rows.steady(|rows| gate_view(rows, call.caller.tenant, id, gate)).map_err(unreadable)?
         }
-        None => false,
+        None => None,
     };
-    Ok(v1::AuthorizeToolCallResponse { unheard, ..authorized(call, &view, said) })
+    let unheard = gate.as_ref().is_some_and(GateView::unheard);
+    let warnings = gate.as_ref().map(|gate| gate.warnings().to_vec()).unwrap_or_default();
+    Ok(v1::AuthorizeToolCallResponse { unheard, warnings, ..authorized(call, &view, said) })
 }
 
 /// The call that sends a mail.
@@ -226,6 +227,7 @@ fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::Auth
         }),
         sequence: view.session.sequence,
         unheard: false,
+        warnings: Vec::new(),
     }
 }
 

@@ -147,8 +147,7 @@ impl SessionService for Door {
         request: Request<v1::RecordReplyRequest>,
     ) -> Answered<v1::RecordReplyResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
-        let session = conversation::record_reply(&call, message).await?;
-        Ok(Response::new(v1::RecordReplyResponse { session: Some(session) }))
+        Ok(Response::new(conversation::record_reply(&call, message).await?))
     }
 
     async fn switch_workflow(

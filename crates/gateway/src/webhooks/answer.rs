@@ -14,6 +14,8 @@ pub(super) enum Outcome {
     Recorded(String),
     /// Recorded; the event's name, and the state in which the session stands now.
     Moved(String, String),
+    /// No event: the sender was set up, and is answered so.
+    Greeted(Value),
     /// Recorded before.
     Duplicate,
 }
@@ -56,6 +58,7 @@ pub(super) fn of(outcome: Result<Outcome, Refused>) -> Response<Body> {
     match outcome {
         Ok(Outcome::Recorded(event)) => ok(StatusCode::ACCEPTED, &json!({ "event": event })),
         Ok(Outcome::Moved(event, state)) => ok(StatusCode::OK, &json!({ "event": event, "state": state })),
+        Ok(Outcome::Greeted(answer)) => ok(StatusCode::OK, &answer),
         Ok(Outcome::Duplicate) => ok(StatusCode::OK, &json!({ "duplicate": true })),
         Err(Refused { status, refusal }) => {
             // Whole seconds, and never so few that the wait is too short.

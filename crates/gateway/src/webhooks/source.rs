@@ -5,10 +5,10 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use switchward_engine::{Actor, Key, Place, Role, Row, Tenant, View as _, WebhookSource};
-use switchward_webhook::{Unproven, verify};
+use switchward_webhook::{Greeting, Unproven, greeting, verify};
 use tonic::metadata::MetadataMap;
 
 use super::answer::{self, Outcome, Refused};
@@ -47,7 +47,15 @@ async fn take(
     let (tenant, source) = find(door, tenant, source)?.ok_or_else(unproven)?;
     let id = prove(door, &source, headers, body)?;
     door.webhook_rates.take((tenant.id, source.name.clone()), door.cluster.now())?;
-    let said: Value = serde_json::from_slice(body).map_err(|error| Refusal::field("", error.to_string()))?;
+    let said: Value = serde_json::from_slice(body)
+        .map_err(|error| Refusal::field("", format!("the body is no JSON: {error}")))?;
+    match with_headers(headers, |headers| greeting(kind_named(&source), headers, &said)) {
+        Some(Greeting::Ping) => return Ok(Outcome::Greeted(json!({ "pong": true }))),
+        Some(Greeting::Challenge(challenge)) => {
+            return Ok(Outcome::Greeted(json!({ "challenge": challenge })));
+        }
+        None => {}
+    }
     let caller = Caller {
         tenant: tenant.id,
         tenant_name: tenant.name,
@@ -61,7 +69,10 @@ async fn take(
     let data = match said.pointer(&source.correlation.data) {
         Some(Value::Object(data)) => data.clone(),
         Some(_) | None => {
-            let problem = format!("there is no object at {:?} of the body", source.correlation.data);
+            let problem = match source.correlation.data.as_str() {
+                "" => "the body is no JSON object".to_owned(),
+                place => format!("there is no object at {place:?} of the body"),
+            };
             return Err(Refusal::field("data", problem).into());
         }
     };

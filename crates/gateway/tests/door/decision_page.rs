@@ -51,6 +51,16 @@ pub(crate) async fn decide(world: &World, asked: &Asked, person: &str) -> Answer
     say(world, &path_of(asked, person), "decision=approve").await
 }
 
+/// Whoever asked for a decision sees that she cannot make it, and cannot.
+pub(crate) async fn not_hers(world: &World, asked: &Asked, person: &str) {
+    let path = path_of(asked, person);
+    let page = text(&world.node.line.send(get(&path)).await);
+    assert!(page.contains("asked for this yourself") && !page.contains("<form"), "{page}");
+    let form = format!("decision=approve&shown={}&form={}", asked.gate.args_digest, "0".repeat(32));
+    let answer = world.node.line.send(post(&path, &form)).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", text(&answer));
+}
+
 async fn status(world: &World, asked: &Asked) -> i32 {
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
     let reply: v1::GetGateResponse = world.ask("agent", "GetGate", &request).await;
@@ -173,6 +183,14 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     }
     assert_eq!(world.look(&asked.session.name).await.sequence, before + 1);
     assert_eq!(status(&world, &asked).await, OPEN);
+    // Whoever looks at it next sees what was asked.
+    let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
+    let reply: v1::GetGateResponse = world.ask("agent", "GetGate", &request).await;
+    let said: Vec<_> =
+        reply.gate.expect("a gate").remarks.into_iter().map(|one| (one.by, one.comment)).collect();
+    assert_eq!(said, [(DANA.to_owned(), "which file?".to_owned())]);
+    let kims = text(&world.node.line.send(get(&path_of(&asked, KIM))).await);
+    assert!(kims.contains("Said so far") && kims.contains("which file?"), "{kims}");
     // The same form is good for nothing else.
     let answer = world.node.line.send(post(&path, &format!("decision=refuse{}", hidden(&page)))).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", text(&answer));
@@ -189,7 +207,7 @@ async fn what_an_agent_writes_cannot_dress_up_as_something_else() {
     let asked =
         world.asked_with("{\"path\":\"a\u{202e}txt.exe\u{200b}\",\"note\":\"<b>fine</b>\\u0007\"}").await;
     let page = text(&world.node.line.send(get(&path_of(&asked, KIM))).await);
-    assert!(page.contains("a\u{fffd}txt.exe\u{fffd}") && page.contains("&lt;b&gt;fine"), "{page}");
+    assert!(page.contains("a\\u202etxt.exe\\u200b") && page.contains("&lt;b&gt;fine"), "{page}");
     assert!(!page.contains(['\u{202e}', '\u{200b}', '\u{7}']), "{page}");
     // When the session is cancelled, it says so, and no more of what would have come.
     let cancel = v1::CancelSessionRequest { name: asked.session.name.clone(), ..Default::default() };

@@ -116,6 +116,32 @@ async fn every_kind_of_source_is_believed_by_what_it_signs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_sender_says_when_it_is_set_up_is_no_event() {
+    let world = World::start().await;
+    let line = &world.node.line;
+    let session = parcel(&world).await;
+    let (name, secret) = source(&world, v1::WebhookSourceKind::Github, SECRET).await;
+    let body = r#"{"zen":"Design for failure."}"#;
+    let signature = format!("sha256={}", hex_code(&secret, body));
+    let ping = to(&name, body).with("x-hub-signature-256", signature).with("x-github-event", "ping");
+    let answer = line.send(ping).await;
+    assert_eq!((answer.status, answer.json()), (StatusCode::OK, json!({ "pong": true })));
+    let (name, secret) = source(&world, v1::WebhookSourceKind::Slack, SECRET).await;
+    let body = r#"{"type":"url_verification","challenge":"3eZbrw1aBm"}"#;
+    let at = now(&world).as_secs();
+    let sent = |secret: &str| {
+        to(&name, body)
+            .with("x-slack-request-timestamp", at.to_string())
+            .with("x-slack-signature", format!("v0={}", hex_code(secret, &format!("v0:{at}:{body}"))))
+    };
+    let answer = line.send(sent(&secret)).await;
+    assert_eq!((answer.status, answer.json()), (StatusCode::OK, json!({ "challenge": "3eZbrw1aBm" })));
+    refused(&line.send(sent("another, of length")).await, 401, "CREDENTIAL_INVALID");
+    assert_eq!(world.look(&session.name).await.at, ["note it"], "nothing has happened");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_exist_is_answered_like_what_is_not_proven() {
     let world = World::start().await;
     let session = parcel(&world).await;

@@ -74,6 +74,50 @@ async fn a_gate_of_which_nobody_is_told_shows_that_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asked_cannot_decide_and_is_nobody_who_knows_of_it() {
+    let world = World::start().await;
+    let session = start(&world, &["agent@acme"]).await.session.expect("a session");
+    let (told, open, gate) = ask(&world, &session.name).await;
+    assert_eq!(gate.requested_by, "agent@acme");
+    assert_eq!((told.unheard, open.unheard, gate.unheard), (true, true, true));
+    let warned = ["nobody is told but agent@acme, who asked and cannot decide"];
+    assert_eq!(
+        (told.warnings.as_slice(), gate.warnings.as_slice()),
+        (warned.map(str::to_owned).as_slice(), warned.map(str::to_owned).as_slice())
+    );
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_directory_is_mended_those_who_should_have_been_told_are() {
+    let world = World::start().await;
+    let session = start(&world, &["group:release"]).await.session.expect("a session");
+    let (_, _, gate) = ask(&world, &session.name).await;
+    assert_eq!(gate.warnings, ["nobody is told of it"]);
+    let filter = format!("session=\"{}\"", session.name.rsplit('/').next().expect("a part"));
+    let list = v1::ListEffectsRequest { filter, ..Default::default() };
+    let listed: v1::ListEffectsResponse = world.ask("operator", "ListEffects", &list).await;
+    let notice = listed.effects.first().expect("a notice").clone();
+    assert_eq!(notice.kind, "notice");
+    let retry = v1::RetryEffectRequest { name: notice.name.clone(), ..Default::default() };
+    let before = world.look(&session.name).await.sequence;
+    let reply: v1::RetryEffectResponse = world.ask("operator", "RetryEffect", &retry).await;
+    assert_eq!(reply.effect, Some(notice), "it still leads to nobody");
+    assert_eq!(world.look(&session.name).await.sequence, before);
+    put(&world, &[("group:release", &["kim@acme.example", "dana@acme.example"])], &[]).await;
+    let reply: v1::RetryEffectResponse = world.ask("operator", "RetryEffect", &retry).await;
+    assert_eq!(reply.effect, None, "the notice has nothing left to say");
+    let request = v1::GetGateRequest { name: gate.name.clone(), ..Default::default() };
+    let now: v1::GetGateResponse = world.ask("agent", "GetGate", &request).await;
+    let now = now.gate.expect("a gate");
+    assert_eq!((now.unheard, now.told.len(), now.warnings.len()), (false, 2, 0), "{now:?}");
+    let listed: v1::ListEffectsResponse = world.ask("operator", "ListEffects", &list).await;
+    let to: Vec<&str> = listed.effects.iter().map(|effect| effect.to.as_str()).collect();
+    assert_eq!(to, ["kim@acme.example", "dana@acme.example"]);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gate_whose_mails_reach_nobody_shows_that_until_one_does() {
     let world = World::start().await;
     let session = start(&world, &["kim@acme.example"]).await.session.expect("a session");

@@ -394,7 +394,7 @@ pub(crate) struct Clock {
 /// What can be done with a manual clock.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClockCommand {
-    /// Move it forward; every timer that is due on the way fires.
+    /// Move it forward; every timer that is due by then fires, at the time that it is moved to.
     Advance(AdvanceClock),
 }
 

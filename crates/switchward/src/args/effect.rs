@@ -15,7 +15,7 @@ pub(crate) struct EffectArgs {
 pub(crate) enum EffectCommand {
     /// Show where it goes, and why it could not be delivered.
     Show(NamedEffect),
-    /// Send a dead letter anew; its incident is closed. What is on its way stays so.
+    /// Send a dead letter anew; its incident is closed. Of a notice that nobody got, tell whom the directory leads to now.
     Retry(NamedEffect),
     /// Give a dead letter up for good; its incident is closed.
     Dismiss(DismissEffect),

@@ -208,7 +208,8 @@ pub(crate) enum KindOfSource {
     Stripe,
     /// Signed as Slack does.
     Slack,
-    /// A secret in the header `authorization`.
+    /// A secret in the header `authorization`; a message that comes twice is told by its header
+    /// `webhook-id` or `idempotency-key`, where it has one.
     Bearer,
     /// Not at all; on a development server alone.
     None,

@@ -77,6 +77,7 @@ pub(crate) fn run(args: &ServerArgs, output: Output) -> Result<(), Exit> {
 
 async fn looked_at(args: &ServerArgs, config: &Config) -> Vec<Found> {
     let mut found = vec![configuration(args)];
+    found.extend(tenants(config));
     found.push(machine::data(&config.data_dir));
     found.push(machine::port(config).await);
     found.extend(config.tls.as_ref().map(machine::certificate));
@@ -102,6 +103,19 @@ fn configuration(args: &ServerArgs) -> Found {
             None => "no file is named; the flags and the environment say all".to_owned(),
         },
     )
+}
+
+/// The first keys of the tenants, which a server reads at its start.
+fn tenants(config: &Config) -> Option<Found> {
+    let (what, count) = ("tenants", config.tenants.len());
+    match super::server::keys(config) {
+        Ok(_) if count == 0 => None,
+        Ok(_) => Some(Found::ok(what, format!("the first keys of {count} can be read"))),
+        Err(error) => {
+            let advice = "no server starts without it; see [[tenants]] in deploy/switchward.toml";
+            Some(Found::fail(what, format!("{error:#}"), advice))
+        }
+    }
 }
 
 fn tell(found: &[Found], output: Output) -> Result<(), Exit> {

@@ -85,7 +85,7 @@ async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
 }
 
 /// The first keys of the configured tenants, from their files.
-fn keys(config: &Config) -> anyhow::Result<Vec<(String, NewKey)>> {
+pub(super) fn keys(config: &Config) -> anyhow::Result<Vec<(String, NewKey)>> {
     let key = |tenant: &config::Tenant| {
         let file = &tenant.admin_key_file;
         let text = fs::read_to_string(file)

@@ -1,16 +1,15 @@
 //! What mails say: of a gate all that is known of it, and where a reply to it goes.
 
 use serde_json::{Value, json};
+use switchward_delivery::limits::MAIL_SUBJECT_CHARS_MAX;
 use switchward_delivery::mail::{Choice, Fact, Head, Letter, Purpose as Of};
 use switchward_engine::{
     Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, Row, View, ViewError, Way, gate_view,
 };
+use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_gateway::presented;
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId};
 use switchward_shard::StateView;
-
-/// The arguments of a call that a mail shows, bytes; the rest is left to the page.
-const ARGS_SHOWN_BYTES: usize = 4 * 1024;
 
 /// The letter of a mail; nothing where it asks about a gate that is closed, so that it has nothing left to say.
 pub(super) fn letter(
@@ -40,15 +39,11 @@ pub(super) fn letter(
     let thread = gate.map_or_else(|| format!("{session}-{own}"), |gate| format!("{session}-{}", gate.0));
     let mut letter = Letter {
         to: to.clone(),
-        subject: match (purpose, subject) {
+        subject: one_line(&match (purpose, subject) {
             (Purpose::Remind, Some(subject)) => format!("Reminder: {subject}"),
             (_, subject) => subject.clone().unwrap_or_default(),
-        },
-        purpose: match purpose {
-            Purpose::Say => Of::Say,
-            Purpose::Ask | Purpose::Remind => Of::Ask,
-            Purpose::Tell => Of::Tell,
-        },
+        }),
+        purpose: of(*purpose),
         body: body.clone(),
         html: *content == Content::Html,
         id: format!("{number}{again}"),
@@ -75,10 +70,34 @@ pub(super) fn letter(
                 letter.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
             }
         }
-        Some(GateView::Closed(..)) => {}
+        // Whoever answers what told her the outcome learns who decided.
+        Some(GateView::Closed(closed, _)) => {
+            let asked = closed.open.gate.asked.as_ref();
+            if let Some(round) = asked.and_then(|asked| asked.round_of(to)) {
+                letter.reply_token = token(Way::Reply, gate.unwrap_or(OpenId(0)), round);
+            }
+        }
         None => letter.reply_token = token(Way::Reply, OpenId(0), 0),
     }
     serde_json::to_value(letter).map(Some).map_err(|error| ViewError(error.to_string()))
+}
+
+fn of(purpose: Purpose) -> Of {
+    match purpose {
+        Purpose::Say => Of::Say,
+        Purpose::Ask | Purpose::Remind => Of::Ask,
+        Purpose::Tell => Of::Tell,
+    }
+}
+
+/// A subject as a header takes it, whatever data stands in it.
+fn one_line(subject: &str) -> String {
+    let spaced: String = subject.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAIL_SUBJECT_CHARS_MAX - 1) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewError> {
@@ -95,7 +114,7 @@ fn facts(
 ) -> Result<Vec<Fact>, ViewError> {
     let row = view.row(&Key::session(tenant, id))?;
     let Some(Row::Session(session)) = row.as_deref() else { return Ok(Vec::new()) };
-    let facts = presented::facts(session, id, gate, ARGS_SHOWN_BYTES).into_iter();
+    let facts = presented::facts(session, id, gate, true).into_iter();
     Ok(facts.map(|fact| Fact { name: fact.name.to_owned(), value: fact.value }).collect())
 }
 
@@ -105,9 +124,22 @@ fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
     Some(Choice {
         approve: Decision::Approve.word(spec.kind).to_owned(),
         refuse: Decision::Refuse.word(spec.kind).to_owned(),
+        also: also(spec),
+        page_only: !open.gate.fits_a_mail(),
         discusses: spec.resolve(Decision::Discuss).is_some(),
         rule: presented::rule(open),
     })
+}
+
+/// The other words that decide, beside those that are asked for.
+fn also(spec: &GateSpec) -> Vec<String> {
+    let words = |decision: Decision, known: &[&str]| {
+        let hints = spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
+        let all = hints.iter().map(String::as_str).chain(known.iter().copied());
+        let others: Vec<&str> = all.filter(|word| *word != decision.word(spec.kind)).collect();
+        others.join(", ")
+    };
+    vec![words(Decision::Approve, APPROVALS), words(Decision::Refuse, REJECTIONS)]
 }
 
 /// A message of a definition to a URL: JSON where it is some, else text.
@@ -122,6 +154,13 @@ pub(super) fn post(url: &str, body: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_subject_is_one_line_whatever_data_stands_in_it() {
+        assert_eq!(one_line("Ship \tit\r\nBcc: all@a.example\u{7}now"), "Ship it Bcc: all@a.example now");
+        let long = one_line(&"é".repeat(MAIL_SUBJECT_CHARS_MAX + 1));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (MAIL_SUBJECT_CHARS_MAX, true));
+    }
 
     #[test]
     fn a_message_to_a_url_is_json_where_it_is_some() {

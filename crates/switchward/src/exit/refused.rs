@@ -135,6 +135,9 @@ impl Refused {
     pub(super) fn next(&self) -> Vec<String> {
         let lines = match Reason::from_word(&self.reason) {
             Some(Reason::NotFound) => listed(&self.kind),
+            Some(Reason::RequestIdReused) if self.metadata.contains_key("call_id") => {
+                &["use another --call-id, or none: one stands for one call"]
+            }
             Some(reason) => advice(reason),
             None if self.exit_code() == UNAVAILABLE => &[
                 "try again, or give it longer with --timeout",
@@ -215,9 +218,7 @@ fn advice(reason: Reason) -> &'static [&'static str] {
             "set SWITCHWARD_API_KEY, or say --api-key KEY",
             "switchward dev           starts a server, and keeps its keys for the other commands",
         ],
-        Reason::RoleNotAllowed => {
-            &["use a key of such a role: --as person, --as agent, --as worker, or --api-key KEY"]
-        }
+        Reason::RoleNotAllowed => &["use a key of a role that may: --as person, or --api-key KEY"],
         Reason::SelfApproval => &["use the key of somebody else: --as person, or --api-key KEY"],
         Reason::NotAnApprover => &[
             "switchward get GATE      shows who is asked",

@@ -69,8 +69,8 @@ const PLACES: &[Place] = &[
     Place {
         folder: "switchward",
         uses: &[
-            "machine", "formats", "graph", "engine", "scenario", "api", "store", "bus", "shard", "webhook",
-            "delivery", "mail", "gateway",
+            "expr", "machine", "formats", "graph", "engine", "scenario", "api", "store", "bus", "shard",
+            "webhook", "delivery", "mail", "gateway",
         ],
         outside: None,
     },

@@ -197,16 +197,29 @@ pub(super) fn moot(
     mail: &Mail<'_>,
     why: Standing,
 ) -> Result<Standing, Stop> {
-    let said = if why == Standing::Earlier {
-        OLD
-    } else if why == Standing::Own {
-        OWN
-    } else {
-        UNPROVED
-    };
+    if why == Standing::Empty {
+        let (by, comment) = (mail.from.to_owned(), String::new());
+        turn.emit(Event::GateDiscussed { gate, by, comment })?;
+    }
+    let said = WHY.iter().find(|(known, _)| *known == why).map_or(UNPROVED, |(_, said)| *said);
     told_open(turn, gate, open, mail, said)?;
     Ok(why)
 }
+
+/// What its writer is told of a reply that cannot count; of one that is not proved, [`UNPROVED`].
+const WHY: [(Standing, &str); 5] = [
+    (Standing::Earlier, OLD),
+    (Standing::Own, OWN),
+    (Standing::Foreign, FOREIGN),
+    (Standing::Unseen, UNSEEN),
+    (Standing::Empty, UNANSWERED),
+];
+
+const FOREIGN: &str = "Your reply has come, and nothing is decided by it: it is to a mail that was sent to somebody else.\n\
+    Please reply to the one that was sent to you.";
+
+const UNSEEN: &str = "Your reply has come, and nothing is approved by it: what is asked is too long for a mail, which showed \
+    the beginning of it.\nPlease look at all of it on the decision page, and decide there.";
 
 const OWN: &str = "Your reply has come, and nothing is decided by it: you asked for this decision yourself, and somebody \
     else must make it.";
@@ -220,23 +233,18 @@ const OLD: &str = "Your reply is to an earlier mail of this request, and nothing
 /// What a participant writes is her answer, as it stands.
 fn at_task(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<Standing, Stop> {
     let (answer, by, comment) = (mail.own.trim(), mail.from.to_owned(), String::new());
-    if !answer.is_empty() {
-        // It is told first: the last answer may end the session.
-        if let Some(asked) = open.gate.asked.as_ref().filter(|_| mail.answered) {
-            let said = receipt(turn, gate, "Your answer is recorded.")?;
-            gates::tell(turn, open.run, gate, asked, mail.from, said)?;
-        }
-        let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
-        tasks::answer(turn, gate, open, given)?;
-        return Ok(Standing::Answered);
+    // It is told first: the last answer may end the session.
+    if let Some(asked) = open.gate.asked.as_ref().filter(|_| mail.answered) {
+        let said = receipt(turn, gate, "Your answer is recorded.")?;
+        gates::tell(turn, open.run, gate, asked, mail.from, said)?;
     }
-    turn.emit(Event::GateDiscussed { gate, by, comment })?;
-    told_open(turn, gate, open, mail, UNANSWERED)?;
-    Ok(Standing::Noted)
+    let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
+    tasks::answer(turn, gate, open, given)?;
+    Ok(Standing::Answered)
 }
 
 const UNANSWERED: &str = "Your reply had no words of its own, and the request is still open.\n\
-    To answer, reply with your answer above what you quote.";
+    To answer it, write above what you quote.";
 
 /// The ports of an approval that a model may choose: never the one that approves.
 pub(in crate::commands) const REJECTED: &str = "rejected";
@@ -409,14 +417,25 @@ pub(super) fn late(
 
 /// How a gate was closed, for somebody who wrote too late.
 fn told(closed: &Closed) -> String {
+    let approved = closed.open.gate.approved_by().join(", ");
     let how = match &closed.resolution {
         Resolution::Answered { .. } => "an answer had come before".to_owned(),
         Resolution::Decided { decision, by, .. } => {
-            let all = closed.open.gate.approved_by().join(", ");
-            let all = if all.is_empty() { all } else { format!(" (approved by {all})") };
-            format!("{by} decided before: {}{all}", decision.word(closed.open.gate.kind))
+            let all = match (approved.is_empty(), decision) {
+                (true, _) => String::new(),
+                (false, Decision::Approve) => format!(" (approved by {approved})"),
+                (false, _) => format!(" ({approved} had approved)"),
+            };
+            let word = match decision {
+                Decision::Discuss => "a question, with which the request was closed",
+                Decision::Approve | Decision::Refuse | Decision::Answer => {
+                    decision.word(closed.open.gate.kind)
+                }
+            };
+            format!("{by} decided before: {word}{all}")
         }
-        Resolution::Lapsed => "nobody had decided in time".to_owned(),
+        Resolution::Lapsed if approved.is_empty() => "nobody had decided in time".to_owned(),
+        Resolution::Lapsed => format!("too few had approved in time ({approved})"),
         Resolution::Voided => "the process had moved on".to_owned(),
     };
     let at = period::text(closed.at);

@@ -47,6 +47,12 @@ pub enum Standing {
     /// Nothing waits for it.
     #[n(13)]
     Unexpected,
+    /// It approves what its mail did not show all of.
+    #[n(14)]
+    Unseen,
+    /// It has no words of its own.
+    #[n(15)]
+    Empty,
 }
 
 impl Standing {
@@ -68,6 +74,8 @@ impl Standing {
             Self::Foreign => "not_addressed",
             Self::Own => "own_request",
             Self::Unexpected => "nothing_waits",
+            Self::Unseen => "not_all_seen",
+            Self::Empty => "empty",
         }
     }
 }

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::OpenId;
 
-use crate::state::{Quorum, Vote};
+use crate::state::{Asked, Quorum, Vote};
 
 /// A fact about approvals that are counted. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -37,5 +37,15 @@ pub enum VoteFact {
         /// How many it takes now.
         #[n(1)]
         need: u32,
+    },
+    /// People are told of a gate that nobody was told of when it opened.
+    #[n(3)]
+    Told {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who, and of what.
+        #[n(1)]
+        asked: Box<Asked>,
     },
 }

@@ -134,3 +134,37 @@ async fn who_takes_part_in_a_task_has_her_answer_acknowledged() {
     assert_eq!(answers(&world, &session).await.len(), 2);
     world.node.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_without_words_decides_nothing_and_is_answered() {
+    let world = World::start().await;
+    let (asked, room) = (world.asked().await, world.room(Level::Strict));
+    let token = asked.token(Way::Reply, KIM);
+    for (number, text) in ["> approve", ">", "\r\n> approve\r\n> now"].into_iter().enumerate() {
+        let id = format!("empty{number}");
+        assert_eq!(word(&from_kim(&token, text, &id).bring(&room).await), ("recorded", "empty"), "{text:?}");
+    }
+    assert_eq!(world.gate_now(&asked).await.status(), v1::GateStatus::Open);
+    assert_eq!(world.answers(&asked).await, [KIM; 3]);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_mail_cannot_show_whole_is_approved_where_it_is_seen() {
+    let world = World::start().await;
+    let room = world.room(Level::Strict);
+    let args = format!("{{\"run\":\"{}rm -rf /\"}}", "x".repeat(4_096));
+    let asked = world.asked_with(&args).await;
+    let token = asked.token(Way::Reply, KIM);
+    assert_eq!(word(&from_kim(&token, "approve", "one").bring(&room).await), ("recorded", "not_all_seen"));
+    assert_eq!(world.gate_now(&asked).await.status(), v1::GateStatus::Open);
+    assert_eq!(world.answers(&asked).await, [KIM], "she is told where to look");
+    let page = crate::decision_page::decide(&world, &asked, KIM).await;
+    assert_eq!(page.status, http::StatusCode::SEE_OTHER, "{page:?}");
+    assert_eq!(world.gate_now(&asked).await.status(), v1::GateStatus::Decided);
+    // To say no, its beginning is enough.
+    let other = world.asked_with(&args).await;
+    let token = other.token(Way::Reply, KIM);
+    assert_eq!(word(&from_kim(&token, "refuse", "two").bring(&room).await), ("recorded", "decided"));
+    world.node.end().await;
+}

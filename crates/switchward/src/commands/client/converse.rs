@@ -8,6 +8,7 @@ use super::show;
 use super::talk::Talk;
 use crate::args::{MailReply, Message, Record, SessionEvent, SessionOnly, Switch, Turn};
 use crate::exit::Exit;
+use crate::output::{card, clean, print};
 
 pub(super) async fn message(talk: &Talk, message: Message) -> Result<(), Exit> {
     let request = v1::PostMessageRequest {
@@ -97,7 +98,11 @@ pub(super) async fn reply(talk: &Talk, reply: MailReply) -> Result<(), Exit> {
     let reply =
         talk.client.call(request, |mut it, request| async move { it.sessions.record_reply(request).await });
     let reply = reply.await?;
-    moved(talk, "RecordReplyResponse", &reply, reply.session.clone().unwrap_or_default())
+    moved(talk, "RecordReplyResponse", &reply, reply.session.clone().unwrap_or_default())?;
+    if !talk.printer.is_json() {
+        print(&card(&[("reply", clean(&reply.standing))]))?;
+    }
+    Ok(())
 }
 
 pub(super) async fn switch(talk: &Talk, switch: Switch) -> Result<(), Exit> {

@@ -89,10 +89,13 @@ pub(super) fn advise(talk: &Talk, session: &v1::Session) {
     if session.end_time.is_some() {
         return talk.printer.advice(&format!("switchward list events {}", show::handle(session)));
     }
+    let all = matches!(session.quorum.as_ref().map(|it| &it.rule), Some(Some(v1::quorum::Rule::All(_))));
     for gate in &session.waiting_on {
-        talk.printer.advice(&match gate.approvers.as_slice() {
+        // Whoever types this is mostly none of those who are asked.
+        let others =
+            if all { [&gate.approvers[..], &gate.told[..]].concat() } else { gate.approvers.clone() };
+        talk.printer.advice(&match others.as_slice() {
             [] => show::to_decide(&gate.name, gate.kind()),
-            // Whoever types this is mostly none of them.
             _ => format!("switchward get {}   (who is asked, and how far it is)", show::id(&gate.name)),
         });
     }
@@ -153,8 +156,14 @@ pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
 fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> Result<(), Exit> {
     match reply.decision() {
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => Ok(()),
-        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => Err(Exit::told(DENIED)),
+        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => {
+            if reply.reason == Reason::ApprovalPending.word() {
+                talk.printer.advice("switchward list gates   (a person has to decide first)");
+            }
+            Err(Exit::told(DENIED))
+        }
         v1::ToolDecision::Ask => {
+            reply.warnings.iter().for_each(|line| talk.printer.warn(line));
             talk.printer.advice(&show::to_decide(&reply.gate, v1::GateKind::ToolAsk));
             talk.printer.advice(again);
             Err(Exit::told(WAITING))
@@ -165,7 +174,7 @@ fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> R
 fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String {
     let (style, word) = match reply.decision() {
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => (GOOD, "allowed"),
-        v1::ToolDecision::Ask if reply.unheard => (CARE, "a person must decide, and nobody is told"),
+        v1::ToolDecision::Ask if reply.unheard => (CARE, "a person must decide"),
         v1::ToolDecision::Ask => (CARE, "a person is asked"),
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => (PROBLEM, "denied"),
     };

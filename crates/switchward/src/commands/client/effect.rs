@@ -5,8 +5,11 @@ use switchward_api::v1;
 use super::show;
 use super::talk::Talk;
 use crate::args::{DismissEffect, EffectCommand, NamedEffect};
-use crate::exit::Exit;
+use crate::exit::{Exit, WAITING};
 use crate::output::{CARE, card, clean, shell};
+
+/// The kind of what stands for a gate that nobody is told of.
+const NOTICE: &str = "notice";
 
 pub(super) async fn run(talk: &Talk, what: EffectCommand) -> Result<(), Exit> {
     match what {
@@ -23,7 +26,7 @@ async fn show(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
     let reply = reply.await?;
     let effect = reply.effect.clone().unwrap_or_default();
     talk.printer.message("GetEffectResponse", &reply, || shown(&effect))?;
-    if effect.status() == v1::EffectStatus::Dead {
+    if effect.status() == v1::EffectStatus::Dead || effect.kind == NOTICE {
         talk.printer.advice(&to_retry(&effect.name));
     }
     Ok(())
@@ -37,9 +40,16 @@ async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
     let reply = reply.await?;
     let text = || match &reply.effect {
         Some(effect) => shown(effect),
-        None => card(&[("effect", clean(&of.name)), ("status", "it has arrived meanwhile".to_owned())]),
+        None => {
+            card(&[("effect", clean(&of.name)), ("status", "there is nothing left of it to send".to_owned())])
+        }
     };
-    talk.printer.message("RetryEffectResponse", &reply, text)
+    talk.printer.message("RetryEffectResponse", &reply, text)?;
+    if reply.effect.as_ref().is_some_and(|effect| effect.kind == NOTICE) {
+        talk.printer.advice("switchward directory put FILE   (it still leads to nobody)");
+        return Err(Exit::told(WAITING));
+    }
+    Ok(())
 }
 
 async fn dismiss(talk: &Talk, of: DismissEffect) -> Result<(), Exit> {
@@ -61,7 +71,7 @@ pub(super) fn to_retry(name: &str) -> String {
 pub(super) fn status(effect: &v1::Effect) -> String {
     let word = match (effect.status(), effect.kind.as_str()) {
         (v1::EffectStatus::Dead, _) => "dead",
-        (_, "notice") => "nobody is told",
+        (_, NOTICE) => "nobody is told",
         (_, _) => "pending",
     };
     if effect.code.is_empty() { word.to_owned() } else { format!("{word}: {}", effect.code) }

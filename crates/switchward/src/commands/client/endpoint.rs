@@ -213,7 +213,7 @@ fn shown(endpoint: &v1::WebhookEndpoint) -> String {
         ("fails since", failing(endpoint)),
         ("last failure", failure(endpoint)),
         ("last success", show::time(endpoint.last_success_time.as_ref())),
-        ("old secret", show::time(endpoint.old_secret_expire_time.as_ref())),
+        ("old secret", show::until(endpoint.old_secret_expire_time.as_ref())),
         ("made", show::time(endpoint.create_time.as_ref())),
     ])
 }

@@ -129,7 +129,7 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
             table.row([
                 show::id(&gate.name).to_owned(),
                 show::about(gate),
-                String::from_utf8_lossy(&gate.args).into_owned(),
+                show::brief(&String::from_utf8_lossy(&gate.args)),
                 show::approvals(gate),
                 show::reached(gate),
                 gate.requested_by.clone(),

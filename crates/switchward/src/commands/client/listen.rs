@@ -28,7 +28,7 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
     }
     let heard = tokio::select! {
         heard = hear(&mut receiver, output, listen.count) => heard,
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        () = crate::node::stopped() => Ok(()),
     };
     let request = v1::DeleteWebhookEndpointRequest { name, ..Default::default() };
     talk.client

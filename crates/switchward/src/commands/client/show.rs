@@ -1,10 +1,18 @@
 //! What a message of the API looks like to a person.
 
+mod gates;
+
 use jiff::Timestamp;
 use std::time::Duration;
 use switchward_api::v1;
 
+use gates::open_gate;
+pub(super) use gates::{about, approvals, brief, gate, reached, to_decide, waited};
+
 use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count, period};
+
+/// What a list shows of a long text, characters.
+const BRIEF_CHARS: usize = 80;
 
 /// The last part of a resource name: the id alone is good enough for every command.
 pub(super) fn id(name: &str) -> &str {
@@ -35,6 +43,11 @@ pub(super) fn time(time: Option<&prost_types::Timestamp>) -> String {
     Timestamp::from_second(time.seconds).map_or_else(|_| time.seconds.to_string(), |time| time.to_string())
 }
 
+/// The end of something that is good until then.
+pub(super) fn until(end: Option<&prost_types::Timestamp>) -> String {
+    end.map(|end| format!("good until {}", time(Some(end)))).unwrap_or_default()
+}
+
 /// A duration; nothing of one that is negative.
 pub(super) fn length(length: prost_types::Duration) -> Duration {
     Duration::try_from(length).unwrap_or_default()
@@ -49,7 +62,8 @@ pub(super) fn rule(rule: &v1::MatchedRule) -> String {
 
 /// What is left of limits: `49 calls, 3.50 USD`.
 pub(super) fn remaining(left: &v1::Remaining) -> String {
-    let calls = left.calls.map(|calls| format!("{calls} calls"));
+    let calls =
+        left.calls.map(|calls| if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") });
     let money = left.usd.as_ref().map(|usd| format!("{} USD", clean(usd)));
     calls.into_iter().chain(money).collect::<Vec<_>>().join(", ")
 }
@@ -249,151 +263,6 @@ fn count_of(number: u32, what: &str) -> String {
     count(usize::try_from(number).unwrap_or(usize::MAX), what)
 }
 
-fn open_gate(gate: &v1::OpenGate) -> String {
-    let what = match gate.kind() {
-        v1::GateKind::ToolAsk => format!("may the agent call {}?", gate.capability),
-        v1::GateKind::Approval | v1::GateKind::Task => {
-            format!("{} asks {}", gate.state, gate.approvers.join(", "))
-        }
-        v1::GateKind::Notify | v1::GateKind::Unspecified => format!("may it go on from {}?", gate.state),
-    };
-    let so_far = match gate.approvals_needed {
-        0 => String::new(),
-        needed => format!("  {} of {needed} approvals", gate.approvals),
-    };
-    let unheard = if gate.unheard {
-        format!("  {PROBLEM}nobody knows of it by mail{PROBLEM:#}")
-    } else {
-        String::new()
-    };
-    format!("{CARE}{}{CARE:#}  {}{so_far}{unheard}", clean(id(&gate.name)), clean(&what))
-}
-
-/// How a gate stands: `open`, or what was decided.
-fn gate_status(gate: &v1::Gate) -> String {
-    let Some(resolution) = &gate.resolution else { return word(gate.status().as_str_name(), "GATE_STATUS_") };
-    let decided = match resolution.decision() {
-        v1::GateDecision::Approve => "approved",
-        v1::GateDecision::Refuse => "refused",
-        v1::GateDecision::Discuss => "discussed",
-        v1::GateDecision::Answer => "answered",
-        v1::GateDecision::Unspecified => "decided",
-    };
-    clean(&format!("{decided} by {}", resolution.by))
-}
-
-/// A gate, with the arguments as they must be seen by who decides.
-pub(super) fn gate(gate: &v1::Gate) -> String {
-    let comment = gate.resolution.as_ref().map(|resolution| clean(&resolution.comment)).unwrap_or_default();
-    let answered = gate.resolution.as_ref().and_then(|resolution| resolution.answer.as_ref());
-    let who = if gate.kind() == v1::GateKind::Task { "participant" } else { "approvers" };
-    card(&[
-        ("gate", format!("{STRONG}{}{STRONG:#}", clean(id(&gate.name)))),
-        ("status", gate_status(gate)),
-        ("answered", answered.map(|answer| clean(&json(answer))).unwrap_or_default()),
-        ("comment", comment),
-        ("asks", clean(&gate.message)),
-        (who, clean(&gate.approvers.join(", "))),
-        ("told", told(gate)),
-        ("no mail to", clean(&gate.undeliverable.join(", "))),
-        ("approvals", votes(gate)),
-        ("reminded", reminded(gate)),
-        ("text", clean(&gate.text)),
-        ("call", clean(&gate.capability)),
-        ("arguments", clean(&String::from_utf8_lossy(&gate.args))),
-        ("digest", clean(&gate.args_digest)),
-        ("answer", clean(&gate.answer)),
-        ("session", clean(id(&gate.session))),
-        ("process", format!("{}, version {}", clean(definition_of(&gate.definition)), gate.version)),
-        ("at", clean(&gate.state)),
-        ("asked by", clean(&gate.requested_by)),
-        ("opened", time(gate.create_time.as_ref())),
-        ("round ends", time(gate.round_end_time.as_ref())),
-        ("closed", time(gate.end_time.as_ref())),
-    ])
-}
-
-/// Who was written to about a gate that addresses nobody.
-fn told(gate: &v1::Gate) -> String {
-    let addressed = matches!(gate.kind(), v1::GateKind::Approval | v1::GateKind::Task);
-    if gate.told.is_empty() && !addressed { "nobody".to_owned() } else { clean(&gate.told.join(", ")) }
-}
-
-/// Who knows of a gate by mail, in a column.
-pub(super) fn reached(gate: &v1::Gate) -> String {
-    let told = gate.approvers.len() + gate.told.len();
-    match (gate.unheard, gate.undeliverable.len()) {
-        (true, _) => "nobody".to_owned(),
-        (false, 0) => told.to_string(),
-        (false, lost) => format!("{} of {told}", told.saturating_sub(lost)),
-    }
-}
-
-/// When those who are asked are reminded.
-fn reminded(gate: &v1::Gate) -> String {
-    match gate.reminders_left {
-        0 => String::new(),
-        1 => format!("at {}, once more", time(gate.remind_time.as_ref())),
-        left => format!("at {}, {left} times more", time(gate.remind_time.as_ref())),
-    }
-}
-
-/// How far an approval has come that several must give.
-pub(super) fn approvals(gate: &v1::Gate) -> String {
-    match gate.approvals_needed {
-        0 => String::new(),
-        needed => format!("{} of {needed}", gate.votes.len()),
-    }
-}
-
-/// The same, with who has given one, when, which way and with which words.
-fn votes(gate: &v1::Gate) -> String {
-    let vote = |vote: &v1::GateVote| {
-        let said =
-            if vote.comment.is_empty() { String::new() } else { format!(": {}", first_line(&vote.comment)) };
-        format!("\n{} at {} ({}){said}", vote.by, time(vote.time.as_ref()), vote.via)
-    };
-    clean(&format!("{}{}", approvals(gate), gate.votes.iter().map(vote).collect::<String>()))
-}
-
-/// What a session waits for of people, in a list of them.
-pub(super) fn waited(gate: &v1::OpenGate) -> String {
-    if gate.unheard { format!("{} (nobody knows)", asked(gate)) } else { asked(gate).to_owned() }
-}
-
-/// What a person is asked about, in a word.
-fn asked(gate: &v1::OpenGate) -> &str {
-    match gate.kind() {
-        v1::GateKind::ToolAsk => &gate.capability,
-        v1::GateKind::Approval => "approval",
-        v1::GateKind::Task => "task",
-        v1::GateKind::Notify | v1::GateKind::Unspecified => "review",
-    }
-}
-
-/// What a gate is about, in a list of them.
-pub(super) fn about(gate: &v1::Gate) -> String {
-    let asks = || format!("{} asks {}", gate.state, gate.approvers.join(", "));
-    match gate.kind() {
-        v1::GateKind::ToolAsk => gate.capability.clone(),
-        v1::GateKind::Task => format!("task: {}", asks()),
-        v1::GateKind::Approval => format!("approval: {}", asks()),
-        v1::GateKind::Notify | v1::GateKind::Unspecified => {
-            format!("review of {:?} at {}", gate.answer, gate.state)
-        }
-    }
-}
-
-/// What decides a gate.
-pub(super) fn to_decide(name: &str, kind: v1::GateKind) -> String {
-    match kind {
-        v1::GateKind::Task => format!("switchward decide {} answer --answer 'Five stars'", id(name)),
-        v1::GateKind::Notify | v1::GateKind::ToolAsk | v1::GateKind::Approval | v1::GateKind::Unspecified => {
-            format!("switchward decide {} approve   (or refuse)", id(name))
-        }
-    }
-}
-
 /// A number of a version, where 0 stands for none.
 pub(super) fn number(number: u32) -> String {
     if number == 0 { "none".to_owned() } else { number.to_string() }
@@ -469,6 +338,6 @@ mod tests {
     fn an_agent_cannot_dress_up_what_a_person_decides_on() {
         let args = "{\"path\":\"a\u{1b}[2K\u{202e}txt\"}".as_bytes().to_vec();
         let shown = gate(&v1::Gate { args: args.into(), ..v1::Gate::default() });
-        assert!(shown.contains("{\"path\":\"a\u{fffd}[2K\u{fffd}txt\"}"), "{shown:?}");
+        assert!(shown.contains("{\"path\":\"a\\u001b[2K\\u202etxt\"}"), "{shown:?}");
     }
 }

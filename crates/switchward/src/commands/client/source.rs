@@ -152,7 +152,7 @@ fn shown(source: &v1::WebhookSource) -> String {
         ("event", clean(&source.event_key)),
         ("event at", clean(&source.event_key_pointer)),
         ("data at", clean(&source.data_pointer)),
-        ("old secret", show::time(source.old_secret_expire_time.as_ref())),
+        ("old secret", show::until(source.old_secret_expire_time.as_ref())),
         ("made", show::time(source.create_time.as_ref())),
     ])
 }

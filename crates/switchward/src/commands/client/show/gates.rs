@@ -1,0 +1,173 @@
+//! What gates look like to a person.
+
+use switchward_api::v1;
+use switchward_gateway::presented::exact;
+
+use super::{BRIEF_CHARS, definition_of, first_line, id, json, time, word};
+use crate::output::{CARE, PROBLEM, STRONG, card, clean};
+
+pub(super) fn open_gate(gate: &v1::OpenGate) -> String {
+    let what = match gate.kind() {
+        v1::GateKind::ToolAsk => format!("may the agent call {}?", gate.capability),
+        v1::GateKind::Approval | v1::GateKind::Task => {
+            format!("{} asks {}", gate.state, gate.approvers.join(", "))
+        }
+        v1::GateKind::Notify | v1::GateKind::Unspecified => format!("may it go on from {}?", gate.state),
+    };
+    let so_far = match gate.approvals_needed {
+        0 => String::new(),
+        needed => format!("  {} of {needed} approvals", gate.approvals),
+    };
+    let warned = gate.warnings.iter().map(|line| format!("\n  {PROBLEM}{}{PROBLEM:#}", clean(line)));
+    let warned: String = warned.collect();
+    format!("{CARE}{}{CARE:#}  {}{so_far}{warned}", clean(id(&gate.name)), clean(&what))
+}
+
+/// How a gate stands: `open`, or what was decided.
+fn gate_status(gate: &v1::Gate) -> String {
+    let Some(resolution) = &gate.resolution else { return word(gate.status().as_str_name(), "GATE_STATUS_") };
+    let decided = match resolution.decision() {
+        v1::GateDecision::Approve => "approved",
+        v1::GateDecision::Refuse => "refused",
+        v1::GateDecision::Discuss => "discussed",
+        v1::GateDecision::Answer => "answered",
+        v1::GateDecision::Unspecified => "decided",
+    };
+    clean(&format!("{decided} by {}", resolution.by))
+}
+
+/// A gate, with the arguments as they must be seen by who decides.
+pub(in super::super) fn gate(gate: &v1::Gate) -> String {
+    let comment = gate.resolution.as_ref().map(|resolution| clean(&resolution.comment)).unwrap_or_default();
+    let answered = gate.resolution.as_ref().and_then(|resolution| resolution.answer.as_ref());
+    let who = if gate.kind() == v1::GateKind::Task { "participant" } else { "approvers" };
+    card(&[
+        ("gate", format!("{STRONG}{}{STRONG:#}", clean(id(&gate.name)))),
+        ("status", gate_status(gate)),
+        ("answered", answered.map(|answer| clean(&json(answer))).unwrap_or_default()),
+        ("comment", comment),
+        ("asks", clean(&gate.message)),
+        (who, clean(&gate.approvers.join(", "))),
+        ("told", told(gate)),
+        ("mind", warnings(gate)),
+        ("no mail to", clean(&gate.undeliverable.join(", "))),
+        ("approvals", votes(gate)),
+        ("said", said(gate)),
+        ("reminded", reminded(gate)),
+        ("text", clean(&gate.text)),
+        ("call", clean(&gate.capability)),
+        ("arguments", clean(&exact(&String::from_utf8_lossy(&gate.args)))),
+        ("digest", clean(&gate.args_digest)),
+        ("answer", clean(&gate.answer)),
+        ("session", clean(id(&gate.session))),
+        ("process", format!("{}, version {}", clean(definition_of(&gate.definition)), gate.version)),
+        ("at", clean(&gate.state)),
+        ("asked by", clean(&gate.requested_by)),
+        ("opened", time(gate.create_time.as_ref())),
+        ("round ends", time(gate.round_end_time.as_ref())),
+        ("closed", time(gate.end_time.as_ref())),
+    ])
+}
+
+/// Who was written to about a gate that addresses nobody.
+fn told(gate: &v1::Gate) -> String {
+    let addressed = matches!(gate.kind(), v1::GateKind::Approval | v1::GateKind::Task);
+    if gate.told.is_empty() && !addressed { "nobody".to_owned() } else { clean(&gate.told.join(", ")) }
+}
+
+/// What is odd about who knows of a gate, a sentence a line.
+fn warnings(gate: &v1::Gate) -> String {
+    let line = |line: &String| format!("{PROBLEM}{}{PROBLEM:#}", clean(line));
+    gate.warnings.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What a list shows of a long text; the command for one thing shows all of it.
+pub(in super::super) fn brief(text: &str) -> String {
+    match text.char_indices().nth(BRIEF_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Who knows of a gate by mail, in a column.
+pub(in super::super) fn reached(gate: &v1::Gate) -> String {
+    let told = gate.approvers.len() + gate.told.len();
+    match (gate.unheard, gate.undeliverable.len()) {
+        (true, _) => "nobody".to_owned(),
+        (false, 0) => told.to_string(),
+        (false, lost) => format!("{} of {told}", told.saturating_sub(lost)),
+    }
+}
+
+/// What was said about a gate without deciding it, one a line.
+fn said(gate: &v1::Gate) -> String {
+    let line = |one: &v1::GateRemark| {
+        format!("{} at {}: {}", one.by, time(one.time.as_ref()), first_line(&one.comment))
+    };
+    clean(&gate.remarks.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// When those who are asked are reminded.
+fn reminded(gate: &v1::Gate) -> String {
+    match gate.reminders_left {
+        0 => String::new(),
+        1 => format!("at {}, once more", time(gate.remind_time.as_ref())),
+        left => format!("at {}, {left} times more", time(gate.remind_time.as_ref())),
+    }
+}
+
+/// How far an approval has come that several must give.
+pub(in super::super) fn approvals(gate: &v1::Gate) -> String {
+    match gate.approvals_needed {
+        0 => String::new(),
+        needed => format!("{} of {needed}", gate.votes.len()),
+    }
+}
+
+/// The same, with who has given one, when, which way and with which words.
+fn votes(gate: &v1::Gate) -> String {
+    let vote = |vote: &v1::GateVote| {
+        let said =
+            if vote.comment.is_empty() { String::new() } else { format!(": {}", first_line(&vote.comment)) };
+        format!("\n{} at {} ({}){said}", vote.by, time(vote.time.as_ref()), vote.via)
+    };
+    clean(&format!("{}{}", approvals(gate), gate.votes.iter().map(vote).collect::<String>()))
+}
+
+/// What a session waits for of people, in a list of them.
+pub(in super::super) fn waited(gate: &v1::OpenGate) -> String {
+    if gate.unheard { format!("{} (nobody knows)", asked(gate)) } else { asked(gate).to_owned() }
+}
+
+/// What a person is asked about, in a word.
+fn asked(gate: &v1::OpenGate) -> &str {
+    match gate.kind() {
+        v1::GateKind::ToolAsk => &gate.capability,
+        v1::GateKind::Approval => "approval",
+        v1::GateKind::Task => "task",
+        v1::GateKind::Notify | v1::GateKind::Unspecified => "review",
+    }
+}
+
+/// What a gate is about, in a list of them.
+pub(in super::super) fn about(gate: &v1::Gate) -> String {
+    let asks = || format!("{} asks {}", gate.state, gate.approvers.join(", "));
+    match gate.kind() {
+        v1::GateKind::ToolAsk => gate.capability.clone(),
+        v1::GateKind::Task => format!("task: {}", asks()),
+        v1::GateKind::Approval => format!("approval: {}", asks()),
+        v1::GateKind::Notify | v1::GateKind::Unspecified => {
+            format!("review of {:?} at {}", gate.answer, gate.state)
+        }
+    }
+}
+
+/// What decides a gate.
+pub(in super::super) fn to_decide(name: &str, kind: v1::GateKind) -> String {
+    match kind {
+        v1::GateKind::Task => format!("switchward decide {} answer --answer 'Five stars'", id(name)),
+        v1::GateKind::Notify | v1::GateKind::ToolAsk | v1::GateKind::Approval | v1::GateKind::Unspecified => {
+            format!("switchward decide {} approve   (or refuse)", id(name))
+        }
+    }
+}
