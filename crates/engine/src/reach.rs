@@ -75,12 +75,14 @@ fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<String> {
         Quorum::All => None,
         Quorum::AtLeast(least) if asked.open => {
             let short = !asked.to.is_empty() && know < need;
-            short.then(|| format!("it takes {least} approvals, and {know} who may decide are told"))
+            short.then(|| {
+                format!("it takes {least} approvals, and only {know} of those who are told may decide")
+            })
         }
         Quorum::AtLeast(least) => {
             let short = usize::try_from(least).unwrap_or(usize::MAX) > need;
             short.then(|| {
-                format!("{least} approvals were wanted and {know} people are asked: it takes {need}")
+                format!("{least} approvals were wanted, and only {know} of those who are asked may decide: it takes {need}")
             })
         }
     }

@@ -77,7 +77,7 @@ fn until(gate: &GateView) -> Option<String> {
     Some(if asked.round < rounds.max {
         let others: Vec<&str> = rounds.to.iter().filter_map(named).collect();
         let others = if others.is_empty() { "all of them".to_owned() } else { others.join(", ") };
-        format!("{due}, then {others} are asked as well")
+        format!("{due}, then asked as well: {others}")
     } else {
         format!("{due}, then it lapses undecided")
     })
@@ -144,9 +144,7 @@ pub fn rule(open: &Open) -> String {
         None if many == 1 => "Your decision counts.".to_owned(),
         None => format!("The first decision of the {many} asked counts."),
         Some((Quorum::AtLeast(_), need)) if anybody => {
-            format!(
-                "It takes the approval of {need} people who may decide, each once; {many} are told of it."
-            )
+            format!("It takes the approval of {need} people who may decide, each once (told of it: {many}).")
         }
         Some((Quorum::All, need)) if anybody && many > 0 => {
             format!("All who are told of it must approve, each once: {need}.")

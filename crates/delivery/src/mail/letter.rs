@@ -79,7 +79,7 @@ pub struct Choice {
     pub approve: String,
     /// What does not.
     pub refuse: String,
-    /// What else approves, and what else refuses: words, parted by commas.
+    /// What else approves, and what else refuses: words, parted by slashes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
     /// Whether a reply cannot approve, because what is asked is too long for a mail.

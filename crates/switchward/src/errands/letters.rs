@@ -136,8 +136,13 @@ fn also(spec: &GateSpec) -> Vec<String> {
     let words = |decision: Decision, known: &[&str]| {
         let hints = spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
         let all = hints.iter().map(String::as_str).chain(known.iter().copied());
-        let others: Vec<&str> = all.filter(|word| *word != decision.word(spec.kind)).collect();
-        others.join(", ")
+        let mut others: Vec<&str> = Vec::new();
+        for word in all.filter(|word| *word != decision.word(spec.kind)) {
+            if !others.contains(&word) {
+                others.push(word);
+            }
+        }
+        others.join(" / ")
     };
     vec![words(Decision::Approve, APPROVALS), words(Decision::Refuse, REJECTIONS)]
 }

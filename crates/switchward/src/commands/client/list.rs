@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use switchward_api::v1;
+use switchward_gateway::presented::exact;
 use tonic::Status;
 
 use super::talk::Talk;
@@ -129,7 +130,7 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
             table.row([
                 show::id(&gate.name).to_owned(),
                 show::about(gate),
-                show::brief(&String::from_utf8_lossy(&gate.args)),
+                show::brief(&exact(&String::from_utf8_lossy(&gate.args))),
                 show::approvals(gate),
                 show::reached(gate),
                 gate.requested_by.clone(),
