@@ -289,7 +289,8 @@ class ByMail(unittest.TestCase):
         self.assertEqual([check["check"] for check in poor if check["check"] not in ("port", "data", "files")], [])
         self.assertTrue(told["ok"])
         self.assertEqual(
-            {"config", "data", "port", "files", "clock", "redis", "smtp", "imap", "dkim", "mx", "spf", "dmarc"},
+            {"config", "tenants", "data", "port", "files", "clock", "redis"}
+            | {"smtp", "imap", "dkim", "mx", "spf", "dmarc"},
             {check["check"] for check in told["checks"]},
         )
         text = server.config.read_text()
@@ -300,6 +301,7 @@ class ByMail(unittest.TestCase):
             ("dkim", 'selector = "sw1"', 'selector = "sw2"'),
             ("redis", f":{self.servers.port['redis']}", f":{free_port()}"),
             ("config", "[redis]", "[reddis]"),
+            ("tenants", "admin_key_file = \"", "admin_key_file = \"/nowhere"),
         ]:
             wrong = self.servers.write("wrong.toml", text.replace(old, new, 1))
             told = server.run("doctor", "--config", wrong, code=5)[0]
