@@ -1,8 +1,9 @@
 //! The decision page: `/a/{token}`, for whoever got a mail that asks. Plain HTML without script.
 //!
 //! Looking changes nothing, however often and by whatever machine it is done; only the form's POST says something, once,
-//! because a gate is closed once and each form that was shown is taken once. Who has the token is the person that it was made for: it stands in her mail alone, and
-//! is good for one gate and the newest round. Source: semantics §6.2; Standard practice since mail scanners follow links.
+//! because a gate is closed once and each form that was shown is taken once. Who has the token is the person that it was
+//! made for: it stands in her mail alone, and is good for one gate and the newest round. Source: semantics §6.2; Standard
+//! practice since mail scanners follow links.
 
 mod find;
 pub(crate) use find::tenant_of;
@@ -78,7 +79,8 @@ async fn say(State(door): State<Door>, Path(token): Path<String>, Form(said): Fo
         Err(problem) => return told(StatusCode::BAD_REQUEST, page::asked(&asked, Some(problem))),
     };
     let call = Call { door: &door, caller: asked.caller.clone(), trace: None };
-    let request = RequestId { id: format!("page:{}", said.form), body: said.digest() };
+    // With the token in it the name of one person's form stands for nothing on another's page.
+    let request = RequestId { id: format!("page:{}:{}", asked.token, said.form), body: said.digest() };
     match call.execute(Scope::Session(asked.token.session), Some(request), None, body).await {
         Ok(Reply::Gate { .. }) => {
             let back = HeaderValue::from_str(&format!("/a/{token}"));

@@ -1,5 +1,5 @@
 //! A reply comes by mail. Source: workflows, *Approval State* and *Wait State*; semantics §4b-5 and -6, §7. Only who was
-//! written to counts, and only where the sender is proved; what anybody else writes is recorded and moves nothing.
+//! written to counts, and at a gate only where the sender is proved; what anybody else writes is recorded and moves nothing.
 
 mod outcome;
 

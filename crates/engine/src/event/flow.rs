@@ -286,7 +286,7 @@ pub enum Flow {
     /// Somebody who wrote is written back to.
     #[n(23)]
     ReplyAnswered {
-        /// The gate; 0 where nothing waits for the reply.
+        /// The gate; 0 where it is about none.
         #[n(0)]
         gate: OpenId,
         /// The run, where it is about no gate.

@@ -52,9 +52,8 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
     let made = |person: &&String| tenancy.keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
     let old = asked.round_of(&person) != Some(token.round);
-    let votes = asked.voting.iter().flat_map(|voting| &voting.votes);
     let hers = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
-    let vote = votes.into_iter().find(hers).cloned();
+    let vote = asked.voting.iter().flat_map(|voting| &voting.votes).find(hers).cloned();
     let gated = &gate.open().gate;
     let own = gated.kind.needs_another() && tenancy.directory.one_person(&person, &gated.requester);
     let Some(tenant) = tenant_of(door, token.tenant)? else { return Ok(Found::Nothing) };

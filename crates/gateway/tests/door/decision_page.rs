@@ -183,12 +183,17 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     }
     assert_eq!(world.look(&asked.session.name).await.sequence, before + 1);
     assert_eq!(status(&world, &asked).await, OPEN);
+    // The name of her form stands for nothing on somebody else's page: the same words of another are another remark.
+    let answer = world.node.line.send(post(&path_of(&asked, KIM), &asks)).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", text(&answer));
+    assert!(world.look(&asked.session.name).await.sequence > before + 1);
     // Whoever looks at it next sees what was asked.
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
     let reply: v1::GetGateResponse = world.ask("agent", "GetGate", &request).await;
     let said: Vec<_> =
         reply.gate.expect("a gate").remarks.into_iter().map(|one| (one.by, one.comment)).collect();
-    assert_eq!(said, [(DANA.to_owned(), "which file?".to_owned())]);
+    let asks = |person: &str| (person.to_owned(), "which file?".to_owned());
+    assert_eq!(said, [asks(DANA), asks(KIM)]);
     let kims = text(&world.node.line.send(get(&path_of(&asked, KIM))).await);
     assert!(kims.contains("Said so far") && kims.contains("which file?"), "{kims}");
     // The same form is good for nothing else.

@@ -35,6 +35,14 @@ async fn ask(world: &World, session: &str) -> (v1::AuthorizeToolCallResponse, v1
     (told, open, reply.gate.expect("a gate"))
 }
 
+/// What of a session waits to go out.
+async fn effects(world: &World, session: &str) -> Vec<v1::Effect> {
+    let filter = format!("session=\"{}\"", session.rsplit('/').next().expect("a part"));
+    let list = v1::ListEffectsRequest { filter, ..Default::default() };
+    let listed: v1::ListEffectsResponse = world.ask("operator", "ListEffects", &list).await;
+    listed.effects
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_says_what_of_it_leads_to_nobody() {
     let world = World::start().await;
@@ -94,10 +102,8 @@ async fn when_the_directory_is_mended_those_who_should_have_been_told_are() {
     let session = start(&world, &["group:release"]).await.session.expect("a session");
     let (_, _, gate) = ask(&world, &session.name).await;
     assert_eq!(gate.warnings, ["nobody is told of it"]);
-    let filter = format!("session=\"{}\"", session.name.rsplit('/').next().expect("a part"));
-    let list = v1::ListEffectsRequest { filter, ..Default::default() };
-    let listed: v1::ListEffectsResponse = world.ask("operator", "ListEffects", &list).await;
-    let notice = listed.effects.first().expect("a notice").clone();
+    let effects = self::effects(&world, &session.name).await;
+    let notice = effects.first().expect("a notice").clone();
     assert_eq!(notice.kind, "notice");
     let retry = v1::RetryEffectRequest { name: notice.name.clone(), ..Default::default() };
     let before = world.look(&session.name).await.sequence;
@@ -111,8 +117,8 @@ async fn when_the_directory_is_mended_those_who_should_have_been_told_are() {
     let now: v1::GetGateResponse = world.ask("agent", "GetGate", &request).await;
     let now = now.gate.expect("a gate");
     assert_eq!((now.unheard, now.told.len(), now.warnings.len()), (false, 2, 0), "{now:?}");
-    let listed: v1::ListEffectsResponse = world.ask("operator", "ListEffects", &list).await;
-    let to: Vec<&str> = listed.effects.iter().map(|effect| effect.to.as_str()).collect();
+    let effects = self::effects(&world, &session.name).await;
+    let to: Vec<&str> = effects.iter().map(|effect| effect.to.as_str()).collect();
     assert_eq!(to, ["kim@acme.example", "dana@acme.example"]);
     world.node.end().await;
 }
@@ -123,10 +129,8 @@ async fn a_gate_whose_mails_reach_nobody_shows_that_until_one_does() {
     let session = start(&world, &["kim@acme.example"]).await.session.expect("a session");
     let (_, open, _) = ask(&world, &session.name).await;
     assert!(!open.unheard);
-    let filter = format!("session=\"{}\"", session.name.rsplit('/').next().expect("a part"));
-    let list = v1::ListEffectsRequest { filter, ..Default::default() };
-    let listed: v1::ListEffectsResponse = world.ask("operator", "ListEffects", &list).await;
-    let name = listed.effects.first().expect("a mail").name.clone();
+    let effects = self::effects(&world, &session.name).await;
+    let name = effects.first().expect("a mail").name.clone();
     let fail =
         v1::FailEffectRequest { name: name.clone(), code: "mail_rejected".into(), ..Default::default() };
     let _: v1::FailEffectResponse = world.ask("operator", "FailEffect", &fail).await;

@@ -125,6 +125,7 @@ fn bounce(
     }
     let words = || message.body_text(0).unwrap_or_else(|| body.clone()).into_owned();
     let text = told.diagnostic.clone().unwrap_or_else(words);
+    let text = cut(&text, BOUNCE_SEARCH_BYTES_MAX);
     let text = cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), BOUNCE_TEXT_BYTES_MAX);
     let recipients = told.recipients.clone();
     Bounce { permanent, recipients, tokens: found, status, text, delayed: told.delayed }
@@ -225,7 +226,7 @@ fn told_by(message: &Message<'_>) -> Option<Told> {
 /// Lines with those that go on from them: what begins with a space belongs to the line before it.
 fn unfolded(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for line in text.lines() {
+    for line in text.lines().take(BOUNCE_SEARCH_BYTES_MAX / 16) {
         match lines.last_mut() {
             Some(last) if line.starts_with([' ', '\t']) => {
                 last.push(' ');
@@ -239,7 +240,7 @@ fn unfolded(text: &str) -> Vec<String> {
 
 /// Reads the fields of a report (RFC 3464 §2).
 fn read_status(text: &str, told: &mut Told) {
-    for line in unfolded(text).iter().take(BOUNCE_SEARCH_BYTES_MAX / 16) {
+    for line in &unfolded(text) {
         let Some((name, value)) = line.split_once(':') else { continue };
         let value = value.trim();
         match name.trim().to_ascii_lowercase().as_str() {
