@@ -10,7 +10,9 @@ use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::leadership::Leadership;
-use crate::limits::{BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED};
+use crate::limits::{
+    BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED, FLUSH_WAIT, LOG_BYTES_FULL,
+};
 use crate::metrics::ShardMetrics;
 use crate::propose::{Proposer, Unwritten};
 use crate::queue::{Exit, Job};
@@ -128,6 +130,7 @@ impl DecideLoop {
 
     /// Answers the commands, or the first of them where what those come to is enough for one entry.
     async fn batch(&mut self, commands: &[Command]) -> Result<Answers, Unanswered> {
+        self.log_within_bound().await;
         let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
         self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unwritten(why))?;
         let base = self.group.shared.position();
@@ -164,6 +167,19 @@ impl DecideLoop {
         ShardMetrics::add(&metrics.rejections, refused);
         ShardMetrics::add(&metrics.commands, answers.len() - refused);
         Ok(answers)
+    }
+
+    /// Waits while the log is as long as it may be: its rows are being written and its beginning is about to go, however
+    /// slow the disk is. Where other voters must have an entry before it goes, the wait ends after [`FLUSH_WAIT`].
+    async fn log_within_bound(&self) {
+        let mut draining = self.draining.clone();
+        let short = self.group.log.within(LOG_BYTES_FULL);
+        // All three may be cancelled: none of them holds anything.
+        tokio::select! {
+            () = short => {}
+            _ = draining.wait_for(|draining| *draining) => {}
+            () = tokio::time::sleep(FLUSH_WAIT), if !self.group.alone => {}
+        }
     }
 
     fn unwritten(&self, why: Unwritten) -> Unanswered {

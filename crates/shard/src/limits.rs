@@ -26,6 +26,8 @@ pub const LOG_READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const DIRTY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The log of one group that starts a purge, bytes.
 pub const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// The log of one group at which its leader writes no further entry before a purge has shortened it, bytes.
+pub const LOG_BYTES_FULL: u64 = LOG_BYTES_MAX + LOG_BYTES_MAX / 2;
 /// The log of one group that starts a purge, entries.
 pub const LOG_ENTRIES_MAX: u64 = 200_000;
 /// Entries that a purge leaves at most, for replicas that lag a little.

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use switchward_store::{Done, GroupId, GroupLog, LogRecord, Meta, StoreError};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tracing::{Span, info_span};
 
 use crate::codec::{decode_entry, decode_json, decode_log_id, encode_entry, encode_json};
@@ -25,13 +25,15 @@ pub struct LogStore {
     group: GroupId,
     /// What the entry that this server proposes next belongs to: openraft carries no spans.
     proposed: Arc<Mutex<Span>>,
+    /// Notified after each purge.
+    purged: Arc<Notify>,
 }
 
 impl LogStore {
     /// The part of this group.
     #[must_use]
     pub fn new(log: Arc<dyn GroupLog>, group: GroupId) -> Self {
-        Self { log, group, proposed: Arc::new(Mutex::new(Span::none())) }
+        Self { log, group, proposed: Arc::new(Mutex::new(Span::none())), purged: Arc::default() }
     }
 
     /// Bytes and entries of the log that are not yet purged.
@@ -39,6 +41,19 @@ impl LogStore {
         let entries =
             self.log.first_last(self.group).ok().flatten().map_or(0, |(first, last)| last - first + 1);
         (self.log.bytes(self.group), entries)
+    }
+
+    /// Waits until the log holds at most `bytes_max` bytes; a purge is what shortens it. May be cancelled at any time.
+    pub(crate) async fn within(&self, bytes_max: u64) {
+        loop {
+            let mut purged = std::pin::pin!(self.purged.notified());
+            // Registered before the look, so that a purge between the two is not missed.
+            purged.as_mut().enable();
+            if self.size().0 <= bytes_max {
+                return;
+            }
+            purged.await;
+        }
     }
 
     /// The entry that comes next is written for this.
@@ -206,6 +221,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn purge(&mut self, log_id: LogId) -> Result<(), io::Error> {
         let meta: Bytes = encode_json(&log_id)?;
-        synced(|done| self.log.purge_to(self.group, log_id.index, meta, done)).await
+        synced(|done| self.log.purge_to(self.group, log_id.index, meta, done)).await?;
+        self.purged.notify_waiters();
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_engine::{Body, Command};
-use switchward_shard::limits::{LOG_BYTES_KEPT, LOG_BYTES_MAX};
+use switchward_shard::limits::{LOG_BYTES_FULL, LOG_BYTES_KEPT, LOG_BYTES_MAX};
 use switchward_shard::{Group, Raft};
 
 use crate::commands::{DEPLOY_GATE, definition, start};
@@ -17,8 +17,6 @@ use crate::server::{Server, Setup};
 /// Entries of a length at which a thousand are far more than the bound; all together are more than twice of it.
 const ENTRIES: usize = 1_150;
 const ENTRY_BYTES: usize = 128 * 1024;
-/// What may be written while the rows are flushed and the log is purged.
-const MEANWHILE_BYTES: u64 = LOG_BYTES_MAX / 2;
 /// The longest wait for the last purge.
 const PURGE_WAIT: Duration = Duration::from_secs(60);
 
@@ -79,7 +77,8 @@ fn a_log_of_large_entries_is_purged_for_its_bytes_and_seldom() {
     let setup = Setup { shards: 1, ..Setup::new(folder.path()) };
     let (server, flushes) = opened(&setup);
     let longest = written(&server, 0..ENTRIES);
-    assert!(longest <= LOG_BYTES_MAX + MEANWHILE_BYTES, "the log had {longest} bytes");
+    // However slow the disk is: one entry may be written to a log that is not yet full, and it has its head beside it.
+    assert!(longest <= LOG_BYTES_FULL + 2 * ENTRY_BYTES as u64, "the log had {longest} bytes");
     let all = (ENTRIES * ENTRY_BYTES) as u64;
     let (seen, worth) = (flushes.lock().len() as u64, all / (LOG_BYTES_MAX - LOG_BYTES_KEPT) + 1);
     assert!((1..=worth).contains(&seen), "{seen} flushes for {all} bytes");

@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use switchward_engine::{Actor, Body, Command, Due, IndexKey, Scope, Settings, Sweep, View, ViewError};
-use switchward_machine::{TenantId, Time};
+use switchward_engine::{
+    Actor, Body, Command, Due, IndexKey, RequestId, Scope, Settings, Sweep, View, ViewError,
+};
+use switchward_machine::{Digest, TenantId, Time};
 use switchward_scenario::{Answer, Broken, Scenario, Verb, World, parse, play_on};
-use switchward_shard::{Clock, Cluster, Failure};
+use switchward_shard::{Clock, Cluster, Failure, Shard, StateView};
 use tokio::runtime::Runtime;
 
 use crate::limits::carried;
@@ -24,6 +26,7 @@ struct Voters {
     trio: Trio,
     runtime: Runtime,
     played: usize,
+    submitted: usize,
 }
 
 fn unreadable(failure: impl std::fmt::Display) -> Broken {
@@ -32,7 +35,7 @@ fn unreadable(failure: impl std::fmt::Display) -> Broken {
 
 impl Voters {
     fn open() -> Self {
-        let voters = Self { trio: Trio::open(), runtime: callers(), played: 0 };
+        let voters = Self { trio: Trio::patient(), runtime: callers(), played: 0, submitted: 0 };
         voters.runtime.block_on(voters.lead());
         voters
     }
@@ -64,11 +67,23 @@ impl Voters {
         Err(Broken(format!("{command:?} was not answered")))
     }
 
+    /// The rows of a shard, as its leader has them.
+    async fn look(&self, shard: &Shard) -> Result<StateView, Broken> {
+        for _ in 0..ATTEMPTS {
+            match shard.read().await {
+                Ok(view) => return Ok(view),
+                Err(Failure::Electing) => self.lead().await,
+                Err(failure) => return Err(unreadable(failure)),
+            }
+        }
+        Err(Broken("a shard was not read".into()))
+    }
+
     /// What falls due first, up to a time, and in which shard.
     async fn first_due(&self, by: Time) -> Result<Option<(usize, Due)>, Broken> {
         let mut first: Option<(usize, Due)> = None;
         for (at, shard) in self.cluster().all().enumerate() {
-            let view = shard.read().await.map_err(unreadable)?;
+            let view = self.look(shard).await?;
             view.scan(&IndexKey::due(), None, &mut |entry, _| {
                 let due = IndexKey::due_of(entry).filter(|due| due.at <= by);
                 let sooner = |due: &Due| first.as_ref().is_none_or(|(_, first)| due.at < first.at);
@@ -91,6 +106,10 @@ impl World for Voters {
         if let Body::CreateTenant(create) = &mut command.body {
             create.name = format!("{}-{}", create.name, self.played);
         }
+        // A command that is repeated after a change of leaders must not meet what it has done itself.
+        self.submitted += 1;
+        let id = format!("submitted {}", self.submitted);
+        command.request.get_or_insert_with(|| RequestId { body: Digest::of(id.as_bytes()), id });
         self.runtime.block_on(self.execute(command))
     }
 
@@ -102,7 +121,7 @@ impl World for Voters {
     ) -> Result<(), Broken> {
         let cluster = self.cluster();
         let shard = scope.bucket(tenant).map_or(cluster.catalogue(), |bucket| cluster.shard_of(bucket));
-        let view = self.runtime.block_on(shard.read()).map_err(unreadable)?;
+        let view = self.runtime.block_on(self.look(shard))?;
         Ok(look(&view)?)
     }
 
@@ -125,7 +144,12 @@ impl World for Voters {
                     body: Body::Sweep(Sweep { key: due.key }),
                 };
                 let shard = self.cluster().all().nth(at).expect("it was found there");
-                shard.submit(sweep).await.map_err(unreadable)?;
+                match shard.submit(sweep).await {
+                    Ok(_) => {}
+                    // A row that was not swept is found once more.
+                    Err(Failure::Electing) => self.lead().await,
+                    Err(failure) => return Err(unreadable(failure)),
+                }
                 for shard in self.cluster().all() {
                     carried(shard).await;
                 }

@@ -22,6 +22,12 @@ pub(crate) const NODES: [u64; 3] = [1, 2, 3];
 /// The catalogue's group and two shards.
 pub(crate) const GROUPS: u64 = 3;
 
+/// A leader that dies is soon followed by another.
+const BRISK: RaftSettings = RaftSettings { heartbeat_ms: 40, election_min_ms: 150, election_max_ms: 300 };
+/// A leader keeps its office on a machine that is busy for seconds.
+const PATIENT: RaftSettings =
+    RaftSettings { heartbeat_ms: 200, election_min_ms: 10_000, election_max_ms: 20_000 };
+
 /// One of the three.
 struct Voter {
     runtime: Runtime,
@@ -37,6 +43,7 @@ pub(crate) struct Trio {
     /// That of all servers that were not given clocks of their own.
     pub(crate) clock: ManualClock,
     clocks: [Arc<dyn Clock>; 3],
+    raft: RaftSettings,
     voters: [Option<Voter>; 3],
     current: watch::Sender<[Option<Cluster>; 3]>,
 }
@@ -44,20 +51,34 @@ pub(crate) struct Trio {
 impl Trio {
     pub(crate) fn open() -> Self {
         let clock = ManualClock::new(BEGIN);
-        Self::with(clock.clone(), [(); 3].map(|()| Arc::new(clock.clone()) as Arc<dyn Clock>))
+        Self::with(clock.clone(), [(); 3].map(|()| Arc::new(clock.clone()) as Arc<dyn Clock>), BRISK)
+    }
+
+    /// Servers whose leaders stay while no server dies. The first server stands for election at once in every group.
+    pub(crate) fn patient() -> Self {
+        let clock = ManualClock::new(BEGIN);
+        let clocks = [(); 3].map(|()| Arc::new(clock.clone()) as Arc<dyn Clock>);
+        let trio = Self::with(clock, clocks, PATIENT);
+        let first = trio.voters[at(NODES[0])].as_ref().unwrap();
+        for group in 0..usize::try_from(GROUPS).unwrap() {
+            let raft = trio.shard(NODES[0], group).group().raft();
+            first.runtime.block_on(raft.trigger().elect(false)).unwrap();
+        }
+        trio
     }
 
     /// Servers with clocks of their own.
     pub(crate) fn of(clocks: [Arc<dyn Clock>; 3]) -> Self {
-        Self::with(ManualClock::new(BEGIN), clocks)
+        Self::with(ManualClock::new(BEGIN), clocks, BRISK)
     }
 
-    fn with(clock: ManualClock, clocks: [Arc<dyn Clock>; 3]) -> Self {
+    fn with(clock: ManualClock, clocks: [Arc<dyn Clock>; 3], raft: RaftSettings) -> Self {
         let mut trio = Self {
             folders: tempfile::tempdir().unwrap(),
             network: Network::default(),
             clock,
             clocks,
+            raft,
             voters: [None, None, None],
             current: watch::channel([None, None, None]).0,
         };
@@ -92,7 +113,7 @@ impl Trio {
                     states: states.clone(),
                     snapshots: snapshots.clone(),
                     cache_bytes: 64 * 1024,
-                    raft: RaftSettings { heartbeat_ms: 40, election_min_ms: 150, election_max_ms: 300 },
+                    raft: self.raft,
                 };
                 let opened = Group::open(options, self.network.of(node, group)).await.unwrap();
                 self.network.join(node, group, &opened, &snapshots);
