@@ -35,7 +35,7 @@ class Server:
     """A development server in a folder of its own, with a channel that retries as proto/ says."""
 
     def __init__(self, folder, *arguments):
-        environment = dict(os.environ, SWITCHWARD_PROFILE=os.path.join(folder, "profile.json"))
+        environment = dict(os.environ, SWITCHWARD_CONTEXTS=os.path.join(folder, "contexts"))
         data = os.path.join(folder, "data")
         command = [os.environ["SWITCHWARD_BIN"], "dev", "--port", "0", "-o", "json", "--data-dir", data]
         self.process = subprocess.Popen(command + list(arguments), stdout=subprocess.PIPE, env=environment, text=True)

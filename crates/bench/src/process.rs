@@ -85,7 +85,7 @@ impl Server {
 fn on(binary: &Path, folder: &Path) -> Command {
     let mut command = Command::new(binary);
     command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(folder.join("data"));
-    command.env("SWITCHWARD_PROFILE", folder.join("profile.json"));
+    command.env("SWITCHWARD_CONTEXTS", folder.join("contexts"));
     command
 }
 

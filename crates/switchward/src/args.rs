@@ -3,6 +3,7 @@
 mod assistant;
 mod calls;
 mod client;
+mod context;
 mod conversation;
 mod directory;
 mod effect;
@@ -24,8 +25,9 @@ pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
     Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
     Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
-    RevokeKey, Watch, Who,
+    RevokeKey, Watch,
 };
+pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
@@ -101,6 +103,10 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Watch an agent being walked through a deploy gate.
     Demo(DemoArgs),
+    /// Show and choose the server that commands are sent to, and the key; needs no server.
+    Context(ContextArgs),
+    /// Print a script with which a shell completes commands.
+    Completion(CompletionArgs),
     /// What talks to a server.
     #[command(flatten)]
     Client(ClientCommand),
@@ -178,8 +184,9 @@ Examples:
   switchward dev --data-dir ./data
   switchward dev --port 0 --clock manual -o json
 
-Prints the address, a key each for the agent, the person and a worker, and writes them to a profile that the other
-commands read. With -o json, one line when it is ready.")]
+Prints the address and a key each for the agent, the person and a worker, and writes a context for each of them:
+dev-agent, dev-person and dev-worker. Each is a file of its own, and an agent is given no other than dev-agent.
+With -o json, one line when it is ready.")]
 pub(crate) struct DevArgs {
     /// Where to keep everything; without it, everything is gone when the server stops.
     #[arg(long, value_name = "DIR")]
@@ -187,6 +194,10 @@ pub(crate) struct DevArgs {
     /// The port to listen on; 0 for any that is free.
     #[arg(long, value_name = "PORT", default_value_t = 7400)]
     pub(crate) port: u16,
+    /// A host, besides this machine, by whose name the pages /mail and /webhooks may be asked for, such as that of a
+    /// tunnel; may be said again.
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub(crate) allowed_hosts: Vec<String>,
     /// The clock; a manual one stands still until `switchward clock advance` moves it.
     #[arg(long, value_enum, default_value_t = ClockKind::System)]
     pub(crate) clock: ClockKind,

@@ -6,7 +6,7 @@ mod retry;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
 use switchward_api::v1::assistant_service_client::AssistantServiceClient;
@@ -27,9 +27,10 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
-use crate::args::{Connection, Who, files};
+use crate::args::{Connection, files};
+use crate::commands::context::missing;
+use crate::context::{Context, Contexts};
 use crate::exit::Exit;
-use crate::profile::Profile;
 use crate::tls;
 pub(crate) use mail::{Brought, bring_mail};
 use retry::Retries;
@@ -85,49 +86,83 @@ pub(crate) struct Target {
     pub(crate) address: String,
     /// The API key.
     pub(crate) key: String,
+    /// The certificate authority of the server, PEM; `None` for those that this machine trusts.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// A context with its name.
+#[derive(Debug, Clone)]
+struct Named {
+    name: String,
+    context: Context,
+    /// Whether the command line names it: it then counts whatever the environment says.
+    typed: bool,
 }
 
 impl Target {
-    /// What the command line, the environment and the profile say together. `usually` is whose key of the profile is
-    /// used where nobody says.
+    /// Returns what the command line, the environment and the context in use say together.
     ///
     /// # Errors
     /// No server is known, or no key for it.
-    pub(crate) fn of(connection: &Connection, usually: Who) -> Result<Self, Exit> {
-        let told = connection.address.is_some() && connection.api_key.is_some() && connection.who.is_none();
-        // Where all is said there need not be a place for a profile.
-        let profile = if told { None } else { Profile::load()? };
-        Self::chosen(connection, usually, profile)
+    pub(crate) fn of(connection: &Connection) -> Result<Self, Exit> {
+        let said = |value: &Option<String>| value.clone().filter(|value| !value.trim().is_empty());
+        let (address, api_key) = (said(&connection.address), said(&connection.api_key));
+        let ca = connection.ca.clone().filter(|file| !file.as_os_str().is_empty());
+        let named = match &connection.context {
+            Some(name) => Some(named(&Contexts::of_user()?, name, true)?),
+            // If everything is given, no context is read, and there may be no place for one.
+            None if address.is_some() && api_key.is_some() => None,
+            None => implied()?,
+        };
+        Self::chosen((address, api_key, ca), named)
     }
 
-    fn chosen(connection: &Connection, usually: Who, profile: Option<Profile>) -> Result<Self, Exit> {
-        let said = connection.address.as_deref().map(|address| address.trim_end_matches('/'));
-        // The profile's keys are for the profile's server, and are told to no other.
-        let profile =
-            profile.filter(|profile| said.is_none_or(|said| said == profile.address.trim_end_matches('/')));
-        let Some(address) = said.or(profile.as_ref().map(|profile| profile.address.as_str())) else {
+    /// Chooses between what was given (address, key and authority) and a context.
+    fn chosen(
+        (address, api_key, ca): (Option<String>, Option<String>, Option<PathBuf>),
+        named: Option<Named>,
+    ) -> Result<Self, Exit> {
+        let address = address.map(|address| address.trim_end_matches('/').to_owned());
+        let is_of = |named: &Named| {
+            address.as_ref().is_none_or(|said| said == named.context.address.trim_end_matches('/'))
+        };
+        if let Some(other) = named.as_ref().filter(|named| named.typed && !is_of(named)) {
+            let message =
+                format!("the context {} is of {}, not of another server", other.name, other.context.address);
+            return Err(Exit::usage(message).next("leave out --address, SWITCHWARD_ADDRESS or --context"));
+        }
+        // A context's key is for the context's server, and is told to no other.
+        let named = named.filter(is_of);
+        let Some(address) = address.or(named.as_ref().map(|named| named.context.address.clone())) else {
             return Err(Exit::unreachable("no server is known")
                 .next("switchward dev           starts one on this machine")
                 .next("--address URL, or SWITCHWARD_ADDRESS, says where another one is"));
         };
-        let of_profile = |who| {
-            profile.as_ref().and_then(|profile| match who {
-                Who::Agent => Some(profile.agent_key.clone()),
-                Who::Person => Some(profile.person_key.clone()),
-                Who::Worker => profile.worker_key.clone(),
-            })
-        };
-        let key = match (connection.who, &connection.api_key) {
-            (Some(who), _) => of_profile(who),
-            (None, Some(key)) => Some(key.trim().to_owned()),
-            (None, None) => of_profile(usually),
+        let key = match (&named, api_key) {
+            (Some(named), _) if named.typed => Some(named.context.api_key.clone()),
+            (_, Some(key)) => Some(key.trim().to_owned()),
+            (named, None) => named.as_ref().map(|named| named.context.api_key.clone()),
         };
         let Some(key) = key else {
             let message = format!("there is no API key for {address}");
             return Err(Exit::usage(message).next("set SWITCHWARD_API_KEY, or say --api-key KEY"));
         };
-        Ok(Self { address: address.to_owned(), key })
+        Ok(Self { address, key, ca: ca.or(named.and_then(|named| named.context.ca)) })
     }
+}
+
+/// Returns the context that the environment names, or else the one in use; `None` if there is neither.
+fn implied() -> Result<Option<Named>, Exit> {
+    let contexts = Contexts::of_user()?;
+    match std::env::var("SWITCHWARD_CONTEXT").ok().filter(|name| !name.is_empty()) {
+        Some(name) => named(&contexts, &name, false).map(Some),
+        None => contexts.current()?.map(|name| named(&contexts, &name, false)).transpose(),
+    }
+}
+
+fn named(contexts: &Contexts, name: &str, typed: bool) -> Result<Named, Exit> {
+    let context = contexts.load(name)?.ok_or_else(|| missing(name))?;
+    Ok(Named { name: name.to_owned(), context, typed })
 }
 
 impl Client {
@@ -135,11 +170,11 @@ impl Client {
     ///
     /// # Errors
     /// The address or the key is malformed, or nobody answers there.
-    pub(crate) async fn connect(target: &Target, ca: Option<&Path>, timeout: Duration) -> Result<Self, Exit> {
+    pub(crate) async fn connect(target: &Target, timeout: Duration) -> Result<Self, Exit> {
         let credential = MetadataValue::try_from(format!("Bearer {}", target.key));
         let credential =
             credential.map_err(|_| Exit::usage("the API key holds characters that no key has"))?;
-        let endpoint = endpoint(&target.address, ca)?;
+        let endpoint = endpoint(&target.address, target.ca.as_deref())?;
         let channel = endpoint.connect().await.map_err(|error| silent(&target.address, &error))?;
         let wire = InterceptedService::new(channel, Credential(credential));
         let services = Services {
@@ -250,7 +285,7 @@ fn silent(address: &str, error: &tonic::transport::Error) -> Exit {
     let exit = Exit::unreachable(format!("no server answers at {address}: {cause}"));
     if address.starts_with("https://") {
         return exit
-            .next("--ca FILE names the authority of its certificate, where this machine trusts it not");
+            .next("--ca FILE or SWITCHWARD_CA names the authority of its certificate, if this machine trusts it not");
     }
     exit.next("switchward dev           starts one on this machine")
         .next("--address URL, or SWITCHWARD_ADDRESS, says where another one is")

@@ -142,7 +142,7 @@ const FROM_ENVIRONMENT: [&str; 47] = [
 ];
 
 /// The environment's names that are none of a server's, but the other commands'.
-const OF_CLIENTS: [&str; 3] = ["ADDRESS", "API_KEY", "PROFILE"];
+const OF_CLIENTS: [&str; 5] = ["ADDRESS", "API_KEY", "CA", "CONTEXT", "CONTEXTS"];
 
 /// A key that the command line said.
 struct Flag(Serialized<serde_json::Value>);
@@ -202,7 +202,17 @@ pub(crate) fn delivery_of_dev() -> anyhow::Result<DeliveryConfig> {
 /// Those of the environment's names that begin like this program's and that nothing reads, each with the one that was
 /// probably meant. They are no error: where containers are linked, others make such names of a service's own.
 pub(crate) fn unread(names: impl Iterator<Item = String>) -> Vec<String> {
-    let of_server = FROM_ENVIRONMENT.map(|key| key.replace('.', "__").to_uppercase());
+    unread_beside(&FROM_ENVIRONMENT, names)
+}
+
+/// The same for a development server, which reads less.
+pub(crate) fn unread_by_dev(names: impl Iterator<Item = String>) -> Vec<String> {
+    let read = |key: &&str| key.starts_with("delivery.") || *key == "log.level";
+    unread_beside(&FROM_ENVIRONMENT.into_iter().filter(read).collect::<Vec<_>>(), names)
+}
+
+fn unread_beside(keys: &[&str], names: impl Iterator<Item = String>) -> Vec<String> {
+    let of_server: Vec<String> = keys.iter().map(|key| key.replace('.', "__").to_uppercase()).collect();
     let known: Vec<&str> = of_server.iter().map(String::as_str).chain(OF_CLIENTS).collect();
     let rest = |name: &String| name.to_uppercase().strip_prefix(PREFIX).map(str::to_owned);
     let mut unread: Vec<String> =

@@ -4,21 +4,23 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use axum::{Form, Router};
 use maud::{Markup, html};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use switchward_engine::{Body, ChangeEndpoint, Command, Key, MailKey, Row, Scope, View as _, time_text};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::Cluster;
 use switchward_webhook::SigningSecret;
 use switchward_webhook::limits::IN_BODY_BYTES_MAX;
 
-use crate::mailbox::{guarded, whole};
+use crate::mailbox::{STALE, guarded, whole};
+use crate::page_guard::Token;
 use crate::receiver::{Received, verified};
 
 /// Messages that are kept; beyond it the oldest goes.
@@ -40,18 +42,30 @@ struct Inspector {
     tenant: String,
     /// Where this server is.
     at: String,
+    /// The last part of the path at which messages come in.
+    hook: Arc<Token>,
+    /// What the form of the page holds.
+    form: Arc<Token>,
     kept: Arc<Mutex<Kept>>,
+}
+
+/// What the form of the page sends.
+#[derive(Deserialize)]
+struct Typed {
+    #[serde(default)]
+    token: String,
 }
 
 /// The pages of an inspector of this tenant, on a server that is at this address.
 pub(crate) fn pages(cluster: Cluster, tenant: &str, at: &str) -> Router {
     let (tenant, at) = (tenant.to_owned(), at.to_owned());
+    let [hook, form] = [Token::draw(), Token::draw()].map(Arc::new);
     Router::new()
         .route("/webhooks", get(list))
         .route("/webhooks/listen", post(listen))
-        .route("/webhooks/in", post(take))
+        .route("/webhooks/in/{hook}", post(take))
         .layer(DefaultBodyLimit::max(IN_BODY_BYTES_MAX))
-        .with_state(Inspector { cluster, tenant, at, kept: Arc::default() })
+        .with_state(Inspector { cluster, tenant, at, hook, form, kept: Arc::default() })
 }
 
 async fn list(State(inspector): State<Inspector>) -> Response {
@@ -61,6 +75,7 @@ async fn list(State(inspector): State<Inspector>) -> Response {
         p.hint { "What an endpoint of this development server is told, with its signature checked as any receiver would." }
         @if kept.secret.is_none() {
             form method="post" action="/webhooks/listen" {
+                input type="hidden" name="token" value=(inspector.form.text());
                 p { "Nobody listens yet. The inspector becomes an endpoint of the tenant " code { (inspector.tenant) } " and is told of everything that happens from then on." }
                 button type="submit" { "Listen" }
             }
@@ -86,7 +101,10 @@ fn shown(at: Time, message: &Received) -> Markup {
     }
 }
 
-async fn listen(State(inspector): State<Inspector>) -> Response {
+async fn listen(State(inspector): State<Inspector>, Form(typed): Form<Typed>) -> Response {
+    if !inspector.form.is(&typed.token) {
+        return (StatusCode::FORBIDDEN, STALE).into_response();
+    }
     match register(&inspector).await {
         Ok(secret) => {
             inspector.kept.lock().secret = Some(secret);
@@ -108,7 +126,7 @@ async fn register(inspector: &Inspector) -> anyhow::Result<String> {
     let secret = SigningSecret::of(&rand::random::<[u8; 32]>()).expect("it has bytes enough").text();
     let put = ChangeEndpoint::Put {
         id: NAME.to_owned(),
-        url: format!("{}/webhooks/in", inspector.at),
+        url: format!("{}/webhooks/in/{}", inspector.at, inspector.hook.text()),
         filters: Vec::new(),
         secret: secret.clone(),
         key: MailKey(rand::random()),
@@ -127,7 +145,15 @@ async fn command(inspector: &Inspector, tenant: TenantId, change: ChangeEndpoint
     inspector.cluster.execute(command).await.map(drop).map_err(Into::into)
 }
 
-async fn take(State(inspector): State<Inspector>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn take(
+    State(inspector): State<Inspector>,
+    Path(hook): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
+    if !inspector.hook.is(&hook) {
+        return StatusCode::NOT_FOUND;
+    }
     let mut kept = inspector.kept.lock();
     // A server that was started anew knows no secret until somebody looks.
     let Some(secret) = &kept.secret else { return StatusCode::SERVICE_UNAVAILABLE };

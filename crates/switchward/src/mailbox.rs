@@ -18,7 +18,8 @@ use switchward_delivery::mail::{Composed, Post};
 use switchward_machine::Time;
 use switchward_shard::Clock;
 
-pub(crate) use pages::{guarded, pages, room, whole};
+use crate::page_guard::Token;
+pub(crate) use pages::{STALE, guarded, pages, room, whole};
 
 /// Mails that are kept; beyond it the oldest goes.
 const KEPT_MAX: usize = 500;
@@ -31,6 +32,7 @@ const FILE: &str = "dev-mail.jsonl";
 /// A mail as its line has it.
 #[derive(Serialize, Deserialize)]
 struct Line {
+    id: String,
     number: u64,
     at_ms: u64,
     from: String,
@@ -49,6 +51,7 @@ impl Line {
     fn of(kept: &Kept) -> Self {
         let mail = Composed::clone(&kept.mail);
         Self {
+            id: kept.id.clone(),
             number: kept.number,
             at_ms: kept.at.0,
             from: mail.from,
@@ -75,7 +78,14 @@ impl Line {
             text: self.text,
             raw: self.raw.into_bytes(),
         };
-        Kept { number: self.number, at: Time(self.at_ms), mail: Arc::new(mail), replies: Vec::new() }
+        Kept {
+            id: self.id,
+            number: self.number,
+            form: Token::draw(),
+            at: Time(self.at_ms),
+            mail: Arc::new(mail),
+            replies: Vec::new(),
+        }
     }
 
     fn text(&self) -> anyhow::Result<String> {
@@ -86,7 +96,12 @@ impl Line {
 /// A mail that was sent.
 #[derive(Clone)]
 struct Kept {
+    /// The name of its page, which nobody can guess.
+    id: String,
+    /// The how-manieth it is.
     number: u64,
+    /// What the form on its page holds.
+    form: Token,
     at: Time,
     mail: Arc<Composed>,
     /// What was answered on its page, and what became of that.
@@ -142,13 +157,13 @@ impl Mailbox {
         self.state.lock().kept.iter().rev().cloned().collect()
     }
 
-    fn get(&self, number: u64) -> Option<Kept> {
-        self.state.lock().kept.iter().find(|kept| kept.number == number).cloned()
+    fn get(&self, id: &str) -> Option<Kept> {
+        self.state.lock().kept.iter().find(|kept| kept.id == id).cloned()
     }
 
-    fn answered(&self, number: u64, text: String, outcome: String) {
+    fn answered(&self, id: &str, text: String, outcome: String) {
         let mut state = self.state.lock();
-        if let Some(kept) = state.kept.iter_mut().find(|kept| kept.number == number) {
+        if let Some(kept) = state.kept.iter_mut().find(|kept| kept.id == id) {
             kept.replies.push((text, outcome));
         }
     }
@@ -164,7 +179,8 @@ impl Post for Mailbox {
         }
         state.last += 1;
         let (number, at) = (state.last, self.clock.now());
-        let kept = Kept { number, at, mail: Arc::new(mail.clone()), replies: Vec::new() };
+        let (id, form) = (Token::draw().text().to_owned(), Token::draw());
+        let kept = Kept { id, number, form, at, mail: Arc::new(mail.clone()), replies: Vec::new() };
         if let Err(error) = self.write(&kept) {
             tracing::warn!(%error, "a mail will not be in the mailbox after a restart");
         }

@@ -4,6 +4,7 @@ mod args;
 mod client;
 mod commands;
 mod config;
+mod context;
 mod errands;
 mod exit;
 mod inspector;
@@ -13,7 +14,7 @@ mod mailbox;
 mod metrics;
 mod node;
 mod output;
-mod profile;
+mod page_guard;
 mod quarantine;
 mod ready;
 mod receiver;
@@ -49,6 +50,8 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Dev(dev) => commands::dev::run(dev, output),
         Command::Doctor(doctor) => commands::doctor::run(&doctor.server, output),
         Command::Server(server) => commands::server::run(server, output),
+        Command::Context(context) => commands::context::run(context.what, output),
+        Command::Completion(completion) => commands::completion::run(&completion),
         Command::Schema(schema) => commands::schema::run(&schema),
         Command::Demo(demo) => commands::demo::run(&demo, output),
         Command::Client(command) => commands::client::run(command, output),

@@ -28,6 +28,7 @@ use crate::mail_config::Incoming;
 use crate::mail_in::Doors;
 use crate::mailbox::{self, Mailbox};
 use crate::metrics;
+use crate::page_guard;
 use crate::quarantine::Quarantine;
 
 /// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
@@ -68,8 +69,9 @@ pub(crate) enum Mail {
     None,
     /// To a mail server; replies come back by these doors, where there are some.
     Office(Office, Option<Box<Incoming>>),
-    /// Into the mailbox of a development server, beside an inspector of this tenant's webhooks.
-    Mailbox(Box<Sender>, Mailbox, &'static str),
+    /// Into the mailbox of a development server, beside an inspector of this tenant's webhooks; their pages are answered
+    /// under these names too.
+    Mailbox(Box<Sender>, Mailbox, &'static str, Vec<String>),
 }
 
 /// Both ways of mail.
@@ -96,12 +98,13 @@ impl Mails {
                 let pages = at_port.as_ref().map(mail::pages).unwrap_or_default();
                 Ok(Self { office: Some(office), room, doors, pages })
             }
-            Mail::Mailbox(sender, mailbox, tenant) => {
+            Mail::Mailbox(sender, mailbox, tenant, hosts) => {
                 let at = sender.pages.clone().unwrap_or_default();
                 let webhooks = inspector::pages(cluster.clone(), tenant, &at);
                 let office = Office { sender: Arc::new(*sender), post: Arc::new(mailbox.clone()) };
                 let room = mailbox::room(door.clone())?;
-                let pages = mailbox::pages(mailbox, room.clone()).merge(mail::pages(&room)).merge(webhooks);
+                let pages = mailbox::pages(mailbox, room.clone()).merge(webhooks);
+                let pages = page_guard::before(pages, &hosts).merge(mail::pages(&room));
                 Ok(Self { office: Some(office), room: Some(room), doors: None, pages })
             }
         }

@@ -22,7 +22,7 @@ fn program(folder: &Path) -> Command {
     for name in ["SWITCHWARD_ADDRESS", "SWITCHWARD_API_KEY", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
-    command.env("SWITCHWARD_PROFILE", folder.join("profile.json")).stdin(Stdio::null());
+    command.env("SWITCHWARD_CONTEXTS", folder.join("contexts")).stdin(Stdio::null());
     command
 }
 
@@ -56,8 +56,10 @@ fn history(folder: &Path, session: &str) -> Vec<Value> {
     BufReader::new(dev.0.stdout.take().expect("it has an output"))
         .read_line(&mut ready)
         .expect("it is ready");
-    let listed =
-        program(folder).args(["list", "events", session, "-o", "jsonl"]).output().expect("it answers");
+    let listed = program(folder)
+        .args(["list", "events", session, "-o", "jsonl", "--context", "dev-person"])
+        .output()
+        .expect("it answers");
     assert!(listed.status.success(), "{listed:?}");
     let lines = String::from_utf8(listed.stdout).expect("UTF-8");
     lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -109,7 +111,7 @@ fn a_program_reads_the_steps_alone() {
 }
 
 #[test]
-fn it_is_told_plainly_where_no_terminal_is_and_touches_no_profile() {
+fn it_is_told_plainly_where_no_terminal_is_and_touches_no_context() {
     let folder = tempfile::tempdir().expect("a folder");
     let ended = demo(folder.path());
     let text = String::from_utf8(ended.stdout).expect("UTF-8");
@@ -126,5 +128,5 @@ fn it_is_told_plainly_where_no_terminal_is_and_touches_no_profile() {
         assert!(text.contains(told), "{told:?} is not in\n{text}");
     }
     assert_eq!(String::from_utf8(ended.stderr).expect("UTF-8"), "");
-    assert!(!folder.path().join("profile.json").exists(), "the profile of whoever watches is left alone");
+    assert!(!folder.path().join("contexts").exists(), "the contexts of whoever watches are left alone");
 }

@@ -166,19 +166,19 @@ pub(crate) struct On<T: Args> {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct Connection {
-    /// Where the server is; without it, where the profile of `switchward dev` says.
+    /// The server's address; without it, that of the context.
     #[arg(long, global = true, value_name = "URL", env = "SWITCHWARD_ADDRESS")]
     pub(crate) address: Option<String>,
-    /// The API key; without it, one of the profile's. Better said in the environment, where no list of processes shows
+    /// The API key; without it, that of the context. Better given in the environment, where no list of processes shows
     /// it.
     #[arg(long, global = true, value_name = "KEY", env = "SWITCHWARD_API_KEY", hide_env_values = true)]
     pub(crate) api_key: Option<String>,
-    /// Use the profile's key of this one, whatever else was said; without it, the agent's for what an agent does,
-    /// and the worker's for what a worker does.
-    #[arg(long = "as", global = true, value_name = "WHO", value_enum)]
-    pub(crate) who: Option<Who>,
+    /// Use the server and the key of this context, whatever the environment says; without it, SWITCHWARD_CONTEXT, or
+    /// else the one that `switchward context use` chose.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) context: Option<String>,
     /// The certificate authority of the server, PEM; without it, those that this machine trusts.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", env = "SWITCHWARD_CA")]
     pub(crate) ca: Option<PathBuf>,
     /// How long one call may take.
     #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = duration)]
@@ -192,17 +192,6 @@ pub(crate) struct Connection {
     /// Never ask anything.
     #[arg(long, global = true)]
     pub(crate) no_input: bool,
-}
-
-/// One of the keys of a development profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Who {
-    /// Starts and answers sessions and asks for tool calls.
-    Agent,
-    /// Does everything else.
-    Person,
-    /// Takes work and hands in its results.
-    Worker,
 }
 
 /// Arguments of `deploy`.

@@ -1,7 +1,6 @@
 //! The one call that is no gRPC: a message, as it came.
 
 use std::future::poll_fn;
-use std::path::Path;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -26,14 +25,14 @@ pub(crate) struct Brought {
 /// The address is malformed, nobody answers there, or not in time.
 pub(crate) async fn bring_mail(
     target: &Target,
-    ca: Option<&Path>,
     timeout: Duration,
     query: String,
     raw: Vec<u8>,
 ) -> Result<Brought, Exit> {
     let bring = async {
         let gone = |error: &tonic::transport::Error| silent(&target.address, error);
-        let mut channel = endpoint(&target.address, ca)?.connect().await.map_err(|error| gone(&error))?;
+        let mut channel =
+            endpoint(&target.address, target.ca.as_deref())?.connect().await.map_err(|error| gone(&error))?;
         let request = Request::post(format!("/v1/mail?{query}"))
             .header("authorization", format!("Bearer {}", target.key))
             .header("content-type", "message/rfc822")

@@ -21,7 +21,7 @@ mod talk;
 mod watch;
 mod work;
 
-use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, Who, WorkCommand};
+use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, WorkCommand};
 use crate::exit::Exit;
 use talk::Talk;
 
@@ -33,53 +33,53 @@ pub(crate) fn run(command: ClientCommand, output: Output) -> Result<(), Exit> {
 
 async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
     match command {
-        ClientCommand::Deploy(on) => definitions::deploy(&person(&on, output).await?, on.what).await,
-        ClientCommand::Activate(on) => definitions::activate(&person(&on, output).await?, on.what).await,
-        ClientCommand::Start(on) => drive::start(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Answer(on) => drive::answer(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Message(on) => converse::message(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Turn(on) => converse::turn(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Record(on) => converse::record(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Signal(on) => converse::signal(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Event(on) => converse::event(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Reply(on) => converse::reply(&person(&on, output).await?, on.what).await,
-        ClientCommand::Switch(on) => converse::switch(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Retry(on) => converse::retry(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Authorize(on) => drive::authorize(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Report(on) => drive::report(&agent(&on, output).await?, on.what).await,
-        ClientCommand::Decide(on) => person::decide(&person(&on, output).await?, on.what).await,
-        ClientCommand::Raise(on) => person::raise(&person(&on, output).await?, on.what).await,
-        ClientCommand::Pause(on) => person::pause(&person(&on, output).await?, on.what).await,
-        ClientCommand::Resume(on) => person::resume(&person(&on, output).await?, on.what).await,
-        ClientCommand::Cancel(on) => person::cancel(&person(&on, output).await?, on.what).await,
-        ClientCommand::Get(on) => get::run(&person(&on, output).await?, on.what).await,
-        ClientCommand::List(on) => list::run(&person(&on, output).await?, on.what).await,
-        ClientCommand::Watch(on) => watch::run(&person(&on, output).await?, on.what).await,
-        ClientCommand::Explain(on) => explain::run(&person(&on, output).await?, on.what).await,
+        ClientCommand::Deploy(on) => definitions::deploy(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Activate(on) => definitions::activate(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Start(on) => drive::start(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Answer(on) => drive::answer(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Message(on) => converse::message(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Turn(on) => converse::turn(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Record(on) => converse::record(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Signal(on) => converse::signal(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Event(on) => converse::event(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Reply(on) => converse::reply(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Switch(on) => converse::switch(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Retry(on) => converse::retry(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Authorize(on) => drive::authorize(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Report(on) => drive::report(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Decide(on) => person::decide(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Raise(on) => person::raise(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Pause(on) => person::pause(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Resume(on) => person::resume(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Cancel(on) => person::cancel(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Get(on) => get::run(&talk(&on, output).await?, on.what).await,
+        ClientCommand::List(on) => list::run(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Watch(on) => watch::run(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Explain(on) => explain::run(&talk(&on, output).await?, on.what).await,
         ClientCommand::Clock(on) => {
-            let talk = person(&on, output).await?;
+            let talk = talk(&on, output).await?;
             match on.what.what {
                 None => admin::clock(&talk).await,
                 Some(ClockCommand::Advance(by)) => admin::advance(&talk, by).await,
             }
         }
-        ClientCommand::Assistant(on) => assistant::run(&person(&on, output).await?, on.what.what).await,
-        ClientCommand::Directory(on) => directory::run(&person(&on, output).await?, on.what.what).await,
-        ClientCommand::Endpoint(on) => endpoint::run(&person(&on, output).await?, on.what.what).await,
-        ClientCommand::Source(on) => source::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Assistant(on) => assistant::run(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Directory(on) => directory::run(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Endpoint(on) => endpoint::run(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Source(on) => source::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Listen(on) => listen::run(on, output).await,
-        ClientCommand::Trigger(on) => endpoint::trigger(&person(&on, output).await?, on.what).await,
+        ClientCommand::Trigger(on) => endpoint::trigger(&talk(&on, output).await?, on.what).await,
         ClientCommand::Mail(on) => mail::run(on, output).await,
-        ClientCommand::Effect(on) => effect::run(&person(&on, output).await?, on.what.what).await,
+        ClientCommand::Effect(on) => effect::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Keys(on) => {
-            let talk = person(&on, output).await?;
+            let talk = talk(&on, output).await?;
             match on.what.what {
                 KeysCommand::Create(create) => admin::create_key(&talk, create).await,
                 KeysCommand::Revoke(revoke) => admin::revoke_key(&talk, revoke).await,
             }
         }
         ClientCommand::Work(on) => {
-            let talk = Talk::open(&on.connection, Who::Worker, output).await?;
+            let talk = talk(&on, output).await?;
             match on.what.what {
                 WorkCommand::Poll(poll) => work::poll(&talk, poll).await,
                 WorkCommand::Complete(complete) => work::complete(&talk, complete).await,
@@ -91,12 +91,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
     }
 }
 
-/// A talk about what an agent usually does.
-async fn agent<T: clap::Args>(on: &On<T>, output: Output) -> Result<Talk, Exit> {
-    Talk::open(&on.connection, Who::Agent, output).await
-}
-
-/// A talk about what a person usually does.
-async fn person<T: clap::Args>(on: &On<T>, output: Output) -> Result<Talk, Exit> {
-    Talk::open(&on.connection, Who::Person, output).await
+/// Connects as the command says.
+async fn talk<T: clap::Args>(on: &On<T>, output: Output) -> Result<Talk, Exit> {
+    Talk::open(&on.connection, output).await
 }

@@ -1,5 +1,7 @@
 //! `switchward dev`: everything embedded on one port, with a key each for the agent, the person and a worker.
 
+mod contexts;
+
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -18,12 +20,13 @@ use tokio::net::TcpListener;
 
 use crate::args::{ClockKind, DevArgs, Output};
 use crate::config;
+use crate::errands::DeliveryConfig;
 use crate::exit::Exit;
 use crate::mailbox::{HOST, Mailbox};
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, shards_default, stopped};
-use crate::profile::Profile;
 use crate::ready::{self, Ready};
 use crate::{telemetry, tls};
+use contexts::Written;
 
 /// The tenant of a development server.
 const TENANT: &str = "dev";
@@ -34,17 +37,16 @@ const LEVEL: &str = "warn";
 /// Where a data folder keeps the development keys.
 const KEYS_FILE: &str = "dev-keys.json";
 
-/// What a person can type next, beside a definition that is called deploy-gate.
-const NEXT: [&str; 9] = [
-    "switchward check deploy-gate.json",
-    "switchward deploy deploy-gate.json",
-    "switchward start deploy-gate --key release-42",
-    "switchward authorize release-42 bash",
-    "switchward authorize release-42 mcp:filesystem:write_file",
-    "switchward list gates",
-    "switchward decide GATE approve",
-    "switchward answer release-42 yes",
-    "switchward watch release-42",
+/// What can be typed next beside a definition that is called deploy-gate, and whether it takes the person's key.
+const NEXT: [(&str, bool); 8] = [
+    ("switchward deploy deploy-gate.json", true),
+    ("switchward start deploy-gate --key release-42", false),
+    ("switchward authorize release-42 bash", false),
+    ("switchward authorize release-42 mcp:filesystem:write_file", false),
+    ("switchward list gates", true),
+    ("switchward decide GATE approve", true),
+    ("switchward answer release-42 yes", false),
+    ("switchward watch release-42", false),
 ];
 
 /// The secrets of a development server.
@@ -73,6 +75,7 @@ pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
 async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
     let level = std::env::var("SWITCHWARD_LOG__LEVEL").unwrap_or_else(|_| LEVEL.into());
     let _telemetry = telemetry::start(&level)?;
+    let delivery = delivery()?;
     let address = SocketAddr::from(([127, 0, 0, 1], args.port));
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| {
@@ -95,29 +98,21 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
     };
     let shards = args.shards.unwrap_or_else(shards_default);
     let at = format!("http://{}", listener.local_addr()?);
-    let mail = Mail::Mailbox(Box::new(sender(&at)), Mailbox::open(&folder, Arc::clone(&clock))?, TENANT);
-    let (delivery, cache_bytes) = (config::delivery_of_dev()?, CACHE_BYTES_DEFAULT);
+    let mail = Mail::Mailbox(
+        Box::new(sender(&at)),
+        Mailbox::open(&folder, Arc::clone(&clock))?,
+        TENANT,
+        args.allowed_hosts,
+    );
+    let cache_bytes = CACHE_BYTES_DEFAULT;
     let opening = Opening { shards, cache_bytes, clock, manual, delivery: &delivery, redis: None, mail };
     let node = Node::open(&folder, opening).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
     let keys = keys(&folder)?;
-    for (secret, role, subject) in [
-        (&keys.agent, Role::Agent, "agent"),
-        (&keys.person, Role::Admin, "person"),
-        (&keys.worker, Role::Worker, "worker"),
-    ] {
-        let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
-        node.ensure(TENANT, &key, role, subject).await?;
-    }
-    node.tell(TENANT, PERSON).await?;
-    let profile = Profile {
-        address: format!("http://{}", listener.local_addr()?),
-        agent_key: keys.agent.clone(),
-        person_key: keys.person.clone(),
-        worker_key: Some(keys.worker.clone()),
-    };
+    people(&node, &keys).await?;
+    let contexts = Written::write(&at, listener.local_addr()?.port(), &keys)?;
     let ready = Ready {
-        address: profile.address.clone(),
+        address: at,
         keys: Some(ready::Keys { agent_key: keys.agent, person_key: keys.person, worker_key: keys.worker }),
         data_dir: folder,
         durable: args.data_dir.is_some(),
@@ -127,13 +122,41 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         },
     };
     let stopped = stopped();
-    let saved = profile.save()?;
     if output.json() {
         ready.print()?;
     } else {
-        announce(&ready, &saved)?;
+        announce(&ready, &contexts, &delivery)?;
     }
-    node.serve(listener, None, stopped).await
+    node.serve(listener, None, stopped).await?;
+    if !output.json() {
+        // Nobody may be there any more to read it.
+        let _unread = writeln!(anstream::stdout().lock(), "stopped");
+    }
+    Ok(())
+}
+
+/// What the environment says of delivery; what it says that nothing reads is reported.
+fn delivery() -> anyhow::Result<DeliveryConfig> {
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    for name in config::unread_by_dev(names) {
+        tracing::warn!("`switchward dev` does not read {name} from its environment");
+    }
+    let delivery = config::delivery_of_dev()?;
+    delivery.check()?;
+    Ok(delivery)
+}
+
+/// Makes sure that the tenant is there with its keys, and that somebody is notified of gates.
+async fn people(node: &Node, keys: &Keys) -> anyhow::Result<()> {
+    for (secret, role, subject) in [
+        (&keys.agent, Role::Agent, "agent"),
+        (&keys.person, Role::Admin, "person"),
+        (&keys.worker, Role::Worker, "worker"),
+    ] {
+        let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
+        node.ensure(TENANT, &key, role, subject).await?;
+    }
+    node.tell(TENANT, PERSON).await
 }
 
 /// Who writes on a development server: nobody outside can be reached as this.
@@ -184,7 +207,7 @@ fn keys(folder: &Path) -> anyhow::Result<Keys> {
 }
 
 /// Tells a person where the server is, with which keys, and what to type next.
-fn announce(ready: &Ready, saved: &Path) -> anyhow::Result<()> {
+fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
     let survival = if ready.durable {
@@ -204,11 +227,18 @@ fn announce(ready: &Ready, saved: &Path) -> anyhow::Result<()> {
     writeln!(out, "  webhooks    {bold}{}/webhooks{reset}", ready.address)?;
     writeln!(out, "  clock       {}", ready.clock)?;
     writeln!(out, "  data        {survival}")?;
-    writeln!(out, "  profile     {}", saved.display())?;
+    writeln!(out, "  model       {}", delivery.model_in_words())?;
+    writeln!(out, "  contexts    {}", contexts.names())?;
+    writeln!(out, "              in {}", contexts.folder().display())?;
+    if contexts.beside_another() {
+        writeln!(out, "              another development server runs and has the contexts dev-*")?;
+    }
     writeln!(out)?;
-    writeln!(out, "{bold}Next{reset}, in another terminal:")?;
+    writeln!(out, "{bold}Next{reset}, in another terminal beside a deploy-gate.json:")?;
     writeln!(out)?;
-    for line in NEXT {
+    writeln!(out, "  switchward check deploy-gate.json")?;
+    for (line, is_persons) in NEXT {
+        let line = if is_persons { contexts.of_person(line) } else { contexts.of_agent(line) };
         writeln!(out, "  {line}")?;
     }
     writeln!(out)?;

@@ -2,6 +2,8 @@
 
 pub(crate) mod check;
 pub(crate) mod client;
+pub(crate) mod completion;
+pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod doctor;

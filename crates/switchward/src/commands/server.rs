@@ -50,6 +50,7 @@ pub(super) fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)>
 async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
     let acceptor = config.tls.as_ref().map(|tls| tls::acceptor(&tls.cert_file, &tls.key_file)).transpose()?;
     let keys = keys(&config)?;
+    config.delivery.check()?;
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let shards = config.shards.unwrap_or_else(shards_default);

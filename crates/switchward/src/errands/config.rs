@@ -69,6 +69,23 @@ impl Default for DeliveryConfig {
 }
 
 impl DeliveryConfig {
+    /// Looks whether the role can begin with this.
+    ///
+    /// # Errors
+    /// There are too many or too long waits, or the model's key or address is of no use.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.waits_ms()?;
+        self.model.iter().try_for_each(|model| model.read().map(drop))
+    }
+
+    /// Says which model reads and judges.
+    pub(crate) fn model_in_words(&self) -> String {
+        match self.model.as_ref().filter(|_| self.enabled) {
+            Some(model) => format!("{}, at {}", model.name, model.base_url),
+            None => "none: reading and judging wait for workers".to_owned(),
+        }
+    }
+
     /// How long after each failed attempt the next one is made, milliseconds.
     ///
     /// # Errors
@@ -106,12 +123,24 @@ pub(crate) struct ModelConfig {
 
 /// How a model endpoint wants to be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", try_from = "String")]
 pub(crate) enum ModelProvider {
     /// Anthropic's Messages.
     Anthropic,
     /// OpenAI's chat completions, which many servers speak.
     OpenAi,
+}
+
+impl TryFrom<String> for ModelProvider {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        match word.as_str() {
+            "anthropic" => Ok(Self::Anthropic),
+            "openai" => Ok(Self::OpenAi),
+            _ => Err(format!("a model's provider is anthropic or openai, and not {word:?}")),
+        }
+    }
 }
 
 impl ModelConfig {
@@ -120,6 +149,10 @@ impl ModelConfig {
     /// # Errors
     /// The key cannot be read, or the address may not be asked as far as can be seen in it.
     pub(super) fn read(&self) -> anyhow::Result<Endpoint> {
+        self.endpoint().with_context(|| format!("the model {} cannot be used", self.name))
+    }
+
+    fn endpoint(&self) -> anyhow::Result<Endpoint> {
         let key = match &self.key_file {
             Some(file) => std::fs::read_to_string(file)
                 .with_context(|| format!("delivery.model.key_file: failed to read {}", file.display()))?,

@@ -216,13 +216,16 @@ fn advice(reason: Reason) -> &'static [&'static str] {
         Reason::RequestIdReused => &["use another --request-id, or none"],
         Reason::CredentialInvalid => &[
             "set SWITCHWARD_API_KEY, or say --api-key KEY",
-            "switchward dev           starts a server, and keeps its keys for the other commands",
+            "switchward dev           starts a server, and writes contexts with its keys",
         ],
-        Reason::RoleNotAllowed => &["use a key of a role that may: --as person, or --api-key KEY"],
-        Reason::SelfApproval => &["use the key of somebody else: --as person, or --api-key KEY"],
+        // Who asks is not told how to become somebody else.
+        Reason::RoleNotAllowed => &["ask somebody whose role is one of those that are allowed"],
+        Reason::SelfApproval => {
+            &["wait for another person whose role is approver, operator or admin to decide"]
+        }
         Reason::NotAnApprover => &[
             "switchward get GATE      shows who is asked",
-            "they answer their mail or its page, or decide with a key of theirs: --api-key KEY",
+            "they decide by answering their mail or its page",
         ],
         Reason::SequenceConflict => &["switchward get SESSION   shows where it is now"],
         Reason::LeaseLost => &["drop it; switchward work poll takes other work"],

@@ -1,4 +1,4 @@
-//! The mailbox as pages: `/mail`, and `/mail/{number}` with a box to reply in.
+//! The mailbox as pages: `/mail`, and `/mail/{id}` with a box to reply in.
 
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -20,6 +20,9 @@ const REPLY_BYTES_MAX: usize = 256 * 1024;
 /// The host that is believed about senders: this page.
 const TRUSTED: &str = "mailbox.switchward.localhost";
 const STYLE: &str = include_str!("style.css");
+
+/// What a form is answered that is none of this server's.
+pub(crate) const STALE: &str = "this form is not of this server as it runs now; open its page again\n";
 
 /// What the pages are made of.
 #[derive(Clone)]
@@ -43,8 +46,8 @@ pub(crate) fn pages(mailbox: Mailbox, room: Mailroom) -> Router {
         .route("/mail", get(list))
         .route("/mail.json", get(listed))
         .route("/mail/style.css", get(style))
-        .route("/mail/{number}", get(show))
-        .route("/mail/{number}/reply", post(reply))
+        .route("/mail/{id}", get(show))
+        .route("/mail/{id}/reply", post(reply))
         .layer(DefaultBodyLimit::max(REPLY_BYTES_MAX))
         .with_state(Pages { mailbox, room })
 }
@@ -53,6 +56,9 @@ pub(crate) fn pages(mailbox: Mailbox, room: Mailroom) -> Router {
 #[derive(Deserialize)]
 struct Typed {
     text: String,
+    /// The token of the form.
+    #[serde(default)]
+    token: String,
     /// Who writes; nothing: whoever the mail went to.
     #[serde(default)]
     from: String,
@@ -62,6 +68,11 @@ struct Typed {
     /// Whether a machine writes it: `yes` or nothing.
     #[serde(default)]
     auto: String,
+}
+
+/// Returns the path of a mail's page.
+fn page(kept: &Kept) -> String {
+    format!("/mail/{}", kept.id)
 }
 
 async fn style() -> Response {
@@ -80,7 +91,7 @@ async fn list(State(pages): State<Pages>) -> Response {
                     tr {
                         td.time { (time_text(kept.at)) }
                         td { (kept.mail.to) }
-                        td { a href={ "/mail/" (kept.number) } { (kept.mail.subject) } }
+                        td { a href=(page(kept)) { (kept.mail.subject) } }
                     }
                 } }
             }
@@ -117,6 +128,7 @@ async fn listed(State(pages): State<Pages>) -> Response {
     let mail = |kept: &Kept| {
         json!({
             "number": kept.number,
+            "page": page(kept),
             "at": time_text(kept.at),
             "to": kept.mail.to,
             "from": kept.mail.author,
@@ -131,8 +143,8 @@ async fn listed(State(pages): State<Pages>) -> Response {
     Json(pages.mailbox.all().iter().map(mail).collect::<Vec<_>>()).into_response()
 }
 
-async fn show(State(pages): State<Pages>, Path(number): Path<u64>) -> Response {
-    let Some(kept) = pages.mailbox.get(number) else {
+async fn show(State(pages): State<Pages>, Path(id): Path<String>) -> Response {
+    let Some(kept) = pages.mailbox.get(&id) else {
         return (StatusCode::NOT_FOUND, whole("Mail", &html! { h1 { "There is no such mail." } }))
             .into_response();
     };
@@ -160,7 +172,8 @@ async fn show(State(pages): State<Pages>, Path(number): Path<u64>) -> Response {
 
 fn form(kept: &Kept) -> Markup {
     html! {
-        form method="post" action={ "/mail/" (kept.number) "/reply" } {
+        form method="post" action={ (page(kept)) "/reply" } {
+            input type="hidden" name="token" value=(kept.form.text());
             label for="text" { "Reply" }
             textarea id="text" name="text" rows="5" required {}
             label for="from" { "Written by" }
@@ -185,8 +198,11 @@ fn linked(text: &str) -> Markup {
     }
 }
 
-async fn reply(State(pages): State<Pages>, Path(number): Path<u64>, Form(typed): Form<Typed>) -> Response {
-    let Some(kept) = pages.mailbox.get(number) else { return StatusCode::NOT_FOUND.into_response() };
+async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): Form<Typed>) -> Response {
+    let Some(kept) = pages.mailbox.get(&id) else { return StatusCode::NOT_FOUND.into_response() };
+    if !kept.form.is(&typed.token) {
+        return (StatusCode::FORBIDDEN, STALE).into_response();
+    }
     let Some(reply_to) = kept.mail.reply_to.clone() else { return StatusCode::CONFLICT.into_response() };
     let from = typed.from.trim();
     let from = if from.is_empty() { kept.mail.to.clone() } else { from.replace(char::is_control, "") };
@@ -199,8 +215,8 @@ async fn reply(State(pages): State<Pages>, Path(number): Path<u64>, Form(typed):
         Outcome::Quarantined(why) => format!("not taken: {why}"),
         Outcome::Later => "not taken now; send it again".to_owned(),
     };
-    pages.mailbox.answered(number, typed.text, outcome);
-    Redirect::to(&format!("/mail/{number}")).into_response()
+    pages.mailbox.answered(&id, typed.text, outcome);
+    Redirect::to(&page(&kept)).into_response()
 }
 
 /// What a mail program would send: the words above what they answer, and the word of a host that is believed.
@@ -249,6 +265,8 @@ pub(crate) fn guarded(page: Markup) -> Response {
     let policy =
         "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    // With less, a browser would not say from which page a form comes.
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -91,13 +91,13 @@ fn what_a_server_cannot_use_ends_it_before_it_begins() {
         let flags = ["server", "--data-dir", &missing, "--tls-cert", tls, "--tls-key", tls];
         refused(|| words(&flags), 1, "tls");
     }
-    let with_profile = |profile: &str| {
-        let mut command = words(&["list", "sessions"]);
-        command.env("SWITCHWARD_PROFILE", profile);
+    let with_contexts = |contexts: &str| {
+        let mut command = words(&["list", "sessions", "--context", "mine"]);
+        command.env("SWITCHWARD_CONTEXTS", contexts);
         command
     };
-    refused(|| with_profile(&here), 1, "failed to read");
-    refused(|| with_profile(&file), 1, "is no profile");
+    refused(|| with_contexts(&file), 1, "failed to read");
+    refused(|| with_contexts(&here), 3, "there is no context");
 }
 
 /// The program, started by a shell that changes its standard input.

@@ -236,17 +236,10 @@ fn what_is_typed_in_the_mailbox_of_a_development_server_decides_where_it_is_said
     let folder = folder(&[("asks.yaml", ASKS)]);
     dev.run(&["deploy", folder.path().join("asks.yaml").to_str().expect("a path")]).with_code(0);
     dev.run(&["start", "asks", "--key", "asks-1"]).with_code(0);
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while !dev.page("/mail").1.contains("/mail/1") {
-        assert!(std::time::Instant::now() < deadline, "no mail goes out");
-        std::thread::yield_now();
-    }
+    dev.until("a mail goes out", || !dev.mails().is_empty());
+    let mail = dev.mails().remove(0);
     for (proved, state) in [("", "decide"), ("&proved=yes", "go")] {
-        let (head, _) = dev.send(
-            "/mail/1/reply",
-            &[("content-type", "application/x-www-form-urlencoded")],
-            &format!("text=approve{proved}"),
-        );
+        let head = dev.reply(&mail, &format!("text=approve{proved}"));
         assert!(head.starts_with("http/1.1 303"), "{head}");
         assert_eq!(dev.json(&["get", "asks-1"])["session"]["at"][0], state, "{proved:?}");
     }

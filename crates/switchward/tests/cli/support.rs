@@ -23,7 +23,7 @@ pub(crate) fn program() -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| meant(name)) {
         command.env_remove(name);
     }
-    command.env("SWITCHWARD_PROFILE", "/nowhere/profile.json").stdin(Stdio::null());
+    command.env("SWITCHWARD_CONTEXTS", "/nowhere/contexts").stdin(Stdio::null());
     command
 }
 
@@ -182,8 +182,19 @@ impl Dev {
 
     /// Sends a request over plain HTTP, as any program can: the head and the body of the answer.
     fn http(&self, line: &str, headers: &[(&str, &str)], body: &str) -> (String, String) {
-        let host = self.address().strip_prefix("http://").expect("plain HTTP");
-        let mut stream = TcpStream::connect(host).expect("the server listens");
+        self.http_as(self.address().strip_prefix("http://").expect("plain HTTP"), line, headers, body)
+    }
+
+    /// The same for a server of another name.
+    pub(crate) fn http_as(
+        &self,
+        host: &str,
+        line: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (String, String) {
+        let address = self.address().strip_prefix("http://").expect("plain HTTP");
+        let mut stream = TcpStream::connect(address).expect("the server listens");
         let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let length = body.len();
         let head = format!(
@@ -240,16 +251,35 @@ impl Dev {
         self.ready["address"].as_str().expect("the ready line has an address")
     }
 
-    /// A command that finds the server by its profile.
+    /// A command with the person's context.
     pub(crate) fn command(&self) -> Command {
         let mut command = program();
-        command.env("SWITCHWARD_PROFILE", self.folder.path().join("profile.json"));
+        command.env("SWITCHWARD_CONTEXTS", self.folder.path().join("contexts"));
+        command.env("SWITCHWARD_CONTEXT", "dev-person");
         command
     }
 
-    /// Runs a command against the server.
+    /// Runs a command against the server, with the context of whoever usually does it; `--as` names another one.
     pub(crate) fn run(&self, words: &[&str]) -> Ended {
-        Ended::of(self.command().args(words))
+        let at = words.iter().position(|word| *word == "--as");
+        let who = at.and_then(|at| words.get(at + 1)).copied().unwrap_or_else(|| usually(words));
+        let mut words = words.to_vec();
+        words.drain(at.map_or(0..0, |at| at..at + 2));
+        Ended::of(self.command().env("SWITCHWARD_CONTEXT", format!("dev-{who}")).args(words))
+    }
+
+    /// Answers a mail as whoever got it, by the form on its page: the head of the answer in small letters. `mail` is its
+    /// entry in `/mail.json`.
+    pub(crate) fn reply(&self, mail: &Value, typed: &str) -> String {
+        let page = mail["page"].as_str().expect("a mail has a page");
+        let form = form_token(&self.page(page).1);
+        let kind = ("content-type", "application/x-www-form-urlencoded");
+        self.send(&format!("{page}/reply"), &[kind], &format!("token={form}&{typed}")).0
+    }
+
+    /// The mails so far, the newest first.
+    pub(crate) fn mails(&self) -> Vec<Value> {
+        serde_json::from_str(&self.page("/mail.json").1).expect("JSON")
     }
 
     /// Looks until it is so.
@@ -271,6 +301,35 @@ impl Dev {
     }
 }
 
+/// Who usually types a command.
+fn usually(words: &[&str]) -> &'static str {
+    const OF_AGENTS: [&str; 11] = [
+        "start",
+        "answer",
+        "message",
+        "turn",
+        "record",
+        "signal",
+        "event",
+        "switch",
+        "retry",
+        "authorize",
+        "report",
+    ];
+    match words {
+        ["work", ..] => "worker",
+        ["mail", "send", ..] => "agent",
+        [verb, ..] if OF_AGENTS.contains(verb) => "agent",
+        _ => "person",
+    }
+}
+
+/// The token that the form of a page holds.
+pub(crate) fn form_token(page: &str) -> String {
+    let rest = page.split("name=\"token\" value=\"").nth(1).unwrap_or_else(|| panic!("no form: {page}"));
+    rest.split('"').next().unwrap_or_default().to_owned()
+}
+
 /// A server that is ready, its output, and its first line.
 fn server(
     folder: &Path,
@@ -282,7 +341,7 @@ fn server(
         .args(["dev", "--port", port, "-o", "json", "--data-dir"])
         .arg(folder.join("data"))
         .args(clock)
-        .env("SWITCHWARD_PROFILE", folder.join("profile.json"))
+        .env("SWITCHWARD_CONTEXTS", folder.join("contexts"))
         .envs(environment.iter().copied())
         .stdout(Stdio::piped())
         .spawn()

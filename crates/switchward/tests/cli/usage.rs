@@ -66,7 +66,7 @@ fn what_is_typed_wrongly_ends_with_2() {
         "get x -o xml",
         "start x --label nothing",
         "clock --timeout 0s",
-        "clock --as nobody",
+        "clock --context",
         "work",
         "work dance",
         "work poll --kind dance",
@@ -133,11 +133,19 @@ fn an_address_and_a_key_must_be_ones() {
 }
 
 #[test]
-fn a_profile_that_is_none_is_told() {
-    let folder = folder(&[("profile.json", "{}")]);
-    let profile = folder.path().join("profile.json");
-    let ended = Ended::of(program().args(["get", "x"]).env("SWITCHWARD_PROFILE", &profile)).with_code(1);
-    assert!(ended.err.contains("is no profile"), "{ended:?}");
+fn a_context_that_is_none_is_told() {
+    let folder = folder(&[("dev-agent.json", "{}"), ("current", "dev-agent\n")]);
+    let get = || {
+        let mut command = program();
+        command.args(["get", "x"]).env("SWITCHWARD_CONTEXTS", folder.path());
+        command
+    };
+    let ended = Ended::of(&mut get()).with_code(1);
+    assert!(ended.err.contains("dev-agent.json holds no context"), "{ended:?}");
+    for other in [get().args(["--context", "other"]), get().env("SWITCHWARD_CONTEXT", "other")] {
+        let ended = Ended::of(other).with_code(3);
+        assert!(ended.err.contains("there is no context \"other\""), "{ended:?}");
+    }
 }
 
 #[test]

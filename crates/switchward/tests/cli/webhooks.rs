@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::errands::{Asked, Endpoint};
-use crate::support::{Dev, folder, run};
+use crate::support::{Dev, folder, form_token, run};
 
 const PROCESS: &str = r#"{
     "name": "gate", "initial": "ask",
@@ -241,11 +241,21 @@ fn a_source_is_made_shown_and_deleted() {
 #[test]
 fn a_development_server_inspects_its_own_webhooks() {
     let dev = dev();
-    assert!(dev.page("/webhooks").1.contains("Nobody listens yet"));
-    let (head, _) = dev.send("/webhooks/listen", &[], "");
+    let page = dev.page("/webhooks").1;
+    assert!(page.contains("Nobody listens yet"));
+    let kind = ("content-type", "application/x-www-form-urlencoded");
+    let (head, _) = dev.send("/webhooks/listen", &[kind], "token=0");
+    assert!(head.starts_with("http/1.1 403"), "{head}");
+    let (head, _) = dev.send("/webhooks/listen", &[kind], &format!("token={}", form_token(&page)));
     assert!(head.starts_with("http/1.1 303"), "{head}");
-    let (head, _) = dev.send("/webhooks/in", &[], "{\"type\":\"session.completed\"}");
+    let hook = dev.json(&["endpoint", "get", "inspector"])["endpoint"]["url"].clone();
+    let hook = hook.as_str().and_then(|url| url.strip_prefix(dev.address())).expect("a path").to_owned();
+    let (head, _) = dev.send(&hook, &[], "{\"type\":\"session.completed\"}");
     assert!(head.starts_with("http/1.1 401"), "what nobody has signed is not taken: {head}");
+    for guessed in ["/webhooks/in", "/webhooks/in/0", &format!("{hook}0")] {
+        let (head, _) = dev.send(guessed, &[], "{}");
+        assert!(head.starts_with("http/1.1 404"), "{guessed}: {head}");
+    }
     dev.json(&["start", "gate", "--key", "seen-1"]);
     dev.until("what happens is shown", || {
         let page = dev.page("/webhooks").1;

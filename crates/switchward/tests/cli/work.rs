@@ -155,6 +155,7 @@ fn a_result_may_stand_in_a_file_or_come_from_another_program() {
     claim(&dev, "claim-2", "B-2, 3 dollars");
     let [work, token] = taken(&dev);
     let mut command = dev.command();
+    command.env("SWITCHWARD_CONTEXT", "dev-worker");
     command.args(["work", "complete", &work, &token, "--result", "-"]).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::null()).spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("it has an input");
@@ -191,7 +192,14 @@ fn what_is_no_work_of_the_callers_is_refused() {
 fn a_poll_waits_as_long_as_it_is_told() {
     let dev = claims();
     let begun = Instant::now();
-    let none = Ended::of(dev.command().args(["work", "poll", "--wait", "2s", "--timeout", "1s"]));
+    let none = Ended::of(dev.command().env("SWITCHWARD_CONTEXT", "dev-worker").args([
+        "work",
+        "poll",
+        "--wait",
+        "2s",
+        "--timeout",
+        "1s",
+    ]));
     assert_eq!(none.with_code(0).out, "no work\n");
     assert!(begun.elapsed() >= Duration::from_secs(2));
 }

@@ -82,7 +82,7 @@ impl Host {
             }
         };
         command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(&self.data).args(&self.args);
-        command.env("SWITCHWARD_PROFILE", self.scratch.join("profile.json"));
+        command.env("SWITCHWARD_CONTEXTS", self.scratch.join("contexts"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
         let mut child =
             command.spawn().with_context(|| format!("failed to run {}", self.binary.display()))?;

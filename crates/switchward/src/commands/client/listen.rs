@@ -4,7 +4,7 @@ use switchward_api::v1;
 
 use super::show;
 use super::talk::Talk;
-use crate::args::{Listen, On, Output, Who};
+use crate::args::{Listen, On, Output};
 use crate::exit::Exit;
 use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, print};
 use crate::receiver::{Received, Receiver};
@@ -14,7 +14,7 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
     if let Some(to) = &listen.forward {
         crate::receiver::near(to).map_err(|why| Exit::usage(format!("--forward {why}")))?;
     }
-    let talk = Talk::open(&on.connection, Who::Person, output).await?;
+    let talk = Talk::open(&on.connection, output).await?;
     let forward = listen.forward.clone();
     let mut receiver = Receiver::listen(listen.port, forward).await.map_err(Exit::failed)?;
     let name = format!("listen-{:08x}", rand::random::<u32>());

@@ -7,7 +7,7 @@ use switchward_mail::limits::MESSAGE_BYTES_MAX;
 use super::drive;
 use super::quarantine;
 use super::talk::Talk;
-use crate::args::{IngestMail, MailArgs, MailCommand, On, Output, Who, files};
+use crate::args::{IngestMail, MailArgs, MailCommand, On, Output, files};
 use crate::client::{Brought, Target, bring_mail};
 use crate::exit::Exit;
 use crate::output::{clean, print};
@@ -16,16 +16,14 @@ pub(super) async fn run(on: On<MailArgs>, output: Output) -> Result<(), Exit> {
     match on.what.what {
         MailCommand::Ingest(mail) => {
             let connection = &on.connection;
-            let target = Target::of(connection, Who::Person)?;
+            let target = Target::of(connection)?;
             let raw = files::read_within(&mail.file, MESSAGE_BYTES_MAX)?;
-            let call = bring_mail(&target, connection.ca.as_deref(), connection.timeout, query(&mail), raw);
+            let call = bring_mail(&target, connection.timeout, query(&mail), raw);
             told(call.await?, output)
         }
-        MailCommand::Send(mail) => {
-            drive::send(&Talk::open(&on.connection, Who::Agent, output).await?, mail).await
-        }
+        MailCommand::Send(mail) => drive::send(&Talk::open(&on.connection, output).await?, mail).await,
         MailCommand::Quarantine(it) => {
-            quarantine::run(&Talk::open(&on.connection, Who::Person, output).await?, it.what).await
+            quarantine::run(&Talk::open(&on.connection, output).await?, it.what).await
         }
     }
 }

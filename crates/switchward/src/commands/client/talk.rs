@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use crate::args::{Connection, Output, Who};
+use crate::args::{Connection, Output};
 use crate::client::{Client, Target, drawn_request_id};
 use crate::exit::Exit;
 use crate::output::{CARE, Printer, clean};
@@ -16,13 +16,13 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    /// Connects as the command line, the environment and the profile say.
+    /// Connects as the command line, the environment and the context say.
     ///
     /// # Errors
     /// No server is known, or it does not answer.
-    pub(super) async fn open(connection: &Connection, usually: Who, output: Output) -> Result<Self, Exit> {
-        let target = Target::of(connection, usually)?;
-        let client = Client::connect(&target, connection.ca.as_deref(), connection.timeout).await?;
+    pub(super) async fn open(connection: &Connection, output: Output) -> Result<Self, Exit> {
+        let target = Target::of(connection)?;
+        let client = Client::connect(&target, connection.timeout).await?;
         let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         Ok(Self {
             client,

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A mail of the development mailbox.
 #[derive(Deserialize)]
 struct Mail {
-    number: u64,
+    page: String,
     subject: String,
     text: String,
 }
@@ -71,8 +71,11 @@ impl Pages {
     async fn reply(&self, mail: &Mail, words: &str, auto: bool) -> anyhow::Result<()> {
         let text: String = words.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let auto = if auto { "&auto=yes" } else { "" };
-        let form = format!("text={text}&proved=yes{auto}");
-        self.ask("POST", &format!("/mail/{}/reply", mail.number), Some(form)).await.map(drop)
+        let page = self.ask("GET", &mail.page, None).await?;
+        let token = page.as_str().and_then(|page| page.split("name=\"token\" value=\"").nth(1));
+        let token = token.and_then(|rest| rest.split('"').next()).context("the mail's page has no form")?;
+        let form = format!("token={token}&text={text}&proved=yes{auto}");
+        self.ask("POST", &format!("{}/reply", mail.page), Some(form)).await.map(drop)
     }
 }
 

@@ -37,7 +37,7 @@ struct Ready {
 #[derive(Clone)]
 pub(super) struct Files {
     data: PathBuf,
-    profile: PathBuf,
+    contexts: PathBuf,
     log: PathBuf,
 }
 
@@ -45,7 +45,7 @@ impl Files {
     /// The data where it is said, everything else in the scratch folder.
     pub(super) fn of(scratch: &Path, data: &Path) -> Self {
         let in_scratch = |name| scratch.join(name);
-        Self { data: data.to_owned(), profile: in_scratch("profile.json"), log: in_scratch("server.log") }
+        Self { data: data.to_owned(), contexts: in_scratch("contexts"), log: in_scratch("server.log") }
     }
 }
 
@@ -57,8 +57,8 @@ impl Server {
         let mut child = Command::new(program)
             .args(["dev", "--port", "0", "--clock", "manual", "--output", "json", "--data-dir"])
             .arg(&files.data)
-            // The profile of whoever watches the demo is left alone.
-            .env("SWITCHWARD_PROFILE", &files.profile)
+            // The contexts of whoever watches the demo are left alone.
+            .env("SWITCHWARD_CONTEXTS", &files.contexts)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log.with_context(|| format!("failed to write {}", files.log.display()))?)
@@ -89,8 +89,8 @@ impl Server {
     }
 
     async fn client(&self, key: &str) -> Result<Client, Exit> {
-        let target = Target { address: self.ready.address.clone(), key: key.to_owned() };
-        Client::connect(&target, None, CALL_MAX).await
+        let target = Target { address: self.ready.address.clone(), key: key.to_owned(), ca: None };
+        Client::connect(&target, CALL_MAX).await
     }
 
     /// Ends it as a power cut would end its process: with SIGKILL, in the middle of whatever it does.

@@ -1,0 +1,78 @@
+//! Contexts, and what a shell completes.
+
+use clap::{Args, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Arguments of `context`.
+#[derive(Debug, Args)]
+pub(crate) struct ContextArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) what: ContextCommand,
+}
+
+/// What can be done with contexts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContextCommand {
+    /// List the contexts, and which one is in use.
+    List,
+    /// Use a context wherever no other one is named.
+    #[command(after_help = "Example:\n  switchward context use staging")]
+    Use(NamedContext),
+    /// Show a context without its key; without a name, the one in use.
+    Show(ShownContext),
+    /// Write a context; the key comes from a file.
+    #[command(after_help = "\
+Examples:
+  switchward context set staging --address https://switchward.example --api-key-file staging.key
+  switchward context set staging --address https://10.0.0.5:7400 --ca ca.pem --api-key-file - < staging.key")]
+    Set(SetContext),
+    /// Delete a context; the server and the key stay as they are.
+    Delete(NamedContext),
+}
+
+/// A context.
+#[derive(Debug, Args)]
+pub(crate) struct NamedContext {
+    /// The context's name.
+    pub(crate) name: String,
+}
+
+/// Arguments of `context show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShownContext {
+    /// The context's name.
+    pub(crate) name: Option<String>,
+}
+
+/// Arguments of `context set`.
+#[derive(Debug, Args)]
+pub(crate) struct SetContext {
+    /// The context's name: a-z, 0-9, - and _.
+    pub(crate) name: String,
+    /// The address of the server, like https://switchward.example.
+    #[arg(long, value_name = "URL")]
+    pub(crate) address: String,
+    /// The file that holds the API key, or `-` for the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) api_key_file: PathBuf,
+    /// A word for what the key is for, shown in lists.
+    #[arg(long, value_name = "ROLE", default_value = "", hide_default_value = true)]
+    pub(crate) role: String,
+    /// The certificate authority of the server, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// Arguments of `completion`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  switchward completion bash > ~/.local/share/bash-completion/completions/switchward
+  switchward completion zsh > ~/.zfunc/_switchward")]
+pub(crate) struct CompletionArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}

@@ -1,0 +1,14 @@
+//! `switchward completion`: what a shell needs to complete commands.
+
+use clap::CommandFactory as _;
+
+use crate::args::{Args, CompletionArgs};
+use crate::exit::Exit;
+use crate::output::print_bytes;
+
+/// Prints the script of a shell.
+pub(crate) fn run(args: &CompletionArgs) -> Result<(), Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "switchward", &mut script);
+    print_bytes(&script)
+}

@@ -1,0 +1,230 @@
+//! Contexts: servers, each with the key that it is called with. Every context is a file of its own, so that a program
+//! that is given one context holds its key and no other.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use switchward_store::write_secret;
+
+/// The longest name of a context, characters.
+const NAME_MAX: usize = 63;
+/// How the files of contexts end.
+const ENDING: &str = "json";
+/// The file that names the context in use.
+const CURRENT: &str = "current";
+
+/// A server, and the key that it is called with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Context {
+    /// `http://127.0.0.1:7400`.
+    pub(crate) address: String,
+    /// The API key.
+    pub(crate) api_key: String,
+    /// A word for what the key is for, shown in lists; the server alone decides what a key may do.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) role: String,
+    /// The certificate authority of the server, PEM; `None` for those that this machine trusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// The contexts of a user, one file each.
+#[derive(Debug, Clone)]
+pub(crate) struct Contexts {
+    folder: PathBuf,
+}
+
+impl Contexts {
+    /// Those in `SWITCHWARD_CONTEXTS`, or else in `switchward/contexts` of the user's configuration.
+    ///
+    /// # Errors
+    /// The user has no home.
+    pub(crate) fn of_user() -> anyhow::Result<Self> {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        if let Some(folder) = set("SWITCHWARD_CONTEXTS") {
+            return Ok(Self { folder });
+        }
+        let config = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+        let config = config.context("neither SWITCHWARD_CONTEXTS nor XDG_CONFIG_HOME nor HOME is set")?;
+        Ok(Self { folder: config.join("switchward").join("contexts") })
+    }
+
+    /// Their folder.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// The file of a context.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{ENDING}"))
+    }
+
+    /// Writes a context, readable by its owner alone.
+    ///
+    /// # Errors
+    /// The name cannot be one, or the file cannot be written.
+    pub(crate) fn save(&self, name: &str, context: &Context) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            is_name(name),
+            "{name:?} cannot name a context; use 1 to {NAME_MAX} of a-z, 0-9, - and _"
+        );
+        self.make_folder()?;
+        Ok(write_secret(&self.file(name), &serde_json::to_vec_pretty(context)?)?)
+    }
+
+    /// Returns a context, or `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no context.
+    pub(crate) fn load(&self, name: &str) -> anyhow::Result<Option<Context>> {
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let file = self.file(name);
+        match fs::read(&file) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .with_context(|| format!("{} holds no context", file.display()))
+                .map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
+        }
+    }
+
+    /// Deletes a context; it is not in use any more then. Returns false if there was none.
+    ///
+    /// # Errors
+    /// The file cannot be deleted.
+    pub(crate) fn delete(&self, name: &str) -> anyhow::Result<bool> {
+        if self.load(name)?.is_none() {
+            return Ok(false);
+        }
+        fs::remove_file(self.file(name))?;
+        if self.current()?.as_deref() == Some(name) {
+            fs::remove_file(self.folder.join(CURRENT))?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the names, sorted.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(crate) fn names(&self) -> anyhow::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(|| format!("failed to read {}", self.folder.display()))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            names.extend(name.strip_suffix(&format!(".{ENDING}")).map(str::to_owned));
+        }
+        names.retain(|name| is_name(name));
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Returns the name of the context in use, or `None` if none is.
+    ///
+    /// # Errors
+    /// The file that names it cannot be read.
+    pub(crate) fn current(&self) -> anyhow::Result<Option<String>> {
+        let file = self.folder.join(CURRENT);
+        match fs::read_to_string(&file) {
+            Ok(name) => Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty())),
+            // A folder that is none says the same where a context is read.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
+        }
+    }
+
+    /// Uses a context from now on.
+    ///
+    /// # Errors
+    /// The file that names it cannot be written.
+    pub(crate) fn select(&self, name: &str) -> anyhow::Result<()> {
+        self.make_folder()?;
+        Ok(write_secret(&self.folder.join(CURRENT), format!("{name}\n").as_bytes())?)
+    }
+
+    /// Returns a lock that no other process has, and that ends with the process; `None` if another one has it.
+    ///
+    /// # Errors
+    /// The file cannot be made or locked.
+    pub(crate) fn lock(&self, name: &str) -> anyhow::Result<Option<File>> {
+        self.make_folder()?;
+        let path = self.folder.join(format!("{name}.lock"));
+        let file = File::options().create(true).append(true).open(&path);
+        let file = file.with_context(|| format!("failed to write {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("failed to lock {}", path.display()))
+            }
+        }
+    }
+
+    fn make_folder(&self) -> anyhow::Result<()> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.with_context(|| format!("failed to create {}", self.folder.display()))
+    }
+}
+
+/// Returns true if a context can have this name, which is a part of its file's name.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    (1..=NAME_MAX).contains(&name.len()) && name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn context(key: &str) -> Context {
+        let (address, role) = ("http://127.0.0.1:7400".to_owned(), String::new());
+        Context { address, api_key: key.to_owned(), role, ca: None }
+    }
+
+    #[test]
+    fn each_context_is_a_file_of_its_own_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let contexts = Contexts { folder: folder.path().join("contexts") };
+        assert_eq!((contexts.names().unwrap(), contexts.current().unwrap()), (Vec::new(), None));
+        contexts.save("b-agent", &context("agents")).unwrap();
+        contexts.save("a-person", &context("persons")).unwrap();
+        contexts.select("b-agent").unwrap();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(contexts.file("b-agent")), mode(contexts.folder.clone())), (0o600, 0o700));
+        assert!(!fs::read_to_string(contexts.file("b-agent")).unwrap().contains("persons"));
+        assert_eq!(contexts.names().unwrap(), ["a-person", "b-agent"]);
+        assert_eq!(contexts.load("a-person").unwrap(), Some(context("persons")));
+        assert!(contexts.delete("b-agent").unwrap() && !contexts.delete("b-agent").unwrap());
+        assert_eq!(contexts.current().unwrap(), None, "what is gone is not in use");
+    }
+
+    #[test]
+    fn a_name_leads_to_no_other_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let contexts = Contexts { folder: folder.path().join("contexts") };
+        for name in ["", "../a", "a/b", "A", ".", "a.json", "ü"] {
+            assert!(contexts.save(name, &context("k")).is_err(), "{name:?}");
+            assert_eq!(contexts.load(name).unwrap(), None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn one_process_has_a_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let contexts = Contexts { folder: folder.path().to_owned() };
+        let first = contexts.lock("dev").unwrap();
+        assert!(first.is_some() && contexts.lock("dev").unwrap().is_none());
+        drop(first);
+        assert!(contexts.lock("dev").unwrap().is_some());
+    }
+}
