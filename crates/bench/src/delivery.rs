@@ -293,8 +293,7 @@ impl Client {
         };
         let fine = serde_json::json!({ "name": "fine", "type": "conversation" });
         let end = serde_json::json!({ "from": "told", "port": "done", "to": "fine" });
-        let asked =
-            serde_json::json!({ "name": "decide", "type": "approval", "approvers": ["lead@example.com"] });
+        let asked = serde_json::json!({ "name": "decide", "type": "approval", "approvers": ["admin"] });
         let approved = serde_json::json!({ "from": "decide", "port": "approved", "to": "told" });
         let rejected = serde_json::json!({ "from": "decide", "port": "rejected", "to": "fine" });
         let one = sent(&[sinks.url(0)]);
@@ -355,9 +354,8 @@ async fn ways(client: &Client, sinks: &Sinks) -> anyhow::Result<f64> {
         let before = *sinks.count.borrow();
         let reply = v1::RecordReplyRequest {
             name: format!("gate-{number}"),
-            from: "lead@example.com".into(),
+            from: "admin".into(),
             text: "yes".into(),
-            authenticated: true,
             ..v1::RecordReplyRequest::default()
         };
         let begun = Instant::now();

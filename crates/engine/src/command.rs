@@ -6,6 +6,7 @@ mod effects;
 mod gates;
 mod make;
 mod republish;
+mod role;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
@@ -19,6 +20,7 @@ pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, Re
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate};
 pub use republish::{Republish, Told};
+pub use role::Role;
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::key::ledger_home;
@@ -112,57 +114,6 @@ impl Actor {
     #[must_use]
     pub fn server() -> Self {
         Self { subject: "server".into(), role: Role::Server }
-    }
-}
-
-/// What a credential allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
-pub enum Role {
-    /// Drives sessions; never decides.
-    #[n(0)]
-    Agent,
-    /// Deploys definitions.
-    #[n(1)]
-    Author,
-    /// Decides gates.
-    #[n(2)]
-    Approver,
-    /// Looks after sessions, and decides.
-    #[n(3)]
-    Operator,
-    /// Everything inside the tenant.
-    #[n(4)]
-    Admin,
-    /// The server's own duties; no credential has it.
-    #[n(5)]
-    Server,
-    /// Does work; drives no session and decides nothing.
-    #[n(6)]
-    Worker,
-}
-
-impl Role {
-    /// The role's public name.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Author => "author",
-            Self::Approver => "approver",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-            Self::Server => "server",
-            Self::Worker => "worker",
-        }
-    }
-
-    /// Whether a gate may be decided with it.
-    #[must_use]
-    pub fn decides(self) -> bool {
-        match self {
-            Self::Approver | Self::Operator | Self::Admin => true,
-            Self::Agent | Self::Author | Self::Server | Self::Worker => false,
-        }
     }
 }
 

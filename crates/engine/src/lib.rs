@@ -64,7 +64,10 @@ pub use command::{
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{AssistantFact, EndpointFact, Event, Flow, Standing, VoteFact, WebhookSourceFact, Writer};
+pub use event::{
+    AssistantFact, EndpointFact, Event, Flow, SenderProof, Speaker, Standing, VoteFact, WebhookSourceFact,
+    Writer,
+};
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind, TENANT_ITSELF, scope_of_effects};
@@ -82,11 +85,11 @@ pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Endpoint, EndpointHealth, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
-    Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Quorum,
-    Remembered, Reminders, Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot,
-    SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, Thing, ThingBody, Unknown, Version, Via,
-    Vote, Voting, WebhookSource, Why,
+    EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate, Gate, Grant, Held, History, Json,
+    Judged, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned,
+    Place, Purpose, Quorum, Remembered, Reminders, Reminding, Request, Reservation, Resolution, Row,
+    RowError, Run, Said, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantOutbox,
+    Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -115,6 +115,8 @@ pub const DEAD_CODE_BYTES_MAX: usize = 64;
 pub const INCIDENTS_SHOWN_MAX: usize = 20;
 /// Names of a tenant's directory.
 pub const DIRECTORY_ENTRIES_MAX: usize = 1_000;
+/// Bindings of events to their sources in a tenant's directory.
+pub const EVENT_BINDINGS_MAX: usize = 1_000;
 /// What one name stands for, entries; and who is told by default.
 pub const DIRECTORY_MEMBERS_MAX: usize = 100;
 /// A name of the directory, bytes.

@@ -1,5 +1,8 @@
 //! Events as the outside sees them: a public type, and what a reader needs of it.
 
+mod said;
+
+use said::{posted, replied};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +11,7 @@ use switchward_machine::{
     TenantId, WorkKind,
 };
 
-use crate::event::{Standing, VoteFact};
+use crate::event::VoteFact;
 use crate::intent;
 use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
@@ -205,9 +208,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("definition", definition)
             .with("version", version)
             .with("parent", parent.run.0),
-        Flow::MessagePosted { text, by_agent } => PublicEvent::new("message.posted")
-            .with("from", if *by_agent { "agent" } else { "user" })
-            .with("text", text),
+        Flow::MessagePosted { text, speaker } => posted(text, *speaker),
         Flow::Assisted { assistant } => {
             PublicEvent::new("session.assisted").with("assistant", &assistant.name)
         }
@@ -222,9 +223,10 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("message", message),
         Flow::Restarted { asked, .. } => PublicEvent::new("state.retried").with("asked", asked),
         Flow::ThingOpened { body, .. } => opened(body),
-        Flow::EventRecorded { key, early, .. } => {
-            PublicEvent::new("event.recorded").with("key", key).with("early", early.is_some())
-        }
+        Flow::EventRecorded { key, early, source, .. } => PublicEvent::new("event.recorded")
+            .with("key", key)
+            .with("source", source.label())
+            .with("early", early.is_some()),
         Flow::Votes(fact) => return voted(fact),
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
@@ -235,6 +237,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("gate", number(gate))
             .with("by", by)
             .with("via", via.word())
+            .with("vouched_by", via.vouched_by(by))
             .with("answer", &answer.0)
             .with("comment", comment),
         Flow::WorkLeased { .. } | Flow::WorkReleased { .. } | Flow::WorkDone { .. } => return worked(flow),
@@ -279,7 +282,8 @@ fn voted(fact: &VoteFact) -> Option<PublicEvent> {
     match fact {
         VoteFact::Cast { gate, vote, need } => {
             let told = PublicEvent::new("approval.voted").with("gate", number(gate)).with("by", &vote.by);
-            let told = told.with("via", vote.via.word()).with("needed", need);
+            let told = told.with("via", vote.via.word()).with("vouched_by", vote.via.vouched_by(&vote.by));
+            let told = told.with("needed", need);
             Some(told.with("comment", &vote.comment))
         }
         VoteFact::Told { gate, asked } => {
@@ -304,21 +308,6 @@ fn delivered(flow: &Flow) -> Option<PublicEvent> {
     {
         let told = PublicEvent::new("delivery.deferred").with("number", number).with("until_ms", until.0);
         Some(told.with("code", code).with("message", message))
-    } else {
-        None
-    }
-}
-
-/// What came by mail, and whom it was answered to.
-fn replied(flow: &Flow) -> Option<PublicEvent> {
-    if let Flow::ReplyRecorded { from, text, authenticated, about, evidence, why, .. } = flow {
-        let told = PublicEvent::new("reply.recorded").with("from", from).with("text", text);
-        let told = told.with("authenticated", authenticated).with("evidence", evidence);
-        let told = told.with("about", about.as_ref().map(number).unwrap_or_default());
-        Some(told.with("why", why.map(Standing::word).unwrap_or_default()))
-    } else if let Flow::ReplyAnswered { gate, to, run } = flow {
-        let gate = if run.is_some() { String::new() } else { number(gate) };
-        Some(PublicEvent::new("reply.answered").with("gate", gate).with("to", to))
     } else {
         None
     }
@@ -392,7 +381,8 @@ fn gates(event: &Event) -> Option<PublicEvent> {
             .with("gate", number(gate))
             .with("decision", decision.word(GateKind::ToolAsk))
             .with("by", by)
-            .with("via", if *via == Via::Mail { via.word() } else { "" })
+            .with("via", if matches!(via, Via::Mail | Via::Vouched) { via.word() } else { "" })
+            .with("vouched_by", via.vouched_by(by))
             .with("comment", comment),
         Event::GateDiscussed { gate, by, comment } => PublicEvent::new("approval.discussed")
             .with("gate", number(gate))

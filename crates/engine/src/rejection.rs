@@ -102,6 +102,8 @@ reasons! {
     SelfApproval = "SELF_APPROVAL",
     /// Not one of those who may decide.
     NotAnApprover = "NOT_AN_APPROVER",
+    /// The tenant takes this event from other sources alone.
+    EventSourceNotAllowed = "EVENT_SOURCE_NOT_ALLOWED",
     /// A rate limit has no room.
     RateLimited = "RATE_LIMITED",
     /// Money or tokens are used up.

@@ -380,7 +380,7 @@ pub fn work_view(
         version: run.version,
         schema: schema_of(&machine, &run, &owed),
         data,
-        said: said.map(|said| String::clone(&said)),
+        said: said.map(|said| said.text.clone()),
         assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.as_deref().cloned()),
         thing: Thing::clone(&thing),
         owed,

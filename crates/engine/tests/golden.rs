@@ -27,6 +27,7 @@ use switchward_engine::{
     Correlation, Endpoint, EndpointFact, EndpointHealth, Place, SourceSecret, TenantOutbox, WebhookSource,
     WebhookSourceFact,
 };
+use switchward_engine::{EventBinding, EventSource, Said, SenderProof, Speaker};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
     GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,
@@ -115,6 +116,7 @@ fn session() -> Session {
             data: Json(serde_json::json!({"usd": 3})),
             until: Time(9),
             model: true,
+            source: EventSource::Webhook("shop".into()),
         }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
@@ -489,7 +491,7 @@ fn rows_keep_their_form() {
         ("last-tenant", Row::LastTenant(3)),
         ("source", Row::Source(3)),
         ("data", data()),
-        ("said", Row::Said("yes".into())),
+        ("said", Row::Said(Said { text: "yes".into(), by_user: true })),
     ];
     rows.push((
         "session-assisted",
@@ -612,7 +614,7 @@ fn later() -> Vec<Event> {
             run,
             from,
             text,
-            authenticated: true,
+            proof: SenderProof::Mail,
             about,
             evidence: String::new(),
             why: None,
@@ -743,7 +745,7 @@ fn flow_events() -> Vec<Event> {
     let run = RunId(1);
     let flows = vec![
         Flow::RunActivated { run },
-        Flow::MessagePosted { text: "yes".into(), by_agent: true },
+        Flow::MessagePosted { text: "yes".into(), speaker: Speaker::Relayed },
         Flow::TurnEnded { run },
         Flow::Signalled { run },
         Flow::Wrote { run, key: "amount".into(), value: Json(serde_json::json!(12)), by: Writer::Agent },
@@ -756,8 +758,8 @@ fn flow_events() -> Vec<Event> {
         Flow::EventRecorded {
             run,
             key: "paid".into(),
-            early: Some((Json(serde_json::json!({})), Time(9))),
-            model: true,
+            early: Some((Json(serde_json::json!({})), Time(9), true)),
+            source: EventSource::Key { role: Role::Integration, subject: "erp".into() },
         },
         Flow::EarlyTaken { run, keys: vec!["paid".into()], places: vec![2] },
     ];

@@ -130,10 +130,14 @@ impl Door {
     }
 }
 
+/// What the request ids begin with that the server makes for what comes in and for what it does by itself.
+const OWN_IDS: [&str; 6] = ["call:", "confirm:", "mail:", "page:", "settle:", "webhook:"];
+
 /// The request id of a message, with the digest of all that came with it.
 ///
 /// # Errors
-/// FIELD_INVALID for one that is too long or holds control characters.
+/// FIELD_INVALID for one that is too long, holds control characters, or that the server may make: a caller could take the
+/// place of a mail or a webhook that is to come, which then would count as a repetition.
 pub(crate) fn request_id(
     id: &str,
     method: &str,
@@ -145,6 +149,12 @@ pub(crate) fn request_id(
     if id.chars().count() > REQUEST_ID_CHARS_MAX || id.chars().any(char::is_control) {
         let problem = format!("must be 1 to {REQUEST_ID_CHARS_MAX} characters without control characters");
         return Err(Refusal::field("request_id", problem));
+    }
+    if let Some(own) = OWN_IDS.iter().find(|own| id.starts_with(**own)) {
+        return Err(Refusal::field(
+            "request_id",
+            format!("must not begin with {own:?}, as the server's own do"),
+        ));
     }
     let body = Digest::of_parts(&[method.as_bytes(), &message.encode_to_vec()]);
     Ok(Some(RequestId { id: id.to_owned(), body }))

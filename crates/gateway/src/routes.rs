@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use http::{Request, Response, StatusCode};
+use switchward_shard::Cluster;
 use tonic::server::NamedService;
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::ServingStatus;
@@ -18,6 +19,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{Service, ServiceBuilder};
 
 use crate::guard::GuardLayer;
+use crate::hide::HideLayer;
 use crate::trace::TraceLayer;
 use crate::transcode::TranscodeLayer;
 
@@ -31,9 +33,10 @@ const WHOLE: &str = "";
 /// The gRPC services of the port.
 ///
 /// Messages are limited by the guard before them, so a service needs no limits of its own.
-#[derive(Debug)]
 pub struct Services {
     routes: RoutesBuilder,
+    /// Where the role of a caller is looked up, to hide what they may not read.
+    callers: Option<Cluster>,
 }
 
 impl Services {
@@ -48,7 +51,7 @@ impl Services {
         let health = Health { reporter, ready: Arc::new(AtomicBool::new(false)) };
         health.reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
         health.set_ready(false).await;
-        (Self { routes }, health)
+        (Self { routes, callers: None }, health)
     }
 
     /// With one more service, as `SessionServiceServer::new(...)` makes it.
@@ -68,9 +71,19 @@ impl Services {
         self
     }
 
+    /// With replies that hold nothing which their callers may not read, as their keys in this cluster say.
+    #[must_use]
+    pub(crate) fn hiding(self, callers: Cluster) -> Self {
+        Self { callers: Some(callers), ..self }
+    }
+
     /// The services as a router, to which layers such as authentication are added before [`one_port`].
     pub fn into_router(self) -> Router {
-        self.routes.routes().prepare().into_axum_router()
+        let router = self.routes.routes().prepare().into_axum_router();
+        match self.callers {
+            Some(callers) => router.layer(HideLayer(callers)),
+            None => router,
+        }
     }
 }
 

@@ -220,7 +220,7 @@ impl Node {
         {
             return Ok(());
         }
-        let directory = Directory { entries: Vec::new(), audience: vec![address.to_owned()] };
+        let directory = Directory { audience: vec![address.to_owned()], ..Directory::default() };
         let (key, etag) = (MailKey(rand::random()), String::new());
         self.inner(row.id, Body::PutDirectory(PutDirectory { directory, key, etag })).await
     }

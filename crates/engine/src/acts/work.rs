@@ -26,7 +26,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
         None => None,
         Some(Reads::Said) => {
             let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
-            said.map(|said| String::clone(&said))
+            said.map(|said| said.text.clone())
         }
         Some(Reads::Data(path)) => scope.get(path).filter(|value| !value.is_null()).cloned().map(plain),
     };

@@ -104,7 +104,7 @@ pub(crate) fn entitled(
 }
 
 /// Whether this person may decide it, whatever is decided.
-pub(super) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
+pub(crate) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
     has_a_say(actor)?;
     if open.gate.kind.needs_another() && people.one_person(&actor.subject, &open.gate.requester) {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
@@ -148,17 +148,19 @@ fn resolved(closed: &Closed) -> Rejection {
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, via } => {
             let word = decision.word(kind);
-            let refusal = refusal(format!("{by} decided before: {word}"));
-            let all = closed.open.gate.approved_by();
+            let refusal = refusal(format!("{} decided before: {word}", via.who(by)));
+            let all: Vec<&str> = closed.open.gate.votes().map(|vote| vote.by.as_str()).collect();
             let refusal = if all.is_empty() { refusal } else { refusal.fact("approved_by", all.join(" ")) };
             refusal.fact("decision", word).fact("by", by).fact("via", via.word()).fact("comment", comment)
         }
-        Resolution::Answered { by, answer, comment, via } => refusal(format!("{by} has answered before"))
-            .fact("decision", Decision::Answer.word(kind))
-            .fact("by", by)
-            .fact("via", via.word())
-            .fact("comment", comment)
-            .fact("answer", told(&answer.0.to_string())),
+        Resolution::Answered { by, answer, comment, via } => {
+            refusal(format!("{} has answered before", via.who(by)))
+                .fact("decision", Decision::Answer.word(kind))
+                .fact("by", by)
+                .fact("via", via.word())
+                .fact("comment", comment)
+                .fact("answer", told(&answer.0.to_string()))
+        }
         Resolution::Lapsed => refusal("nobody decided in time".into()).fact("decision", "timeout"),
         Resolution::Voided => {
             refusal("the gate was closed when the session moved on".into()).fact("decision", "voided")

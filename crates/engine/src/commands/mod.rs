@@ -36,7 +36,7 @@ mod work;
 
 pub(crate) use authorize::well_formed;
 pub(crate) use classify::ask_about;
-pub(crate) use decide_gate::entitled;
+pub(crate) use decide_gate::{entitled, may_decide};
 pub(crate) use record_reply::{decision_of, own_words};
 pub(crate) use work::schema_of;
 

@@ -14,7 +14,7 @@ use crate::events;
 use crate::intent;
 use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use crate::moves::{self, Next};
-use crate::state::{Json, ThingBody};
+use crate::state::{EventSource, Json, ThingBody};
 use crate::turn::{Stop, Turn, check_text, not_paused};
 use crate::{Key, Reason, Rejection, Reply, ViewError, reply_token};
 
@@ -33,6 +33,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
         Some(token) => stands_at(turn, reply_token::addressed(turn, leaf, token)?, event)?,
         None => addressed(turn, leaf, event)?,
     };
+    let source = EventSource::of(event, &turn.command.actor);
+    bound(turn, run, event, &source)?;
     let merged = events::merged(turn, run, &event.data)?
         .map_err(|bad| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data"))?;
     let listens = events::listens(turn, run, &event.key)?;
@@ -41,8 +43,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     }
     let until = turn.now().after_ms(EARLY_KEPT_MS);
     let data = Json(Value::Object(event.data.clone()));
-    let early = (!listens).then_some((data, until));
-    turn.emit(Flow::EventRecorded { run, key: event.key.clone(), early, model: event.model })?;
+    let early = (!listens).then_some((data, until, event.model));
+    turn.emit(Flow::EventRecorded { run, key: event.key.clone(), early, source })?;
     let number = turn.session()?.sequence;
     for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
         turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Event })?;
@@ -57,6 +59,15 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     }
     let (session, sequence) = (turn.session_id()?, turn.session()?.sequence);
     Ok(Reply::Recorded { session, sequence, event: number })
+}
+
+/// Refuses an event that the tenant has bound to other sources.
+fn bound(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent, source: &EventSource) -> Result<(), Stop> {
+    let (definition, people) = (turn.run(run)?.definition.clone(), turn.directory()?);
+    let Some(sources) = people.other_sources(&definition, &event.key, source) else { return Ok(()) };
+    let message = format!("the event {:?} of {definition} does not come from {}", event.key, source.label());
+    let refusal = Rejection::new(Reason::EventSourceNotAllowed, message).fact("source", source.label());
+    Err(refusal.allowed(sources.iter().map(String::as_str)).into())
 }
 
 /// Whether there is room for one more event that nothing listens to yet.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use switchward_machine::{Callee, Machine, RunId};
 
 use crate::command::{Queued, Start};
-use crate::event::{VoteFact, Writer};
+use crate::event::{Speaker, VoteFact, Writer};
 use crate::intent;
 use crate::limits::{
     ADDRESS_BYTES_MAX, CALLEES_MAX, DIRECTORY_MEMBERS_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX,
@@ -75,7 +75,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         turn.emit(Flow::Wrote { run: root, key, value: Json(value), by: Writer::Start })?;
     }
     if let Some(text) = &start.message {
-        turn.emit(Flow::MessagePosted { text: text.clone(), by_agent: false })?;
+        let speaker = Speaker::for_user(turn.command.actor.role);
+        turn.emit(Flow::MessagePosted { text: text.clone(), speaker })?;
     }
     moves::drive(turn, root, Next::Enter(machine.start))?;
     turn.moved()

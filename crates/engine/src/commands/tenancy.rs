@@ -3,9 +3,10 @@
 
 use crate::command::{EnsureTenancy, InstallTenancy, PutDirectory};
 use crate::limits::{
-    ADDRESS_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX, DIRECTORY_NAME_BYTES_MAX,
+    ADDRESS_BYTES_MAX, DATA_KEY_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX,
+    DIRECTORY_NAME_BYTES_MAX, EVENT_BINDINGS_MAX,
 };
-use crate::state::{Directory, Tenancy};
+use crate::state::{Directory, EventBinding, Tenancy};
 use crate::turn::{Stop, Turn, check_etag, check_size};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
@@ -57,11 +58,44 @@ fn checked(directory: &Directory) -> Result<Directory, Rejection> {
         }
         check_members(&format!("directory.entries[{at}].members"), &entry.members)?;
     }
+    check_bindings(&mut sorted.event_bindings)?;
     sorted.entries.sort_by(|one, other| one.name.cmp(&other.name));
     if let Some([twice, _]) = sorted.entries.array_windows().find(|[one, next]| one.name == next.name) {
         return Err(bad("directory.entries", format!("{:?} stands in it twice", twice.name)));
     }
     Ok(sorted)
+}
+
+/// Orders the bindings of events; refuses what names no source, and two of one event.
+fn check_bindings(bindings: &mut [EventBinding]) -> Result<(), Rejection> {
+    check_size("directory.event_bindings", bindings.len(), EVENT_BINDINGS_MAX, "bindings")?;
+    for (at, binding) in bindings.iter().enumerate() {
+        let field = |name: &str| format!("directory.event_bindings[{at}].{name}");
+        let texts = [("definition", &binding.definition), ("event_key", &binding.event_key)];
+        for (name, text) in texts {
+            if text.is_empty() || text.len() > DATA_KEY_BYTES_MAX {
+                return Err(bad(&field(name), format!("has 1 to {DATA_KEY_BYTES_MAX} bytes")));
+            }
+        }
+        if binding.sources.len() > DIRECTORY_MEMBERS_MAX {
+            return Err(bad(&field("sources"), format!("must hold at most {DIRECTORY_MEMBERS_MAX}")));
+        }
+        for (nth, source) in binding.sources.iter().enumerate() {
+            if !EventBinding::is_source(source) || source.len() > ADDRESS_BYTES_MAX {
+                let message = format!(
+                    "{source:?} is no source: name `webhook:NAME`, `reply_token`, `integration` or `integration:SUBJECT`"
+                );
+                return Err(bad(&field(&format!("sources[{nth}]")), message));
+            }
+        }
+    }
+    let event = |one: &EventBinding| (one.definition.clone(), one.event_key.clone());
+    bindings.sort_by_key(event);
+    if let Some([twice, _]) = bindings.array_windows().find(|[one, next]| event(one) == event(next)) {
+        let message = format!("the event {:?} of {} is bound twice", twice.event_key, twice.definition);
+        return Err(bad("directory.event_bindings", message));
+    }
+    Ok(())
 }
 
 fn check_members(field: &str, members: &[String]) -> Result<(), Rejection> {

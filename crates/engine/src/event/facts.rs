@@ -4,8 +4,8 @@ use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Machine, Time};
 
-use crate::WebhookSource;
 use crate::state::{Assistant, Effect, EndpointHealth};
+use crate::{Role, WebhookSource};
 
 /// A fact about an assistant in the catalogue. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -129,6 +129,28 @@ pub enum Writer {
     /// A child has given it back.
     #[n(20)]
     Child,
+}
+
+/// Who has said something in a conversation. Stored form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Speaker {
+    /// The user, as somebody says who may speak for what happens outside.
+    #[n(0)]
+    User,
+    /// The agent.
+    #[n(1)]
+    Agent,
+    /// The user, as the agent says: what it relays confirms nothing.
+    #[n(2)]
+    Relayed,
+}
+
+impl Speaker {
+    /// Who speaks where a key of this role hands in what the user has said.
+    #[must_use]
+    pub fn for_user(role: Role) -> Self {
+        if role.speaks_for_outside() { Self::User } else { Self::Relayed }
+    }
 }
 
 /// What stands in no stored form.

@@ -4,13 +4,15 @@ mod replies;
 mod votes;
 
 use minicbor::{CborLen, Decode, Encode};
-pub use replies::Standing;
+pub use replies::{SenderProof, Standing};
 use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 pub use votes::VoteFact;
 
-use super::Writer;
+use super::{Speaker, Writer};
 use crate::ReplyKey;
-use crate::state::{Assisted, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via};
+use crate::state::{
+    Assisted, EventSource, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via,
+};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -28,9 +30,9 @@ pub enum Flow {
         /// What.
         #[n(0)]
         text: String,
-        /// Whether it was the agent and not the user.
+        /// Who has said it.
         #[n(1)]
-        by_agent: bool,
+        speaker: Speaker,
     },
     /// The agent's turn is over.
     #[n(2)]
@@ -146,12 +148,12 @@ pub enum Flow {
         /// Its key.
         #[n(1)]
         key: String,
-        /// What came with it and until when it is kept, where nothing listens to it yet.
+        /// If nothing listens to it yet: what came with it, until when it is kept, and whether a model can be asked about it.
         #[n(2)]
-        early: Option<(Json, Time)>,
-        /// Whether a model was at hand that could be asked what it means.
-        #[cbor(n(3), default)]
-        model: bool,
+        early: Option<(Json, Time, bool)>,
+        /// Where it came from.
+        #[n(3)]
+        source: EventSource,
     },
     /// Events that came early count from now on.
     #[n(12)]
@@ -270,9 +272,9 @@ pub enum Flow {
         /// The writer's own words.
         #[n(2)]
         text: String,
-        /// Whether the sender is proved.
+        /// What is known of its sender.
         #[n(3)]
-        authenticated: bool,
+        proof: SenderProof,
         /// The gate or the wait that it is about; nothing where there is none for this sender.
         #[n(4)]
         about: Option<OpenId>,

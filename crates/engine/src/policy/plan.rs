@@ -3,14 +3,14 @@
 //! A limit spans sessions, so its counters live in their own bucket. Whoever submits an `Authorize`, an approving
 //! `DecideGate` or a reply by mail plans it first on the session's shard, asks the ledger's shard, and submits it with the answer.
 
-use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
+use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
 
 use super::{
     Assessment, LedgerRule, Place, Verdict, assess, call_name, capped, gate_name, judge, machine_of,
     over_budget,
 };
 use crate::command::{Authorize, Body, Command, DecideGate, RecordReply, Scope};
-use crate::commands::{decision_of, entitled, own_words, well_formed};
+use crate::commands::{decision_of, entitled, may_decide, own_words, well_formed};
 use crate::state::{AskedCall, Session};
 use crate::working::Working;
 use crate::{Args, Key, Reason, View, ViewError};
@@ -59,11 +59,15 @@ pub fn plan(view: &dyn View, command: &Command, now: Time) -> Result<Plan, ViewE
 /// approve at all is found out when it is decided; a place that is held for nothing lapses.
 fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result<Plan, ViewError> {
     let rows = Working::new(view);
-    let (Scope::Session(id), Some(token), true) = (&command.scope, &reply.token, reply.authenticated) else {
-        return Ok(Plan::Direct);
-    };
+    let Scope::Session(id) = &command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, *id)? else { return Ok(Plan::Direct) };
-    let Some(open) = rows.open(command.tenant, *id, token.about)? else { return Ok(Plan::Direct) };
+    let about = match &reply.token {
+        Some(token) => reply.authenticated.then_some(token.about),
+        None if reply.vouched => newest(&rows, command, *id, reply)?,
+        None => None,
+    };
+    let Some(gate) = about else { return Ok(Plan::Direct) };
+    let Some(open) = rows.open(command.tenant, *id, gate)? else { return Ok(Plan::Direct) };
     let shown = open.gate.wrote_to(&reply.from) && open.gate.fits_a_mail();
     if moved_on(command, &session) || !shown || known(&rows, command)? {
         return Ok(Plan::Direct);
@@ -73,9 +77,28 @@ fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result
     let Some(decision) = spec.and_then(|spec| decision_of(spec, &own_words(&reply.text))) else {
         return Ok(Plan::Direct);
     };
-    let (gate, comment, shown) = (token.about, String::new(), open.gate.shown());
+    let (comment, shown) = (String::new(), open.gate.shown());
     let decide = DecideGate { gate, decision, comment, shown, limits: None, proof: None };
     reserving(&rows, command, *id, &decide)
+}
+
+/// The newest open gate that was sent to the sender of a reply, if its caller may decide it.
+fn newest(
+    rows: &Working<'_>,
+    command: &Command,
+    id: SessionId,
+    reply: &RecordReply,
+) -> Result<Option<OpenId>, ViewError> {
+    let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
+    let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
+    let people = tenancy.map(|known| known.directory.clone()).unwrap_or_default();
+    for gate in session.opens.iter().rev() {
+        let Some(open) = rows.open(command.tenant, id, *gate)? else { continue };
+        if open.gate.wrote_to(&reply.from) {
+            return Ok(may_decide(&command.actor, &open, &people).is_ok().then_some(*gate));
+        }
+    }
+    Ok(None)
 }
 
 /// What must be asked before this `Authorize` of this session can be decided.

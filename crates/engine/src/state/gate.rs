@@ -93,11 +93,16 @@ impl Gate {
         self.asked.as_ref().is_some_and(|asked| asked.round_of(person).is_some())
     }
 
-    /// Who has approved it, where several must.
+    /// Who has approved it, in words, where several must.
     #[must_use]
-    pub fn approved_by(&self) -> Vec<&str> {
+    pub fn approved_by(&self) -> Vec<String> {
+        self.votes().map(|vote| vote.via.who(&vote.by)).collect()
+    }
+
+    /// The approvals so far, where several must approve.
+    pub fn votes(&self) -> impl Iterator<Item = &super::Vote> {
         let voting = self.asked.as_ref().and_then(|asked| asked.voting.as_ref());
-        voting.iter().flat_map(|voting| &voting.votes).map(|vote| vote.by.as_str()).collect()
+        voting.into_iter().flat_map(|voting| &voting.votes)
     }
 
     /// The digest of what a person is shown; an approval is bound to it.
@@ -323,6 +328,9 @@ pub enum Via {
     /// The decision page.
     #[n(2)]
     Page,
+    /// A call of the API about somebody's reply, for which the caller vouches: the decision is the caller's own.
+    #[n(110)]
+    Vouched,
 }
 
 impl Via {
@@ -333,6 +341,25 @@ impl Via {
             Self::Rpc => "rpc",
             Self::Mail => "email",
             Self::Page => "page",
+            Self::Vouched => "vouched",
+        }
+    }
+
+    /// Whose decision came this way, in words.
+    #[must_use]
+    pub fn who(self, by: &str) -> String {
+        match self {
+            Self::Rpc | Self::Mail | Self::Page => by.to_owned(),
+            Self::Vouched => format!("a reply vouched by {by}"),
+        }
+    }
+
+    /// Who vouches for what came this way; empty if nobody has to.
+    #[must_use]
+    pub fn vouched_by(self, by: &str) -> &str {
+        match self {
+            Self::Rpc | Self::Mail | Self::Page => "",
+            Self::Vouched => by,
         }
     }
 }

@@ -4,6 +4,7 @@ mod catalogue;
 mod children;
 mod data;
 mod endpoint;
+mod event_source;
 mod gate;
 mod ledger;
 mod outbox;
@@ -18,6 +19,7 @@ pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
 pub use endpoint::{Endpoint, EndpointHealth};
+pub use event_source::{EventBinding, EventSource};
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Reminding, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
@@ -28,7 +30,7 @@ pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
-    Session, Unknown,
+    Said, Session, Unknown,
 };
 pub use tenancy::{Directory, DirectoryEntry, Tenancy, TenantOutbox};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};

@@ -81,9 +81,9 @@ pub enum Row {
     /// A run's data.
     #[n(21)]
     Data(#[n(0)] Data),
-    /// The user's last message.
+    /// The last message of a conversation that is not the agent's own.
     #[n(22)]
-    Said(#[n(0)] String),
+    Said(#[n(0)] super::Said),
     /// A child's place.
     #[n(26)]
     Slot(#[n(0)] Slot),

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{Json, Outbox, Parent, Pinned, Quorum};
+use super::{EventSource, Json, Outbox, Parent, Pinned, Quorum};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -204,6 +204,20 @@ pub struct Early {
     /// Whether a model was at hand that could be asked what it means.
     #[cbor(n(3), default)]
     pub model: bool,
+    /// Where it came from.
+    #[n(4)]
+    pub source: EventSource,
+}
+
+/// The last message of a conversation that is not the agent's own.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Said {
+    /// The message.
+    #[n(0)]
+    pub text: String,
+    /// Whether it is the user's: what an agent relays confirms nothing.
+    #[n(1)]
+    pub by_user: bool,
 }
 
 /// A workflow that a session may switch to.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use minicbor::{CborLen, Decode, Encode};
 
-use super::Endpoint;
+use super::{Endpoint, EventBinding};
 use crate::MailKey;
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
 
@@ -71,6 +71,9 @@ pub struct Directory {
     /// Who is told where nobody else is named: addresses and names.
     #[n(1)]
     pub audience: Vec<String>,
+    /// Which sources may send which events, ordered by definition and key.
+    #[cbor(n(2), default, skip_if = "Vec::is_empty")]
+    pub event_bindings: Vec<EventBinding>,
 }
 
 /// A name, and what it stands for.
@@ -96,7 +99,9 @@ impl Directory {
     pub fn bytes(&self) -> usize {
         let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
         let entries = self.entries.iter().map(|entry| entry.name.len() + texts(&entry.members));
-        entries.sum::<usize>() + texts(&self.audience)
+        let bindings = self.event_bindings.iter();
+        let bindings = bindings.map(|one| one.definition.len() + one.event_key.len() + texts(&one.sources));
+        entries.sum::<usize>() + texts(&self.audience) + bindings.sum::<usize>()
     }
 
     /// The addresses that a name stands for, each once; none where there is no such name. Of names that stand for one
@@ -218,7 +223,7 @@ mod tests {
         };
         let mut entries: Vec<DirectoryEntry> = entries.iter().map(entry).collect();
         entries.sort_by(|one, other| one.name.cmp(&other.name));
-        Directory { entries, audience: Vec::new() }
+        Directory { entries, ..Directory::default() }
     }
 
     #[test]

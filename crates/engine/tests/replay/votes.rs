@@ -72,7 +72,7 @@ fn directory() -> Directory {
         entry("cleo", &[CLEO, CLEO_AT_HOME]),
         entry("group:all", &["ann", BOB, "cleo"]),
     ];
-    Directory { entries, audience: Vec::new() }
+    Directory { entries, ..Directory::default() }
 }
 
 impl Table {
@@ -200,6 +200,7 @@ impl Table {
             subject: "Deploy".to_owned(),
             text,
             authenticated: true,
+            vouched: false,
             model: false,
             token,
             evidence,

@@ -11,7 +11,13 @@ fn told() -> Asked {
 
 fn tenancy() -> Tenancy {
     let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
-    let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
+    let binding = EventBinding {
+        definition: "order".into(),
+        event_key: "paid".into(),
+        sources: vec!["webhook:shop".into(), "integration".into()],
+    };
+    let (audience, event_bindings) = (vec!["group:release".into()], vec![binding]);
+    let directory = Directory { entries: vec![entry], audience, event_bindings };
     Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new(), told: None }
 }
 
@@ -89,13 +95,17 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     ]
 }
 
+fn vouched() -> SenderProof {
+    SenderProof::Vouched { by: "kim".into() }
+}
+
 /// What is known of who is written to.
 pub(super) fn mailed() -> Vec<Event> {
     let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
     let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
     let flows = [
-        Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence, why: None },
+        Flow::ReplyRecorded { run, from, text, proof: SenderProof::None, about, evidence, why: None },
         Flow::AudienceSet { audience: vec!["kim".into()] },
         Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
         Flow::EffectDeferred { number, until, code: code.clone(), message: message.clone() },
@@ -121,7 +131,7 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
         Event::Flow(Flow::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
         Event::Flow(Flow::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
-        Event::Flow(Flow::ReplyRecorded { run, from, text, authenticated: true, about: None, evidence, why }),
+        Event::Flow(Flow::ReplyRecorded { run, from, text, proof: vouched(), about: None, evidence, why }),
         Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
         Event::Flow(Flow::Votes(VoteFact::Told { gate: OpenId(6), asked: Box::new(asked()) })),
     ];

@@ -8,22 +8,13 @@ use switchward_engine::{Event, History, Machines, PublicEvent, public_events};
 use super::timestamp;
 use crate::auth::Caller;
 use crate::names;
-use crate::reply_tokens;
 
 /// What a reader is shown of one row of history. The first event of a row has the sequence `first` + 1.
-pub(crate) fn of_history(
-    caller: &Caller,
-    first: u64,
-    history: &History,
-    machines: &Machines,
-) -> Vec<v1::SessionEvent> {
+pub(crate) fn of_history(first: u64, history: &History, machines: &Machines) -> Vec<v1::SessionEvent> {
     let told = public_events(&history.events, machines);
     told.map(|(at, event)| {
         let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
-        let mut event = self::event(sequence, history, event);
-        event.message = reply_tokens::veiled(caller, &event.message).into_owned();
-        event.data.iter_mut().for_each(|data| reply_tokens::veiled_struct(caller, data));
-        event
+        self::event(sequence, history, event)
     })
     .collect()
 }

@@ -24,6 +24,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
                     time: Some(timestamp(closed.at)),
                     comment: comment.clone(),
                     via: via.word().into(),
+                    vouched_by: via.vouched_by(by).to_owned(),
                     answer: None,
                 };
                 (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
@@ -35,6 +36,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
                     time: Some(timestamp(closed.at)),
                     comment: comment.clone(),
                     via: via.word().into(),
+                    vouched_by: via.vouched_by(by).to_owned(),
                     answer: Some(json::to_value(&answer.0)),
                 };
                 (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
@@ -91,6 +93,7 @@ fn vote(vote: &Vote) -> v1::GateVote {
         time: Some(timestamp(vote.at)),
         comment: vote.comment.clone(),
         via: vote.via.word().into(),
+        vouched_by: vote.via.vouched_by(&vote.by).to_owned(),
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         status_word: view.word().to_owned(),
         reason: row.reason.clone().unwrap_or_default(),
         at: vec![view.at().to_owned()],
-        checkpoint: Some(checkpoint(caller, view)),
+        checkpoint: Some(checkpoint(view)),
         role: row.role.clone(),
         budget: Some(budget(view)),
         sequence: row.sequence,
@@ -36,7 +36,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         update_time: Some(timestamp(row.updated)),
         end_time: row.ended.map(timestamp),
         without_policy: row.without_policy,
-        data: (!view.data.is_empty()).then(|| data(caller, &view.data)),
+        data: (!view.data.is_empty()).then(|| json::to_struct(&view.data)),
         runs: Vec::new(),
         incidents: view
             .incidents
@@ -44,7 +44,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
             .map(|effect| super::effects::incident(caller, view.id, effect))
             .collect(),
         open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
-        instructions: reply_tokens::veiled(caller, &instructions(view)).into_owned(),
+        instructions: instructions(view),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
         reply_token: reply_tokens::shown(caller, view.reply_token()),
         audience: row.audience.clone(),
@@ -62,12 +62,6 @@ fn quorum(quorum: Quorum) -> v1::Quorum {
         Quorum::AtLeast(least) => v1::quorum::Rule::AtLeast(least),
     };
     v1::Quorum { rule: Some(rule) }
-}
-
-fn data(caller: &Caller, data: &serde_json::Map<String, serde_json::Value>) -> prost_types::Struct {
-    let mut shown = json::to_struct(data);
-    reply_tokens::veiled_struct(caller, &mut shown);
-    shown
 }
 
 /// What the agent is asked to do where it is asked by no question with answers.
@@ -118,7 +112,7 @@ pub(crate) fn status(status: Status) -> v1::SessionStatus {
     }
 }
 
-fn checkpoint(caller: &Caller, view: &SessionView) -> v1::Checkpoint {
+fn checkpoint(view: &SessionView) -> v1::Checkpoint {
     let (prompt, question) = view.shows();
     let taken: Vec<&str> = view.answers().collect();
     let exits = view.node().into_iter().flat_map(|node| &node.exits);
@@ -128,7 +122,7 @@ fn checkpoint(caller: &Caller, view: &SessionView) -> v1::Checkpoint {
     });
     v1::Checkpoint {
         state: view.node().map(|node| node.name.clone()).unwrap_or_default(),
-        question: reply_tokens::veiled(caller, &question.unwrap_or_default()).into_owned(),
+        question: question.unwrap_or_default().to_string(),
         prompt: prompt.unwrap_or_default().to_owned(),
         answers: answers.collect(),
     }

@@ -106,7 +106,7 @@ fn state(asked: &Asked) -> Markup {
 fn outcome(closed: &Closed, session: &Session) -> String {
     let when = at(closed.at);
     match &closed.resolution {
-        Resolution::Decided { decision, by, comment, .. } => {
+        Resolution::Decided { decision, by, comment, via } => {
             let all = closed.open.gate.approved_by().join(", ");
             let all = match (all.is_empty(), decision) {
                 (true, _) => all,
@@ -114,12 +114,13 @@ fn outcome(closed: &Closed, session: &Session) -> String {
                 (false, _) => format!(" Before that, {all} had approved."),
             };
             format!(
-                "{by} decided at {when}: {}.{}{all}",
+                "{} decided at {when}: {}.{}{all}",
+                via.who(by),
                 decision.word(closed.open.gate.kind),
                 quoted(comment)
             )
         }
-        Resolution::Answered { by, .. } => format!("{by} answered at {when}."),
+        Resolution::Answered { by, via, .. } => format!("{} answered at {when}.", via.who(by)),
         Resolution::Voided if session.status == Status::Cancelled => {
             format!("Closed at {when}: the session was cancelled. Nothing is left to decide.")
         }

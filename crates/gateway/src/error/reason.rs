@@ -66,6 +66,8 @@ reasons! {
     SelfApproval = "SELF_APPROVAL" => PermissionDenied,
     /// Not one of those who may decide.
     NotAnApprover = "NOT_AN_APPROVER" => PermissionDenied,
+    /// The tenant takes this event from other sources alone; they are in the metadata `allowed`.
+    EventSourceNotAllowed = "EVENT_SOURCE_NOT_ALLOWED" => PermissionDenied,
     /// The tenant is suspended.
     TenantSuspended = "TENANT_SUSPENDED" => PermissionDenied,
     /// The key's role may not make this call at all.

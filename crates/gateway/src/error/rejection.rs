@@ -27,6 +27,7 @@ impl From<engine::Reason> for Reason {
             engine::Reason::PolicyDenied => Self::PolicyDenied,
             engine::Reason::SelfApproval => Self::SelfApproval,
             engine::Reason::NotAnApprover => Self::NotAnApprover,
+            engine::Reason::EventSourceNotAllowed => Self::EventSourceNotAllowed,
             engine::Reason::RateLimited => Self::RateLimited,
             engine::Reason::BudgetExhausted => Self::BudgetExhausted,
             engine::Reason::QuotaExceeded => Self::QuotaExceeded,

@@ -139,6 +139,7 @@ fn role(role: v1::KeyRole) -> Result<Role, Refusal> {
         v1::KeyRole::Operator => Ok(Role::Operator),
         v1::KeyRole::Admin => Ok(Role::Admin),
         v1::KeyRole::Worker => Ok(Role::Worker),
+        v1::KeyRole::Integration => Ok(Role::Integration),
         v1::KeyRole::Unspecified => Err(Refusal::field("role", "is required, like KEY_ROLE_AGENT")),
     }
 }
@@ -152,6 +153,7 @@ pub(super) fn of_key(caller: &Caller, key: &ApiKey) -> v1::ApiKey {
         Role::Operator => v1::KeyRole::Operator,
         Role::Admin => v1::KeyRole::Admin,
         Role::Worker => v1::KeyRole::Worker,
+        Role::Integration => v1::KeyRole::Integration,
         Role::Server => v1::KeyRole::Unspecified,
     };
     v1::ApiKey {

@@ -2,7 +2,9 @@
 
 use switchward_api::v1;
 use switchward_api::v1::directory_service_server::DirectoryService;
-use switchward_engine::{Body, Directory, DirectoryEntry, Key, MailKey, PutDirectory, Row, Scope};
+use switchward_engine::{
+    Body, Directory, DirectoryEntry, EventBinding, Key, MailKey, PutDirectory, Row, Scope,
+};
 use tonic::{Request, Response, Status};
 
 use crate::auth::roles;
@@ -27,7 +29,13 @@ impl DirectoryService for Door {
         names::parent(&call.caller, "parent", &message.parent)?;
         let entry = |entry: v1::DirectoryEntry| DirectoryEntry { name: entry.name, members: entry.members };
         let entries = wish.entries.into_iter().map(entry).collect();
-        let directory = Directory { entries, audience: wish.audience };
+        let binding = |one: v1::EventBinding| EventBinding {
+            definition: one.definition,
+            event_key: one.event_key,
+            sources: one.sources,
+        };
+        let event_bindings = wish.event_bindings.into_iter().map(binding).collect();
+        let directory = Directory { entries, audience: wish.audience, event_bindings };
         let key = MailKey(rand::random());
         let body = Body::PutDirectory(PutDirectory { directory, key, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
@@ -60,7 +68,13 @@ async fn directory_of(call: &Call<'_>) -> Result<Directory, Refusal> {
 fn shown(directory: Directory) -> v1::Directory {
     let etag = directory.etag();
     let entry = |entry: DirectoryEntry| v1::DirectoryEntry { name: entry.name, members: entry.members };
+    let binding = |one: EventBinding| v1::EventBinding {
+        definition: one.definition,
+        event_key: one.event_key,
+        sources: one.sources,
+    };
     v1::Directory {
+        event_bindings: directory.event_bindings.into_iter().map(binding).collect(),
         entries: directory.entries.into_iter().map(entry).collect(),
         audience: directory.audience,
         etag,

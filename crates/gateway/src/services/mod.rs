@@ -47,6 +47,7 @@ use crate::routes::Services;
 #[must_use]
 pub fn all(services: Services, door: &Door) -> Services {
     services
+        .hiding(door.cluster.clone())
         .with(DefinitionServiceServer::new(door.clone()))
         .with(AssistantServiceServer::new(door.clone()))
         .with(WebhookSourceServiceServer::new(door.clone()))

@@ -92,7 +92,7 @@ impl SessionService for Door {
         &self,
         request: Request<v1::PostMessageRequest>,
     ) -> Answered<v1::PostMessageResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
+        let (call, message) = self.open(request, roles::SAY)?;
         let session = conversation::post_message(&call, message).await?;
         Ok(Response::new(v1::PostMessageResponse { session: Some(session) }))
     }
@@ -131,11 +131,10 @@ impl SessionService for Door {
         let session = match reply_tokens::of(request.metadata()).transpose()? {
             Some(token) => {
                 let call = self.call_by_token(request.metadata(), &token).await?;
-                let moved = conversation::record_event(&call, request.into_inner(), Some(token)).await;
-                reply_tokens::told(moved?)
+                conversation::record_event(&call, request.into_inner(), Some(token)).await?
             }
             None => {
-                let (call, message) = self.open(request, roles::DRIVE)?;
+                let (call, message) = self.open(request, roles::EVENTS)?;
                 conversation::record_event(&call, message, None).await?
             }
         };

@@ -3,8 +3,9 @@
 use switchward_api::v1;
 use switchward_api::v1::GateDecision;
 use switchward_api::v1::quorum::Rule;
-use switchward_engine::{Key, Row, View as _, Way};
-use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_engine::{Key, MailToken, Row, Standing, View as _, Way};
+use switchward_gateway::mail::{Incoming, Outcome};
+use switchward_machine::{Digest, OpenId, SessionId, TenantId};
 
 use crate::decision_page::{get, text};
 use crate::told::refused;
@@ -50,7 +51,7 @@ impl World {
         reply.session.expect("a session")
     }
 
-    async fn gate_of(&self, session: &v1::Session) -> v1::Gate {
+    pub(crate) async fn gate_of(&self, session: &v1::Session) -> v1::Gate {
         let name = session.waiting_on.first().expect("an open gate").name.clone();
         let reply: v1::GetGateResponse =
             self.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
@@ -58,7 +59,7 @@ impl World {
     }
 }
 
-fn decide(gate: &v1::Gate, decision: GateDecision) -> v1::DecideGateRequest {
+pub(crate) fn decide(gate: &v1::Gate, decision: GateDecision) -> v1::DecideGateRequest {
     let args_digest = Some(gate.args_digest.clone());
     v1::DecideGateRequest {
         name: gate.name.clone(),
@@ -68,12 +69,11 @@ fn decide(gate: &v1::Gate, decision: GateDecision) -> v1::DecideGateRequest {
     }
 }
 
-fn mail(session: &v1::Session, from: &str, text: &str) -> v1::RecordReplyRequest {
+pub(crate) fn mail(session: &v1::Session, from: &str, text: &str) -> v1::RecordReplyRequest {
     v1::RecordReplyRequest {
         name: session.name.clone(),
         from: from.into(),
         text: text.into(),
-        authenticated: true,
         ..Default::default()
     }
 }
@@ -123,9 +123,11 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
     let eve: v1::RecordReplyResponse =
         world.ask("operator", "RecordReply", &mail(&session, "eve@example.com", "yes")).await;
     assert_eq!(eve.session.expect("a session").waiting_on.len(), 1);
-    let reply: v1::RecordReplyResponse =
-        world.ask("operator", "RecordReply", &mail(&session, "lead@example.com", "yes\nfor Sam")).await;
-    assert_eq!(reply.session.expect("a session").at, ["pay"]);
+    let unproved = by_mail(&world, &session, &gate.name, ("lead@example.com", "yes"), false).await;
+    assert_eq!(unproved, Outcome::Recorded(Standing::Unproved));
+    let decided = by_mail(&world, &session, &gate.name, ("lead@example.com", "yes\nfor Sam"), true).await;
+    assert_eq!(decided, Outcome::Recorded(Standing::Decided));
+    assert_eq!(world.look(&session.name).await.at, ["pay"]);
     let shown: v1::GetGateResponse = world
         .ask("agent", "GetGate", &v1::GetGateRequest { name: gate.name.clone(), ..Default::default() })
         .await;
@@ -134,6 +136,7 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
         (resolution.by.as_str(), resolution.comment.as_str(), resolution.via.as_str()),
         ("lead@example.com", "for Sam", "email")
     );
+    assert_eq!(resolution.vouched_by, "");
     let outcome: Result<v1::DecideGateResponse, _> =
         world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
     assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["via"], "email");
@@ -198,15 +201,41 @@ async fn whom_no_mail_reaches_stands_at_the_gate_until_it_is_sent_anew() {
     world.node.end().await;
 }
 
-/// The page of whom the gate asks.
-async fn page(world: &World, session: &v1::Session, gate: &str, person: &str) -> String {
+/// The token of a person at a gate, this way.
+async fn token(world: &World, session: &v1::Session, gate: &str, way: Way, person: &str) -> MailToken {
     let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
     let number = gate.rsplit('_').next().expect("a part").parse().expect("a number");
     let row = world.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
     let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
     let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
-    let token = tenancy.keys[0].token(Way::Page, (TenantId(1), id), (OpenId(number), 0), person);
+    tenancy.keys[0].token(way, (TenantId(1), id), (OpenId(number), 0), person)
+}
+
+/// The page of whom the gate asks.
+pub(crate) async fn page(world: &World, session: &v1::Session, gate: &str, person: &str) -> String {
+    let token = token(world, session, gate, Way::Page, person).await;
     text(&world.node.line.send(get(&format!("/a/{token}"))).await)
+}
+
+/// A mail of somebody who was asked comes in.
+pub(crate) async fn by_mail(
+    world: &World,
+    session: &v1::Session,
+    gate: &str,
+    (person, text): (&str, &str),
+    authenticated: bool,
+) -> Outcome {
+    let token = token(world, session, gate, Way::Reply, person).await;
+    let mail = Incoming {
+        token,
+        from: person.to_owned(),
+        subject: "Re: it".to_owned(),
+        text: text.to_owned(),
+        authenticated,
+        evidence: String::new(),
+        digest: Digest::of_parts(&[person.as_bytes(), text.as_bytes(), &[u8::from(authenticated)]]),
+    };
+    world.node.door.take_mail(mail).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -237,9 +266,9 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     let hers = page(&world, &session, &gate.name, "approver@acme").await;
     assert!(hers.contains("approved at") && hers.contains("Others are waited for."), "{hers}");
     assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"refuse\""), "{hers}");
-    let reply: v1::RecordReplyResponse =
-        world.ask("operator", "RecordReply", &mail(&session, "lead@example.com", "yes")).await;
-    assert_eq!(reply.session.expect("a session").at, ["pay"]);
+    let decided = by_mail(&world, &session, &gate.name, ("lead@example.com", "yes"), true).await;
+    assert_eq!(decided, Outcome::Recorded(Standing::Decided));
+    assert_eq!(world.look(&session.name).await.at, ["pay"]);
     let shown = page(&world, &session, &gate.name, "lead@example.com").await;
     assert!(shown.contains("Approved by approver@acme, lead@example.com."), "{shown}");
     world.node.end().await;

@@ -451,7 +451,6 @@ fn turns() -> Vec<Rpc> {
                 name: world.talk().await.name,
                 from: "sam@example.com".into(),
                 text: "yes".into(),
-                authenticated: true,
                 ..v1::RecordReplyRequest::default()
             }),
             other: |message| put("text", "no")(message),

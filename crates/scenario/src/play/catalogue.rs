@@ -161,7 +161,9 @@ impl Player<'_> {
             reminders: start.reminders,
             quorum: start.quorum,
         });
-        let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
+        // What the user opens with is the user's own.
+        let starter = if start.message.is_some() { self.outside() } else { self.agent() };
+        let command = self.command(Scope::Session(id), starter, body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {
             return Ok(Err(rejection.into()));
         }

@@ -56,7 +56,10 @@ A session that was started with --key is found by that key in every other comman
     /// Record an event from outside in a conversation.
     #[command(after_help = "Example:\n  switchward event refund-7 payment_received amount=12.50")]
     Event(On<SessionEvent>),
-    /// Record a reply by mail: what an approver or somebody who is waited for wrote.
+    /// Record a reply by mail that you pass on: what an approver or somebody who is waited for wrote.
+    ///
+    /// Nothing proves who wrote it. At a gate it is your own decision, if you may decide there, and is shown as vouched by
+    /// you.
     #[command(after_help = "Example:\n  switchward reply refund-7 lead@example.com approve")]
     Reply(On<MailReply>),
     /// Turn a conversation to another of its workflows.
@@ -445,6 +448,8 @@ pub(crate) enum KeyRole {
     Admin,
     /// Takes work and hands in its results.
     Worker,
+    /// Brings events and what users say; reads nothing.
+    Integration,
 }
 
 /// Arguments of `keys revoke`.

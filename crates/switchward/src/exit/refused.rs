@@ -196,6 +196,7 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::PolicyDenied
         | Reason::SelfApproval
         | Reason::NotAnApprover
+        | Reason::EventSourceNotAllowed
         | Reason::TenantSuspended
         | Reason::RoleNotAllowed => DENIED,
         Reason::ApprovalPending => WAITING,

@@ -49,7 +49,7 @@ fn definitions(url: &str, seconds: f64) -> [Value; 5] {
             "transitions": [{ "from": "rest", "port": "received", "to": "woken" }, sent("woken")] }),
         json!({ "name": "asks",
             "states": [
-                { "name": "decide", "type": "approval", "approvers": ["lead@example.com"] },
+                { "name": "decide", "type": "approval", "approvers": ["admin"] },
                 message("decided", url), fine, { "name": "stop", "type": "conversation" } ],
             "transitions": [
                 { "from": "decide", "port": "approved", "to": "decided" },
@@ -159,9 +159,8 @@ async fn reserved(caller: &Caller) -> anyhow::Result<()> {
     for number in 2_000..2_000 + EACH {
         let wanted = v1::RecordReplyRequest {
             name: format!("asks-{number}"),
-            from: "lead@example.com".into(),
+            from: "admin".into(),
             text: "yes".into(),
-            authenticated: true,
             ..Default::default()
         };
         caller.sessions().record_reply(caller.request(wanted)).await.context("a decision")?;

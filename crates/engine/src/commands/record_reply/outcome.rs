@@ -41,7 +41,7 @@ impl<'m> Mail<'m> {
             from: &reply.from,
             own,
             model: reply.model,
-            proved: reply.authenticated,
+            proved: reply.authenticated || reply.vouched,
             subject: &reply.subject,
             answered: reply.token.is_some(),
         }
@@ -420,7 +420,8 @@ fn told(closed: &Closed) -> String {
     let approved = closed.open.gate.approved_by().join(", ");
     let how = match &closed.resolution {
         Resolution::Answered { .. } => "an answer had come before".to_owned(),
-        Resolution::Decided { decision, by, .. } => {
+        Resolution::Decided { decision, by, via, .. } => {
+            let by = via.who(by);
             let all = match (approved.is_empty(), decision) {
                 (true, _) => String::new(),
                 (false, Decision::Approve) => format!(" (approved by {approved})"),
@@ -443,7 +444,7 @@ fn told(closed: &Closed) -> String {
 }
 
 /// What stands below the line that decides.
-fn comment(own: &str) -> String {
+pub(super) fn comment(own: &str) -> String {
     let mut lines = own.lines().skip_while(|line| line.trim().is_empty());
     lines.next();
     cut(lines.collect::<Vec<_>>().join("\n").trim(), NOTE_BYTES_MAX)

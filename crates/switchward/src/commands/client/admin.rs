@@ -35,6 +35,7 @@ pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exi
         KeyRole::Operator => v1::KeyRole::Operator,
         KeyRole::Admin => v1::KeyRole::Admin,
         KeyRole::Worker => v1::KeyRole::Worker,
+        KeyRole::Integration => v1::KeyRole::Integration,
     };
     let request = v1::CreateApiKeyRequest {
         parent: String::new(),

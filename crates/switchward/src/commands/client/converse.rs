@@ -91,7 +91,6 @@ pub(super) async fn reply(talk: &Talk, reply: MailReply) -> Result<(), Exit> {
         name: reply.session,
         from: reply.from,
         text: reply.text,
-        authenticated: !reply.unproved,
         expected_sequence: None,
         request_id: talk.request_id(),
     };

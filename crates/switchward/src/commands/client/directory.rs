@@ -16,6 +16,16 @@ struct File {
     entries: Vec<Entry>,
     #[serde(default)]
     audience: Vec<String>,
+    #[serde(default)]
+    event_bindings: Vec<Binding>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Binding {
+    definition: String,
+    event_key: String,
+    sources: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,7 +48,14 @@ async fn put(talk: &Talk, put: PutDirectory) -> Result<(), Exit> {
         .map_err(|error| Exit::usage(format!("{} is no directory: {error}", put.file)))?;
     let entry = |entry: Entry| v1::DirectoryEntry { name: entry.name, members: entry.members };
     let entries = file.entries.into_iter().map(entry).collect();
-    let directory = v1::Directory { entries, audience: file.audience, ..v1::Directory::default() };
+    let binding = |one: Binding| v1::EventBinding {
+        definition: one.definition,
+        event_key: one.event_key,
+        sources: one.sources,
+    };
+    let event_bindings = file.event_bindings.into_iter().map(binding).collect();
+    let audience = file.audience;
+    let directory = v1::Directory { entries, audience, event_bindings, ..v1::Directory::default() };
     let request = v1::PutDirectoryRequest {
         directory: Some(directory),
         request_id: talk.request_id(),
@@ -72,5 +89,15 @@ fn shown(directory: &v1::Directory) -> String {
     if !directory.audience.is_empty() {
         table.row(["(whoever else)".to_owned(), clean(&directory.audience.join(", "))]);
     }
-    table.text("nobody is named")
+    let named = table.text("nobody is named");
+    if directory.event_bindings.is_empty() {
+        return named;
+    }
+    let mut bound = Table::new(&["DEFINITION", "EVENT", "COMES FROM"]);
+    for one in &directory.event_bindings {
+        let sources =
+            if one.sources.is_empty() { "operators alone".to_owned() } else { one.sources.join(", ") };
+        bound.row([clean(&one.definition), clean(&one.event_key), clean(&sources)]);
+    }
+    format!("{named}\n\n{}", bound.text(""))
 }

@@ -33,7 +33,10 @@ fn gate_status(gate: &v1::Gate) -> String {
         v1::GateDecision::Answer => "answered",
         v1::GateDecision::Unspecified => "decided",
     };
-    clean(&format!("{decided} by {}", resolution.by))
+    if resolution.vouched_by.is_empty() {
+        return clean(&format!("{decided} by {}", resolution.by));
+    }
+    clean(&format!("{decided} by a reply, vouched by {}", resolution.vouched_by))
 }
 
 /// A gate, with the arguments as they must be seen by who decides.
@@ -129,7 +132,12 @@ fn votes(gate: &v1::Gate) -> String {
     let vote = |vote: &v1::GateVote| {
         let said =
             if vote.comment.is_empty() { String::new() } else { format!(": {}", first_line(&vote.comment)) };
-        format!("\n{} at {} ({}){said}", vote.by, time(vote.time.as_ref()), vote.via)
+        let via = if vote.vouched_by.is_empty() {
+            vote.via.clone()
+        } else {
+            format!("vouched by {}", vote.vouched_by)
+        };
+        format!("\n{} at {} ({via}){said}", vote.by, time(vote.time.as_ref()))
     };
     clean(&format!("{}{}", approvals(gate), gate.votes.iter().map(vote).collect::<String>()))
 }
