@@ -765,31 +765,3 @@ fn flow_events() -> Vec<Event> {
     ];
     flows.into_iter().map(Event::Flow).collect()
 }
-
-/// The bytes of each line of a file that an earlier build wrote.
-fn earlier(name: &str) -> Vec<(String, Vec<u8>)> {
-    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).unwrap();
-    let byte = |hex: &str, at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-    let line = |line: &str| {
-        let (name, hex) = line.split_once(' ').unwrap();
-        (name.to_owned(), (0..hex.len()).step_by(2).map(|at| byte(hex, at)).collect())
-    };
-    text.lines().map(line).collect()
-}
-
-#[test]
-fn what_earlier_builds_wrote_can_be_read() {
-    for file in ["row.v1.before-data.txt", "row.v1.before-approvals.txt", "row.v1.before-tasks.txt"] {
-        for (name, bytes) in earlier(file) {
-            assert!(Row::decode(&bytes).is_ok(), "{file}: {name}");
-        }
-    }
-    for file in
-        ["decision.v1.before-data.txt", "decision.v1.before-approvals.txt", "decision.v1.before-tasks.txt"]
-    {
-        for (name, bytes) in earlier(file) {
-            assert!(Decision::decode(&bytes).is_ok(), "{file}: {name}");
-        }
-    }
-}
