@@ -303,19 +303,8 @@ impl Dev {
 
 /// Who usually types a command.
 fn usually(words: &[&str]) -> &'static str {
-    const OF_AGENTS: [&str; 11] = [
-        "start",
-        "answer",
-        "message",
-        "turn",
-        "record",
-        "signal",
-        "event",
-        "switch",
-        "retry",
-        "authorize",
-        "report",
-    ];
+    const OF_AGENTS: [&str; 9] =
+        ["start", "answer", "turn", "record", "signal", "switch", "retry", "authorize", "report"];
     match words {
         ["work", ..] => "worker",
         ["mail", "send", ..] => "agent",
