@@ -245,6 +245,8 @@ pub(crate) fn unreadable(error: ViewError) -> Refusal {
 
 const ELECTING_RETRY: Duration = Duration::from_millis(200);
 const OVERLOAD_RETRY: Duration = Duration::from_millis(100);
+/// How soon it is worth looking whether somebody has made room.
+const DISK_RETRY: Duration = Duration::from_secs(5);
 
 /// What a caller is told of a failure.
 pub(crate) fn refusal(failure: Failure) -> Refusal {
@@ -265,6 +267,11 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
         Failure::Overloaded => Refusal::new(Reason::QuotaExceeded, failure.to_string())
             .quota("shard queue", "commands that wait at one time")
             .retry_after(OVERLOAD_RETRY),
+        Failure::DiskLow { free_bytes, needed_bytes } => Refusal::new(Reason::DiskLow, failure.to_string())
+            .meta("free_bytes", free_bytes)
+            .meta("needed_bytes", needed_bytes)
+            .quota("disk of the server", "free bytes below which what would grow is refused")
+            .retry_after(DISK_RETRY),
         Failure::Draining | Failure::Stopped => {
             Refusal::new(Reason::Draining, failure.to_string()).retry_after(ELECTING_RETRY)
         }
@@ -297,6 +304,7 @@ mod tests {
             (Failure::Draining, Code::Unavailable, "DRAINING"),
             (Failure::Stopped, Code::Unavailable, "DRAINING"),
             (Failure::Overloaded, Code::ResourceExhausted, "QUOTA_EXCEEDED"),
+            (Failure::DiskLow { free_bytes: 1, needed_bytes: 2 }, Code::ResourceExhausted, "DISK_LOW"),
         ] {
             let status = Status::from(refusal(failure));
             let details = status.get_error_details();

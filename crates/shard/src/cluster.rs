@@ -11,7 +11,9 @@ use switchward_engine::{
     ViewError,
 };
 use switchward_machine::{Bucket, Digest, TenantId, Time};
-use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore};
+use switchward_store::{
+    DataDir, Disk, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore,
+};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -132,7 +134,8 @@ impl Cluster {
 
     /// The loops of these groups; there is a catalogue's, which is the first.
     fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<FjallLog>) -> Self {
-        let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt));
+        let disk = log.disk();
+        let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
         let mut shards: Vec<Shard> = groups.into_iter().map(start).collect();
         let catalogue = shards.remove(0);
         Self(Arc::new(Inner { catalogue, shards, clock, halt, log, road: RwLock::default() }))
@@ -190,6 +193,12 @@ impl Cluster {
         self.0.clock.now()
     }
 
+    /// The disk that everything lies on.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<Disk> {
+        self.0.log.disk()
+    }
+
     /// What the shared log counts.
     #[must_use]
     pub fn log_stats(&self) -> &LogStats {
@@ -202,6 +211,8 @@ impl Cluster {
     /// # Errors
     /// As [`Failure`] says.
     pub async fn execute(&self, command: Command) -> Result<Reply, Failure> {
+        // Before anything is reserved or installed for it elsewhere.
+        self.0.home(&command).check_disk(&command)?;
         let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
         if matches!(command.body, Body::EnsureTenancy(_) | Body::PutDirectory(_) | Body::Endpoint(_)) {
@@ -370,7 +381,14 @@ impl Cluster {
         join_all(self.all().map(Shard::drain)).await;
         for shard in self.all() {
             let group = shard.group().clone();
-            tokio::task::spawn_blocking(move || group.checkpoint()).await.map_err(io::Error::other)??;
+            let written = tokio::task::spawn_blocking(move || group.checkpoint()).await;
+            match written.map_err(io::Error::other)? {
+                // The log has what is missing.
+                Err(error) if shard.disk().caused(&error) => {
+                    tracing::warn!("the disk is full: the next start replays the log");
+                }
+                written => written?,
+            }
             shard.group().raft().shutdown().await.map_err(io::Error::other)?;
         }
         Ok(())

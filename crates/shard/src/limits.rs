@@ -104,3 +104,7 @@ pub const LIMITS_ASKED_MAX: usize = 4;
 pub const SHARDS_MAX: u32 = 64;
 /// A piece of a snapshot on its way to another server, bytes.
 pub const SNAPSHOT_PIECE_BYTES: usize = 1024 * 1024;
+/// How long a write to the state store waits that found a full disk.
+pub const DISK_WAIT: Duration = Duration::from_millis(100);
+/// How long a timer waits that a full disk has no room for.
+pub const DISK_AGAIN: Duration = Duration::from_secs(1);

@@ -13,6 +13,8 @@ pub struct ShardMetrics {
     pub rejections: AtomicU64,
     /// Commands that found the queue full.
     pub overloads: AtomicU64,
+    /// Commands that the disk had no room for.
+    pub disk_refusals: AtomicU64,
     /// Events that were applied.
     pub events: AtomicU64,
     /// Bytes of the decisions that were applied.

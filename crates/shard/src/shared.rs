@@ -9,6 +9,7 @@ use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::Notify;
 
 use crate::codec::{Applied, decode_json};
+use crate::limits::DISK_WAIT;
 use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
 use crate::record::Stored;
@@ -103,6 +104,9 @@ impl Shared {
     /// goes on from the rows: a truncation is on disk before the entries that take the place of what it removed,
     /// so nothing in that log can contradict them.
     pub(crate) fn checkpoint(&self) -> io::Result<()> {
+        if !self.state.recover().map_err(broken)? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         if let Some(flush) = self.state.begin_flush() {
             flush.run().map_err(broken)?;
         }
@@ -120,6 +124,20 @@ impl Shared {
         let mut flushed = self.flushed.lock();
         *flushed = self.state.persist().map_err(broken)?.map(|bytes| decode_json(&bytes)).transpose()?;
         Ok(flushed.clone())
+    }
+
+    /// Writes what has changed and makes sure that it stays written. Waits while the disk has no room. Blocks.
+    pub(crate) fn persisted(&self) -> io::Result<Option<Applied>> {
+        loop {
+            match self.checkpoint() {
+                Err(error) if self.state.waits_for_room(&error) => std::thread::sleep(DISK_WAIT),
+                Err(error) => return Err(error),
+                Ok(()) => match self.persist() {
+                    Err(error) if self.state.gave_up_for_room(&error) => std::thread::sleep(DISK_WAIT),
+                    done => return done,
+                },
+            }
+        }
     }
 
     /// The last position that the state store has on disk.

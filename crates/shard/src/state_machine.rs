@@ -198,10 +198,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
         let shared = Arc::clone(&self.0);
-        let persisted = tokio::task::spawn_blocking(move || {
-            shared.checkpoint()?;
-            shared.persist()
-        });
+        let persisted = tokio::task::spawn_blocking(move || shared.persisted());
         let applied = persisted.await.map_err(io::Error::other)??.unwrap_or_default();
         Ok(of_state(&self.0, applied))
     }

@@ -82,6 +82,8 @@ reasons! {
     BudgetExhausted = "BUDGET_EXHAUSTED" => ResourceExhausted,
     /// A named maximum is reached.
     QuotaExceeded = "QUOTA_EXCEEDED" => ResourceExhausted,
+    /// The server's disk has too little room for this; nothing was changed.
+    DiskLow = "DISK_LOW" => ResourceExhausted,
     /// The session has moved since the caller looked.
     SequenceConflict = "SEQUENCE_CONFLICT" => Aborted,
     /// The resource has changed since the caller looked.

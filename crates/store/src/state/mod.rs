@@ -12,6 +12,7 @@ mod clean;
 mod exchange;
 mod flush;
 mod gate;
+mod reopen;
 mod rows;
 mod scan;
 mod store;
@@ -77,7 +78,7 @@ impl<R: Record> Clone for State<R> {
 
 impl<R: Record> State<R> {
     fn new(claim: Claim, tables: Tables<R>, options: &StateOptions) -> Self {
-        State(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             store: claim.store(),
             group: claim.group(),
             tables: RwLock::new(tables),
@@ -85,7 +86,9 @@ impl<R: Record> State<R> {
             gate: Arc::new(Gate::default()),
             buffered: AtomicUsize::new(0),
             _claim: claim,
-        }))
+        });
+        inner.store.reopening.add(&inner);
+        State(inner)
     }
 
     /// The group.
@@ -107,7 +110,7 @@ impl<R: Record> State<R> {
             if let Some(known) = clean.get(key) {
                 return Ok(known);
             }
-            (tables.disk.clone(), clean.epoch())
+            (tables.disk().clone(), clean.epoch())
         };
         let stored = disk.get(forms::row_key(key)).map_err(StoreError::database("read a row"))?;
         let Some(stored) = stored else {
@@ -165,7 +168,7 @@ impl<R: Record> State<R> {
     /// If the disk cannot be written.
     pub fn settle(&self) -> Result<(), StoreError> {
         self.0.buffered.store(0, Relaxed);
-        let disk = self.0.tables.read().disk.clone();
+        let disk = self.0.tables.read().disk().clone();
         disk.rotate_memtable().map(drop).map_err(StoreError::database("settle rows"))
     }
 
