@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench bench-delivery crash faults mutants parking random timers
+.PHONY: help demo test fix bench bench-delivery crash disk faults mutants parking random timers
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,10 @@ test: ## format, lints, repository checks and every test; gets what is missing
 
 crash: ## 200 kills and 20 power cuts under load, and limits kept through them: many minutes
 	@sh tests/scripts/crash.sh
+
+disk: ## a disk is filled to its last byte under load, ten times: nothing acknowledged is lost, decisions go on, writes come back
+	@sh tests/scripts/need.sh rust cc
+	CRASH_FULL=$(or $(CRASH_FULL),10) cargo nextest run --locked -p switchward --test crash --no-capture full_disk
 
 faults: ## ten minutes of kills of the server and its Redis under effects that fail three times in ten: none may be lost
 	@sh tests/scripts/faults.sh

@@ -9,7 +9,6 @@ use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::Notify;
 
 use crate::codec::{Applied, decode_json};
-use crate::limits::DISK_WAIT;
 use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
 use crate::record::Stored;
@@ -34,6 +33,14 @@ pub(crate) struct Shared {
     foreseen: Mutex<Option<Foreseen>>,
     /// The last entry that was applied.
     position: Mutex<Option<LogId>>,
+}
+
+/// What came of writing everything down.
+pub(crate) enum Persisted {
+    /// The rows are on disk as they were after this entry.
+    To(Option<Applied>),
+    /// The disk is full; it is worth another try.
+    NoRoom,
 }
 
 /// A decision, with the rows that it changes where nothing is applied before it.
@@ -126,17 +133,15 @@ impl Shared {
         Ok(flushed.clone())
     }
 
-    /// Writes what has changed and makes sure that it stays written. Waits while the disk has no room. Blocks.
-    pub(crate) fn persisted(&self) -> io::Result<Option<Applied>> {
-        loop {
-            match self.checkpoint() {
-                Err(error) if self.state.waits_for_room(&error) => std::thread::sleep(DISK_WAIT),
-                Err(error) => return Err(error),
-                Ok(()) => match self.persist() {
-                    Err(error) if self.state.gave_up_for_room(&error) => std::thread::sleep(DISK_WAIT),
-                    done => return done,
-                },
-            }
+    /// Writes what has changed and makes sure that it stays written. Blocks.
+    pub(crate) fn persisted(&self) -> io::Result<Persisted> {
+        if let Err(error) = self.checkpoint() {
+            return if self.state.waits_for_room(&error) { Ok(Persisted::NoRoom) } else { Err(error) };
+        }
+        match self.persist() {
+            Ok(applied) => Ok(Persisted::To(applied)),
+            Err(error) if self.state.gave_up_for_room(&error) => Ok(Persisted::NoRoom),
+            Err(error) => Err(error),
         }
     }
 

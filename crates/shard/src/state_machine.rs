@@ -10,9 +10,10 @@ use switchward_engine::{
 };
 
 use crate::codec::{Applied, encode_json};
+use crate::limits::DISK_WAIT;
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
-use crate::shared::{Shared, broken};
+use crate::shared::{Persisted, Shared, broken};
 use crate::snapshot::{SnapshotSource, of_state};
 use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
 
@@ -197,9 +198,13 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
     type SnapshotData = SnapshotSource;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
-        let shared = Arc::clone(&self.0);
-        let persisted = tokio::task::spawn_blocking(move || shared.persisted());
-        let applied = persisted.await.map_err(io::Error::other)??.unwrap_or_default();
-        Ok(of_state(&self.0, applied))
+        loop {
+            let shared = Arc::clone(&self.0);
+            let persisted = tokio::task::spawn_blocking(move || shared.persisted());
+            match persisted.await.map_err(io::Error::other)?? {
+                Persisted::To(applied) => return Ok(of_state(&self.0, applied.unwrap_or_default())),
+                Persisted::NoRoom => tokio::time::sleep(DISK_WAIT).await,
+            }
+        }
     }
 }

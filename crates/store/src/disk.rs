@@ -1,7 +1,10 @@
 //! The disk below a data folder: how much of it is free, what waits when it runs low, and a reserve that was allocated
 //! before.
 
-use crate::limits::{DISK_FLOOR_BYTES, DISK_LOOK, DISK_LOOK_LOW, DISK_REMEMBERED};
+use crate::{
+    StoreError,
+    limits::{DISK_FLOOR_BYTES, DISK_LOOK, DISK_LOOK_LOW, DISK_REMEMBERED, DISK_STARVED, DISK_STARVED_BYTES},
+};
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use std::{
@@ -72,13 +75,34 @@ impl Space {
     }
 }
 
+/// What is known of the reserve.
+#[derive(Debug)]
+struct Reserve {
+    /// Whether it is allocated; one of no bytes always is.
+    held: bool,
+    /// Since when there is next to nothing free beside it.
+    starved: Option<Instant>,
+}
+
+impl Reserve {
+    /// Returns true if the disk has been full for a moment. Whoever fills it has then stopped, and does not take what is
+    /// given up.
+    fn is_due(&mut self, free_bytes: u64) -> bool {
+        if free_bytes >= DISK_STARVED_BYTES {
+            self.starved = None;
+            return false;
+        }
+        self.starved.get_or_insert_with(Instant::now).elapsed() >= DISK_STARVED
+    }
+}
+
 /// The disk of a data folder.
 #[derive(Debug)]
 pub struct Disk {
     folder: PathBuf,
     options: DiskOptions,
-    /// Whether the reserve is allocated. Locked while it is taken or given up.
-    reserved: Mutex<bool>,
+    /// Locked while the reserve is taken or given up.
+    reserve: Mutex<Reserve>,
     level: AtomicU8,
     free_bytes: AtomicU64,
     /// When it was last so full that a write may have failed.
@@ -105,7 +129,7 @@ impl Disk {
         Self {
             folder: folder.to_owned(),
             options,
-            reserved: Mutex::new(options.reserve_bytes == 0),
+            reserve: Mutex::new(Reserve { held: options.reserve_bytes == 0, starved: None }),
             level: AtomicU8::new(DiskLevel::Enough as u8),
             free_bytes: AtomicU64::new(u64::MAX),
             full_at: Mutex::default(),
@@ -153,28 +177,29 @@ impl Disk {
         if self.options == DiskOptions::default() {
             return DiskLevel::Enough;
         }
-        let mut reserved = self.reserved.lock();
+        let mut reserve = self.reserve.lock();
         let Ok(mut free) = Space::of(&self.folder).map(|space| space.free_bytes) else { return self.level() };
         let DiskOptions { min_free_bytes, reserve_bytes } = self.options;
-        if *reserved && reserve_bytes > 0 && free < self.floor_bytes() {
-            *reserved = !self.give_up_reserve();
+        if reserve.is_due(free) && reserve.held && reserve_bytes > 0 {
+            reserve.held = !self.give_up_reserve();
             free = Space::of(&self.folder).map_or(free, |space| space.free_bytes);
-        } else if !*reserved && free >= min_free_bytes.saturating_add(reserve_bytes) {
-            *reserved = self.allocate_reserve();
+        } else if !reserve.held && free >= min_free_bytes.saturating_add(reserve_bytes) {
+            reserve.held = self.allocate_reserve();
             free = Space::of(&self.folder).map_or(free, |space| space.free_bytes);
         }
         let before = self.level();
         // So that it does not go to and fro at the border.
         let margin = if before == DiskLevel::Enough { 0 } else { min_free_bytes / 16 };
-        let level = match *reserved {
+        let level = match reserve.held {
             true if free >= min_free_bytes.saturating_add(margin) => DiskLevel::Enough,
+            true if reserve_bytes > 0 => DiskLevel::Low,
             _ if free < self.floor_bytes() => DiskLevel::Full,
             true => DiskLevel::Low,
             false => DiskLevel::Reserve,
         };
         self.free_bytes.store(free, Relaxed);
         self.level.store(level as u8, Relaxed);
-        drop(reserved);
+        drop(reserve);
         self.changed(before, level, free);
         level
     }
@@ -213,13 +238,15 @@ impl Disk {
         if reserve_bytes > 0 { reserve_bytes / 4 } else { DISK_FLOOR_BYTES.min(min_free_bytes / 4) }
     }
 
-    /// Gives the reserve up because a write has failed for want of room.
+    /// Waits a moment, in which whoever fills the disk stops, and gives the reserve up because a write has failed for want
+    /// of room.
     pub(crate) fn make_room(&self) {
-        let mut reserved = self.reserved.lock();
-        if *reserved && self.options.reserve_bytes > 0 {
-            *reserved = !self.give_up_reserve();
+        thread::sleep(DISK_STARVED);
+        let mut reserve = self.reserve.lock();
+        if reserve.held && self.options.reserve_bytes > 0 {
+            reserve.held = !self.give_up_reserve();
         }
-        drop(reserved);
+        drop(reserve);
         *self.full_at.lock() = Some(Instant::now());
         self.look();
     }
@@ -247,24 +274,24 @@ impl Disk {
         self.full_at.lock().is_some_and(|at| at.elapsed() < DISK_REMEMBERED)
     }
 
-    fn reserve(&self) -> PathBuf {
+    fn reserve_file(&self) -> PathBuf {
         self.folder.join(RESERVE)
     }
 
     /// Takes over the reserve of an earlier start; one of another size is given up.
     fn find_reserve(&self) {
-        let mut reserved = self.reserved.lock();
-        let Ok(found) = self.reserve().metadata() else { return };
+        let mut reserve = self.reserve.lock();
+        let Ok(found) = self.reserve_file().metadata() else { return };
         let wanted = self.options.reserve_bytes;
         if wanted > 0 && found.len() == wanted && found.blocks().saturating_mul(512) >= wanted {
-            *reserved = true;
+            reserve.held = true;
         } else {
             self.give_up_reserve();
         }
     }
 
     fn give_up_reserve(&self) -> bool {
-        let removed = fs::remove_file(self.reserve());
+        let removed = fs::remove_file(self.reserve_file());
         match removed {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 tracing::error!(%error, "the reserve cannot be given up");
@@ -275,7 +302,7 @@ impl Disk {
     }
 
     fn allocate_reserve(&self) -> bool {
-        match allocate(&self.reserve(), self.options.reserve_bytes) {
+        match allocate(&self.reserve_file(), self.options.reserve_bytes) {
             Ok(()) => true,
             Err(error) => {
                 tracing::debug!(%error, "the reserve cannot be allocated");
@@ -321,6 +348,13 @@ fn no_room(error: &io::Error) -> bool {
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
         let error: &'a (dyn Error + 'static) = *error;
+        // So does the pointer that an error of ours shares its source by.
+        if let Some(StoreError::Database { source, .. }) = error.downcast_ref() {
+            return Some(&**source as &(dyn Error + 'static));
+        }
+        if let Some(StoreError::Io { source, .. }) = error.downcast_ref() {
+            return Some(&**source as &(dyn Error + 'static));
+        }
         let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         inside.map(|inside| inside as &(dyn Error + 'static)).or_else(move || error.source())
     })
@@ -329,7 +363,6 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StoreError;
 
     #[test]
     fn a_full_disk_is_found_behind_every_wrapping() {

@@ -70,3 +70,7 @@ pub const DISK_FLOOR_BYTES: u64 = 4 * MIB as u64;
 pub const REOPEN_WAIT: Duration = Duration::from_millis(20);
 /// The longest that it waits.
 pub const REOPEN_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Free space below which a disk counts as full, bytes.
+pub const DISK_STARVED_BYTES: u64 = MIB as u64;
+/// How long it must be full before the reserve is given up.
+pub const DISK_STARVED: Duration = Duration::from_millis(100);

@@ -12,6 +12,7 @@ mod gates;
 mod graph;
 mod mail;
 mod start;
+mod tenant;
 mod values;
 mod webhooks;
 mod work;
@@ -37,6 +38,7 @@ pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
 pub(crate) use start::Start;
+pub(crate) use tenant::{BootstrapKey, CreateTenant, DefaultEffect, GetTenant, SetTenant, TenantCommand};
 pub(crate) use webhooks::{
     CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, Listen, NamedEndpoint,
     NamedSource, PingEndpoint, PutEndpoint, RecoverEndpoint, RotateEndpoint, RotateSource, SchemaArgs,

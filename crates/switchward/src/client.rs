@@ -18,6 +18,7 @@ use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::mail_service_client::MailServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
+use switchward_api::v1::tenant_service_client::TenantServiceClient;
 use switchward_api::v1::webhook_endpoint_service_client::WebhookEndpointServiceClient;
 use switchward_api::v1::webhook_source_service_client::WebhookSourceServiceClient;
 use switchward_api::v1::worker_service_client::WorkerServiceClient;
@@ -68,6 +69,7 @@ pub(crate) struct Services {
     pub(crate) sources: WebhookSourceServiceClient<Wire>,
     pub(crate) clock: ClockServiceClient<Wire>,
     pub(crate) keys: ApiKeyServiceClient<Wire>,
+    pub(crate) tenants: TenantServiceClient<Wire>,
     pub(crate) work: WorkerServiceClient<Wire>,
 }
 
@@ -190,6 +192,7 @@ impl Client {
             sources: WebhookSourceServiceClient::new(wire.clone()),
             clock: ClockServiceClient::new(wire.clone()),
             keys: ApiKeyServiceClient::new(wire.clone()),
+            tenants: TenantServiceClient::new(wire.clone()),
             work: WorkerServiceClient::new(wire),
         };
         Ok(Self { services, timeout, retries: Retries::shipped() })

@@ -20,11 +20,14 @@ pub(crate) fn page(cluster: Cluster, room: Option<Mailroom>, imap: Option<Arc<He
 
 type ShardCounter = (&'static str, &'static str, fn(&ShardMetrics) -> &AtomicU64);
 
-const SHARD_COUNTERS: [ShardCounter; 6] = [
+const SHARD_COUNTERS: [ShardCounter; 7] = [
     ("switchward_shard_entries_total", "log entries that the shard decided", |of| &of.entries),
     ("switchward_shard_commands_total", "commands that came to a decision", |of| &of.commands),
     ("switchward_shard_rejections_total", "commands that the engine refused", |of| &of.rejections),
     ("switchward_shard_overloads_total", "commands that found the queue full", |of| &of.overloads),
+    ("switchward_shard_disk_refusals_total", "commands that the disk had no room for", |of| {
+        &of.disk_refusals
+    }),
     ("switchward_shard_events_total", "events that were applied", |of| &of.events),
     ("switchward_shard_bytes_total", "bytes of the decisions that were applied", |of| &of.bytes),
 ];
@@ -112,6 +115,7 @@ fn text(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> pr
         counter.inc_by(counted.load(Ordering::Relaxed));
         registry.register(Box::new(counter))?;
     }
+    disk(&registry, cluster)?;
     if let Some(room) = room {
         mail(&registry, room)?;
     }
@@ -122,6 +126,26 @@ fn text(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> pr
     let mut out = Vec::new();
     TextEncoder::new().encode(&registry.gather(), &mut out)?;
     Ok(out)
+}
+
+/// How much room the disk has.
+fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
+    let disk = cluster.disk();
+    let level =
+        "0 enough, 1 low: what grows is refused, 2 full: the reserve is used, 3 every write is refused";
+    for (name, help, value) in [
+        (
+            "switchward_disk_free_bytes",
+            "free bytes of the disk of the data folder",
+            signed(disk.free_bytes()),
+        ),
+        ("switchward_disk_level", level, disk.level() as i64),
+    ] {
+        let gauge = IntGauge::new(name, help)?;
+        gauge.set(value);
+        registry.register(Box::new(gauge))?;
+    }
+    Ok(())
 }
 
 /// What became of mail that came in.

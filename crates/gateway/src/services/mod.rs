@@ -7,6 +7,7 @@ mod conversation;
 mod definitions;
 mod directory;
 mod effects;
+pub mod first;
 mod gates;
 mod mail;
 mod policy;

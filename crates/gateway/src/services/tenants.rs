@@ -120,7 +120,7 @@ fn own(caller: &Caller, field: &str, name: &str) -> Result<String, Refusal> {
     Ok(caller.tenant_name.clone())
 }
 
-async fn create(
+pub(super) async fn create(
     call: &Call<'_>,
     message: v1::CreateTenantRequest,
 ) -> Result<v1::CreateTenantResponse, Refusal> {

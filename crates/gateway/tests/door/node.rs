@@ -69,7 +69,7 @@ impl Node {
             .merge(webhooks::pages(&door))
             .merge(decision::pages(door.clone()))
             .merge(mail::pages(&posting::room(&door)));
-        let app = one_port(services::all(all, &door).into_router(), pages);
+        let app = one_port(services::all(all, &door).into_router(), pages, Vec::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
         let (stop, stopped) = oneshot::channel::<()>();

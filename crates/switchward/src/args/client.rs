@@ -12,6 +12,7 @@ use super::effect::EffectArgs;
 use super::gates::Decide;
 use super::mail::MailArgs;
 use super::start::Start;
+use super::tenant::{BootstrapKey, TenantArgs};
 use super::values::duration;
 use super::webhooks::{EndpointArgs, Listen, SourceArgs, Trigger};
 use super::work::Work;
@@ -150,6 +151,8 @@ The server must be able to reach this machine at 127.0.0.1, as `switchward dev` 
     Trigger(On<Trigger>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
+    /// Make, show and set tenants; on a stopped server, too.
+    Tenant(On<TenantArgs>),
     /// Take work that sessions need done from outside, and hand in what came of it.
     Work(On<Work>),
 }
@@ -414,6 +417,13 @@ pub(crate) enum KeysCommand {
     Create(CreateKey),
     /// Revoke a key at once; this cannot be undone.
     Revoke(RevokeKey),
+    /// Make an admin key in the data folder of a stopped server; its secret is shown once.
+    #[command(after_help = "\
+Example:
+  switchward keys bootstrap --data-dir /var/lib/switchward --tenant acme
+
+For whoever has lost all admin keys. Run it as the server's user; `switchward tenant create` makes the first tenant.")]
+    Bootstrap(BootstrapKey),
 }
 
 /// Arguments of `keys create`.

@@ -1,6 +1,6 @@
 //! The commands that talk to a server: what was typed becomes a call, its reply a table, a card or JSON.
 
-mod admin;
+pub(super) mod admin;
 mod assistant;
 mod converse;
 mod definitions;
@@ -18,10 +18,12 @@ mod quarantine;
 mod show;
 mod source;
 mod talk;
+pub(super) mod tenant;
 mod watch;
 mod work;
 
-use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, WorkCommand};
+use super::offline;
+use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, TenantCommand, WorkCommand};
 use crate::exit::Exit;
 use talk::Talk;
 
@@ -71,13 +73,21 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Trigger(on) => endpoint::trigger(&talk(&on, output).await?, on.what).await,
         ClientCommand::Mail(on) => mail::run(on, output).await,
         ClientCommand::Effect(on) => effect::run(&talk(&on, output).await?, on.what.what).await,
-        ClientCommand::Keys(on) => {
-            let talk = talk(&on, output).await?;
-            match on.what.what {
-                KeysCommand::Create(create) => admin::create_key(&talk, create).await,
-                KeysCommand::Revoke(revoke) => admin::revoke_key(&talk, revoke).await,
+        ClientCommand::Keys(on) => match on.what.what {
+            KeysCommand::Bootstrap(bootstrap) => offline::bootstrap(bootstrap, output).await,
+            KeysCommand::Create(create) => {
+                admin::create_key(&Talk::open(&on.connection, output).await?, create).await
             }
-        }
+            KeysCommand::Revoke(revoke) => {
+                admin::revoke_key(&Talk::open(&on.connection, output).await?, revoke).await
+            }
+        },
+        ClientCommand::Tenant(on) => match on.what.what {
+            TenantCommand::Create(create) if create.data_dir.is_some() => {
+                offline::create_tenant(create, output).await
+            }
+            what => tenant::run(&Talk::open(&on.connection, output).await?, what).await,
+        },
         ClientCommand::Work(on) => {
             let talk = talk(&on, output).await?;
             match on.what.what {

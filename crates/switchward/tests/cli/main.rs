@@ -14,6 +14,7 @@ mod graph;
 mod journey;
 mod mail;
 mod metrics;
+mod operators;
 mod pages;
 mod redis;
 mod server;

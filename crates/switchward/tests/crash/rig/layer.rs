@@ -209,7 +209,7 @@ async fn serve_at(cluster: Cluster, tell: oneshot::Sender<String>) -> anyhow::Re
     let address = format!("http://{}", listener.local_addr()?);
     let (all, health) = Services::new().await;
     let routes = services::all(all, &Door::new(cluster, None)).into_router();
-    let app = one_port(routes, health.pages());
+    let app = one_port(routes, health.pages(), Vec::new());
     // The test that is told may be gone.
     let _told = tell.send(address);
     serve::serve(listener, None, app, std::future::pending()).await;
