@@ -26,6 +26,7 @@ mod filters;
 mod guard;
 mod meter;
 mod methods;
+mod names;
 mod own;
 mod slices;
 mod text;
@@ -40,6 +41,7 @@ use serde_json::Value;
 
 use crate::limits::DATA_DEPTH_MAX;
 use meter::{Meter, Over};
+pub use names::mentions;
 
 /// What one rendering may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
