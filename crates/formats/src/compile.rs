@@ -86,7 +86,7 @@ fn document(
     let compiled = match format {
         None => None,
         Some(Format::Checkpoint) => checkpoint::compile(&root, report),
-        Some(Format::Conversation) => conversation::compile(&root, report),
+        Some(Format::Conversation) => conversation::compile(&root, file.bytes, report),
         Some(known @ (Format::ProcessMd | Format::Native | Format::Kno)) => {
             unsupported(known, root.span, report);
             None

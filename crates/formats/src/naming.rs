@@ -17,7 +17,9 @@ pub(crate) fn definition_name<'a>(node: &'a Node, report: &mut Report) -> Option
     let message =
         format!("`name` may hold lower-case letters, digits and hyphens only, and is {}", quoted(name));
     let mended = name.to_ascii_lowercase().replace(|c: char| !fits(c), "-");
-    let nearest = mended.contains(|c: char| c.is_ascii_alphanumeric()).then_some(mended);
+    // What is mostly made of other characters is near to no name.
+    let odd = name.chars().filter(|c| !fits(c.to_ascii_lowercase())).count();
+    let nearest = (odd <= name.chars().count() / 3).then_some(mended);
     report.add(Finding::new(NAME, node.span, message).nearest(nearest));
     None
 }

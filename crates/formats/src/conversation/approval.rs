@@ -66,7 +66,8 @@ pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>
     GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) }
 }
 
-fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Rounds> {
+/// What happens while nobody decides: of an approval, and of each part of a task.
+pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Rounds> {
     let fields = Fields::open(node, &ESCALATION, cx.report)?;
     let hours = fields.required("timeout_hours", cx.report);
     let every_ms = hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));

@@ -4,7 +4,7 @@ use switchward_machine::{Layer, Machine, NodeIx};
 
 use super::nodes::timer_port;
 use super::states::{Kind, State, Ways};
-use super::transitions::{ERROR, Edge};
+use super::transitions::{ERROR, Edge, TIMEOUT};
 use super::{drains, steps, tools};
 use crate::codes::{DRAIN_LOOP, ONLY_ERROR, PORT_UNCONNECTED, TIMER_PORT, TOOL_CLOSED, UNREACHABLE_STATE};
 use crate::document::Span;
@@ -32,7 +32,8 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
             let message = format!("the state {} is left through its error port only", quoted(state.name));
             report.add(Finding::new(ONLY_ERROR, state.span, message));
         }
-        (Ways::Ports(_) | Ways::Guards | Ways::Unknown, _) => {}
+        (Ways::Timed, _) if !edges.is_empty() && !stands(TIMEOUT) => open.push(TIMEOUT),
+        (Ways::Ports(_) | Ways::Guards | Ways::Timed | Ways::Unknown, _) => {}
     }
     if state.errors.has_port() && !stands(ERROR) {
         open.push(ERROR);

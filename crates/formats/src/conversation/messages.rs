@@ -3,7 +3,7 @@
 use switchward_machine::{AddressPattern, Channel, Content, Message, Recipient};
 
 use super::reader::Reader;
-use super::{expr, read};
+use super::{expr, read, texts};
 use crate::codes::RECIPIENT;
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, RECIPIENTS_MAX, TEMPLATE_BYTES_MAX};
@@ -118,8 +118,8 @@ fn recipient<'a>(node: &'a Node, kind: Addresses, cx: &mut Reader<'a, '_>) -> Op
     if text == PARTICIPANTS && with_task {
         return Some(Recipient::Participants);
     }
+    texts::braces(node, text, cx);
     if expr::references(text).next().is_some() {
-        cx.keys.reads_text(text, node.span);
         return Some(Recipient::Address(text.to_owned()));
     }
     let fits = if is_url { self::is_url(text) } else { is_address(text) };

@@ -26,6 +26,7 @@ mod reader;
 mod schema;
 mod states;
 mod steps;
+mod texts;
 mod tools;
 mod transitions;
 mod workflow;
