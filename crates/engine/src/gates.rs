@@ -20,7 +20,7 @@ use crate::reminders;
 use crate::scope::Scope;
 use crate::state::{Asked, Due, EffectBody, Gate, Open, Purpose, Via};
 use crate::turn::{Stop, Turn};
-use crate::{Event, Key, ViewError, votes};
+use crate::{Event, Key, ViewError, tasks, votes};
 
 /// What a person said.
 pub(crate) struct Ruling {
@@ -203,6 +203,9 @@ fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), St
     let Some(Inquiry { rounds: Some(rounds), .. }) = spec_of(turn, &open)?.inquiry else { return Ok(()) };
     if asked.round < rounds.max {
         return escalate(turn, gate, open.run, asked, &rounds);
+    }
+    if let Some(part) = open.gate.part {
+        return tasks::lapsed(turn, gate, &open, part, &rounds.lapse);
     }
     turn.asker = Some(open.gate.requester.clone());
     turn.emit(Flow::GateLapsed { gate })?;
