@@ -1,7 +1,7 @@
 //! Definitions and their versions, and the machines that shards know.
 
 use super::tell::tell;
-use crate::callees::closes_circle;
+use crate::callees::check_callees;
 use crate::command::{ActivateVersion, Deploy, InstallMachine};
 use crate::limits::VERSIONS_MAX;
 use crate::state::{SourceFile, Version};
@@ -20,7 +20,7 @@ pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
     check_etag("definition", &deploy.etag, known.as_ref().map(|known| known.etag()))?;
     drop(known);
     if deploy.activate {
-        closes_circle(turn.rows, tenant, &deploy.name, &deploy.machine)??;
+        check_callees(turn.rows, tenant, &deploy.name, &deploy.machine)??;
     }
     let before =
         turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
@@ -69,7 +69,7 @@ pub(super) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
     let missing = || Rejection::new(Reason::NotFound, "there is no such version");
     let digest = version.map(|version| version.machine).ok_or_else(missing)?;
     if let Some(machine) = turn.rows.machine(turn.tenant(), digest)? {
-        closes_circle(turn.rows, turn.tenant(), name, &machine)??;
+        check_callees(turn.rows, turn.tenant(), name, &machine)??;
     }
     let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
     check_etag("definition", &activate.etag, known.as_ref().map(|known| known.etag()))?;

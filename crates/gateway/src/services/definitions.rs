@@ -1,11 +1,12 @@
 //! DefinitionService.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_api::v1;
 use switchward_api::v1::definition_service_server::DefinitionService;
 use switchward_engine::limits::SOURCE_BYTES_MAX;
 use switchward_engine::{ActivateVersion, Body, Definition, Deploy, Key, Kind, Reply, Row, Scope, Version};
-use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile};
+use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
 use switchward_machine::{ActKind, Machine, Target};
 use tonic::{Request, Response, Status};
 
@@ -30,8 +31,10 @@ impl DefinitionService for Door {
         &self,
         request: Request<v1::CheckDefinitionRequest>,
     ) -> Answered<v1::CheckDefinitionResponse> {
-        let (_, message) = self.open(request, roles::ANY)?;
-        let compiled = compiled(&message.files, known("format", message.format)?)?;
+        let (call, message) = self.open(request, roles::ANY)?;
+        let mut compiled = compiled(&message.files, known("format", message.format)?)?;
+        let absent = absent(&call, &message.files, compiled.definition.as_ref()).await?;
+        compiled.findings.extend(absent);
         let definition = compiled.definition.as_ref();
         Ok(Response::new(v1::CheckDefinitionResponse {
             ok: definition.is_some(),
@@ -182,6 +185,26 @@ fn compiled(files: &[v1::DefinitionFile], wish: v1::Format) -> Result<Compiled, 
     Ok(compile(&sources, wish))
 }
 
+/// Warnings of what a definition calls and the catalogue lacks.
+async fn absent(
+    call: &Call<'_>,
+    files: &[v1::DefinitionFile],
+    definition: Option<&switchward_formats::Definition>,
+) -> Result<Vec<Finding>, Refusal> {
+    let Some(definition) = definition else { return Ok(Vec::new()) };
+    let mut lacking = BTreeMap::new();
+    for callee in &definition.calls {
+        if !lacking.contains_key(callee.name.as_str()) {
+            let key = Key::definition(call.caller.tenant, &callee.name);
+            let found = call.catalogued(key, |row| matches!(row, Row::Definition(_)).then_some(())).await?;
+            lacking.insert(callee.name.as_str(), found.is_none());
+        }
+    }
+    let file = files.first().map_or("", |file| file.path.as_str());
+    let lacks = |name: &str| lacking.get(name).copied().unwrap_or_default();
+    Ok(not_in_catalogue(file, &definition.calls, lacks))
+}
+
 async fn deploy(
     call: &Call<'_>,
     message: v1::DeployDefinitionRequest,
@@ -189,6 +212,7 @@ async fn deploy(
     names::parent(&call.caller, "parent", &message.parent)?;
     let request = request_id(&message.request_id, "DeployDefinition", &message)?;
     let compiled = compiled(&message.files, known("format", message.format)?)?;
+    let absent = absent(call, &message.files, compiled.definition.as_ref()).await?;
     let Some(ready) = compiled.definition else { return Err(invalid(&compiled.findings)) };
     let format = compiled.format.map_or("", |format| format.name());
     let body = Body::Deploy(Deploy {
@@ -204,7 +228,7 @@ async fn deploy(
     let Reply::Version { name, number, created } = reply else { return Err(odd(&reply)) };
     let row = definition(call, &name, &name).await?;
     let found = version(call, &name, number, &name).await?;
-    let findings = compiled.findings.iter().map(finding).collect();
+    let findings = compiled.findings.iter().chain(&absent).map(finding).collect();
     Ok(v1::DeployDefinitionResponse {
         version: Some(of_version(&call.caller, &row, &found)),
         created,

@@ -300,10 +300,8 @@ async fn what_is_another_tenants_is_nowhere_in_a_definition() {
             "states": [{ "name": "call", "type": "subworkflow", "workflow": child }],
             "transitions": [],
         });
-        world.deploy(&source.to_string()).await;
-        let start = v1::StartSessionRequest { definition: name.into(), ..Default::default() };
-        let outcome: Result<v1::StartSessionResponse, _> =
-            world.attempt("agent", "StartSession", &start).await;
+        let outcome: Result<v1::DeployDefinitionResponse, _> =
+            world.attempt("author", "DeployDefinition", &deployment(&source.to_string())).await;
         let told = crate::told::refused(outcome, "NO_SUCH_WORKFLOW");
         answers.push(told.with(child, "CHILD").with(name, "NAME"));
     }

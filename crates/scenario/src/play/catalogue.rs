@@ -61,8 +61,31 @@ impl Player<'_> {
         }
     }
 
+    /// Publishes files, and says under which names. One that calls what is not there yet waits for the others.
+    pub(super) fn publish_all(&mut self, all: &[&Named]) -> Result<Result<Vec<String>, Refusal>, Broken> {
+        let mut names: Vec<Option<String>> = vec![None; all.len()];
+        loop {
+            let before = names.iter().flatten().count();
+            let mut waits = None;
+            for (named, name) in all.iter().zip(&mut names).filter(|(_, name)| name.is_none()) {
+                match self.publish(named)? {
+                    Ok(published) => *name = Some(published),
+                    Err(refusal) if refusal.code == Reason::NoSuchWorkflow.code() => {
+                        waits.get_or_insert(refusal);
+                    }
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
+            }
+            match waits {
+                None => return Ok(Ok(names.into_iter().flatten().collect())),
+                Some(refusal) if names.iter().flatten().count() == before => return Ok(Err(refusal)),
+                Some(_) => {}
+            }
+        }
+    }
+
     /// Publishes a file, and says under which name.
-    pub(super) fn publish(&mut self, named: &Named) -> Result<Result<String, Refusal>, Broken> {
+    fn publish(&mut self, named: &Named) -> Result<Result<String, Refusal>, Broken> {
         match self.compile(named)? {
             Ok(deploy) => self.deploy(deploy),
             Err(refusal) => Ok(Err(refusal)),

@@ -18,7 +18,7 @@ use crate::codes::FILE;
 use crate::memory::{Care, Layout, Memory};
 use crate::parse::parse;
 use crate::report::{Miss, REFUSAL, Report, StepReport};
-use crate::script::{Expected, Scenario, Verb, Wanted};
+use crate::script::{Expected, Named, Scenario, Verb, Wanted};
 use crate::world::{Broken, World};
 use seen::{Seen, seconds};
 
@@ -165,15 +165,13 @@ impl<'a> Player<'a> {
 
     /// Publishes and starts. The clock has its first time by then.
     fn begin(&mut self, scenario: &Scenario) -> Moved {
-        for named in std::iter::once(&scenario.definition).chain(&scenario.also) {
-            match self.publish(named)? {
-                Err(refusal) => return Ok(Err(refusal)),
-                Ok(name) => {
-                    self.names.push(name.clone());
-                    self.definition.get_or_insert(name);
-                }
-            }
-        }
+        let all: Vec<&Named> = std::iter::once(&scenario.definition).chain(&scenario.also).collect();
+        let names = match self.publish_all(&all)? {
+            Ok(names) => names,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.definition = names.first().cloned();
+        self.names = names;
         self.published.clear();
         self.start(&scenario.start.session)
     }

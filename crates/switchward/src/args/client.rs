@@ -203,7 +203,7 @@ pub(crate) struct Connection {
 /// Arguments of `deploy`.
 #[derive(Debug, Args)]
 pub(crate) struct Deploy {
-    /// One definition each.
+    /// One definition each; one that calls another of them may stand before it.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Store the version, and let new sessions go on with the one before.

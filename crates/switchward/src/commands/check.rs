@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use switchward_formats::{
-    Call, Calls, Finding, Format, Severity, SourceFile, circles, compile_file, detect, render_json,
+    Call, Calls, Finding, Format, Severity, SourceFile, absent, circles, compile_file, detect, render_json,
 };
 
 use crate::args::{CheckArgs, Output, files};
@@ -67,8 +67,11 @@ fn together(all: &mut [Checked]) {
             calls.push(Calls { file: &checked.path, name, calls: of });
         }
     }
+    // Of a file with errors not even the name is known: what it defines may be what another one calls.
+    let missing = if calls.len() == all.len() { absent(&calls) } else { Vec::new() };
+    let found = circles(&calls).into_iter().chain(missing);
     let found: Vec<(usize, Finding)> =
-        circles(&calls).into_iter().filter_map(|(at, finding)| Some((*places.get(at)?, finding))).collect();
+        found.filter_map(|(at, finding)| Some((*places.get(at)?, finding))).collect();
     for (at, finding) in found {
         all[at].findings.push(finding);
         all[at].findings.sort_by_key(|finding| (finding.line, finding.column));

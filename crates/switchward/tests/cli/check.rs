@@ -200,7 +200,30 @@ fn a_circle_of_calls_is_told_of_files_that_are_checked_together() {
     let lines = run(["check", "-o", "json", &path("a.yaml"), &path("b.yaml")]).with_code(5).lines();
     assert_eq!((&lines[0]["ok"], &lines[1]["ok"]), (&json!(true), &json!(false)));
     assert_eq!(lines[1]["findings"][0]["code"], "SW1317");
-    // Each of them alone is fine: the other may be another one by then.
-    run(["check", &path("a.yaml")]).with_code(0);
-    run(["check", &path("b.yaml")]).with_code(0);
+    // Each of them alone is no circle: the other may be another one by then. It must be there, though.
+    for (file, other) in [("a.yaml", "two"), ("b.yaml", "one")] {
+        let ended = run(["check", &path(file)]).with_code(0);
+        let message = format!(
+            "warning[SW1250]: `{other}` is not among the definitions that are checked together\n  --> {}:3:",
+            path(file)
+        );
+        assert!(ended.out.contains(&message), "{ended:?}");
+        run(["check", "--strict", &path(file)]).with_code(5);
+    }
+}
+
+#[test]
+fn a_callee_that_is_not_among_the_files_is_told_with_the_nearest_that_is() {
+    let folder =
+        folder(&[("a.yaml", &calling("parent", "acounts")), ("b.yaml", &calling("accounts", "parent-2"))]);
+    let ended = run(["check", folder.path().to_str().unwrap()]).with_code(0);
+    assert!(ended.out.contains("warning[SW1250]: `acounts` is not among"), "{ended:?}");
+    assert!(ended.out.contains("= nearest: accounts"), "{ended:?}");
+    // A file that cannot be read may be the one that is called.
+    let folder = crate::support::folder(&[
+        ("a.yaml", &calling("parent", "other")),
+        ("b.yaml", "name: other\nstates: []\ntransitions: []\n"),
+    ]);
+    let ended = run(["check", folder.path().to_str().unwrap()]).with_code(5);
+    assert!(!ended.out.contains("SW1250"), "{ended:?}");
 }

@@ -9,6 +9,9 @@ use crate::args::{Activate, Deploy, files};
 use crate::exit::Exit;
 use crate::output::{CARE, card, clean, put};
 
+/// The reason of a refusal: the definition calls one that is not in the catalogue.
+const ABSENT: &str = "NO_SUCH_WORKFLOW";
+
 pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
     if deploy.files.len() > 1 && talk.request_id_is_given() {
         return Err(Exit::usage("one --request-id is good for one file; deploy them one by one"));
@@ -16,8 +19,25 @@ pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
     // All files are read before the first one is sent, so that a misspelt name leaves nothing half done.
     let read = |path| files::read(path).map(|bytes| (path, bytes));
     let sources = deploy.files.iter().map(|path| read(path.as_path())).collect::<Result<Vec<_>, _>>()?;
-    for (path, bytes) in sources {
-        one(talk, path, bytes, !deploy.no_activate).await?;
+    // One that calls another of these files waits for it, so that their order does not matter.
+    let mut left = sources;
+    while !left.is_empty() {
+        let count = left.len();
+        let mut waiting = Vec::new();
+        let mut refusal = None;
+        for (path, bytes) in left {
+            match one(talk, path, bytes.clone(), !deploy.no_activate).await {
+                Err(exit) if exit.reason() == Some(ABSENT) && count > 1 => {
+                    waiting.push((path, bytes));
+                    refusal.get_or_insert(exit);
+                }
+                other => other?,
+            }
+        }
+        if let Some(exit) = refusal.filter(|_| waiting.len() == count) {
+            return Err(exit);
+        }
+        left = waiting;
     }
     Ok(())
 }
