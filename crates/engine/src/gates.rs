@@ -99,7 +99,7 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
         return Ok(());
     }
     let value = json!({
-        "decision": ruling.decision.word(open.gate.kind),
+        "decision": ruling.decision.word(),
         "by": ruling.by,
         "comment": ruling.comment,
         "at": period::text(turn.now()),

@@ -379,7 +379,7 @@ fn gates(event: &Event) -> Option<PublicEvent> {
         }
         Event::GateClosed { gate, decision, by, comment, via } => PublicEvent::new("approval.decided")
             .with("gate", number(gate))
-            .with("decision", decision.word(GateKind::ToolAsk))
+            .with("decision", decision.word())
             .with("by", by)
             .with("via", if matches!(via, Via::Mail | Via::Vouched) { via.word() } else { "" })
             .with("vouched_by", via.vouched_by(by))

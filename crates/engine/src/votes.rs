@@ -86,8 +86,8 @@ pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Resu
 }
 
 /// The refusal of a second approval of one person, in the form of that of a second decision.
-pub(crate) fn again(gate: &Open, vote: &Vote, so_far: &str) -> Rejection {
-    let word = Decision::Approve.word(gate.gate.kind);
+pub(crate) fn again(vote: &Vote, so_far: &str) -> Rejection {
+    let word = Decision::Approve.word();
     let message = format!("{} has approved before, which counts once: {so_far}", vote.via.who(&vote.by));
     Rejection::new(Reason::AlreadyResolved, message)
         .fact("at_ms", vote.at.0)

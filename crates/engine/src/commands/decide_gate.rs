@@ -30,7 +30,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
         Cast::Counts(_) => {
             return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
         }
-        Cast::Again(vote, so_far) => return Err(votes::again(&open, &vote, &so_far).into()),
+        Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
     }
     gates::close(turn, decide.gate, &open, &ruling)?;
     if let Some(grant) = grant {
@@ -69,7 +69,7 @@ pub(super) fn unsaid() -> Rejection {
 /// What a decision does at a gate; one that the gate does not take is refused.
 pub(super) fn resolution_of(spec: &GateSpec, decision: Decision) -> Result<&Resolve, Rejection> {
     spec.resolve(decision).ok_or_else(|| {
-        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word(spec.kind)).collect();
+        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word()).collect();
         Rejection::new(Reason::FieldInvalid, "the gate does not take this decision").allowed(known)
     })
 }
@@ -142,12 +142,11 @@ pub(super) fn is_meant(open: &Open, shown: Option<Digest>, comment: &str) -> Res
 
 /// The refusal that tells the first decision.
 fn resolved(closed: &Closed) -> Rejection {
-    let kind = closed.open.gate.kind;
     let refusal =
         |message: String| Rejection::new(Reason::AlreadyResolved, message).fact("at_ms", closed.at.0);
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, via } => {
-            let word = decision.word(kind);
+            let word = decision.word();
             let refusal = refusal(format!("{} decided before: {word}", via.who(by)));
             let all: Vec<&str> = closed.open.gate.votes().map(|vote| vote.by.as_str()).collect();
             let refusal = if all.is_empty() { refusal } else { refusal.fact("approved_by", all.join(" ")) };
@@ -155,7 +154,7 @@ fn resolved(closed: &Closed) -> Rejection {
         }
         Resolution::Answered { by, answer, comment, via } => {
             refusal(format!("{} has answered before", via.who(by)))
-                .fact("decision", Decision::Answer.word(kind))
+                .fact("decision", Decision::Answer.word())
                 .fact("by", by)
                 .fact("via", via.word())
                 .fact("comment", comment)

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{GateView, Remark, Resolution, SessionView, Vote};
-use switchward_machine::{Decision, OpenId};
+use switchward_machine::{Decision, GateKind, OpenId};
 
 use super::sessions::kind;
 use super::{json, timestamp};
@@ -79,7 +79,26 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         reminders_left: remind.map(|remind| remind.left).unwrap_or_default(),
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
         remarks: Vec::new(),
+        caller_decisions: caller_decisions(caller, row),
     }
+}
+
+/// Returns what the caller may decide at a gate, by the role of their key and by who is asked. Names that only the
+/// directory knows as theirs are left out.
+pub(crate) fn caller_decisions(caller: &Caller, row: &GateView) -> Vec<i32> {
+    let GateView::Open(open, ..) = row else { return Vec::new() };
+    let (person, gate) = (&caller.actor.subject, &open.gate);
+    let own = gate.kind.needs_another() && *person == gate.requester;
+    if !caller.actor.role.decides() || own || !gate.addresses(person) {
+        return Vec::new();
+    }
+    if gate.kind == GateKind::Task {
+        return vec![v1::GateDecision::Answer.into()];
+    }
+    let voting = gate.asked.as_ref().and_then(|asked| asked.voting.as_ref());
+    let approved = voting.is_some_and(|voting| voting.votes.iter().any(|vote| vote.by == *person));
+    let approve = (!approved).then_some(v1::GateDecision::Approve.into());
+    approve.into_iter().chain([v1::GateDecision::Reject.into()]).collect()
 }
 
 /// What somebody said.
@@ -100,7 +119,7 @@ fn vote(vote: &Vote) -> v1::GateVote {
 fn decision(decision: Decision) -> v1::GateDecision {
     match decision {
         Decision::Approve => v1::GateDecision::Approve,
-        Decision::Refuse => v1::GateDecision::Refuse,
+        Decision::Refuse => v1::GateDecision::Reject,
         Decision::Discuss => v1::GateDecision::Discuss,
         Decision::Answer => v1::GateDecision::Answer,
     }

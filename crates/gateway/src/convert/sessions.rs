@@ -53,6 +53,8 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
             .map(|asked| v1::Reminders { every: Some(super::duration(asked.every_ms)), max: asked.max }),
         quorum: row.quorum.map(quorum),
         assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
+        caller_role: super::role(caller.actor.role).into(),
+        voided_gates: Vec::new(),
     }
 }
 
@@ -183,6 +185,7 @@ pub(crate) fn open_gate(
         unheard: row.unheard(),
         warnings: row.warnings().to_vec(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
+        caller_decisions: super::gates::caller_decisions(caller, row),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
     })
 }

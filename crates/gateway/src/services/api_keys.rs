@@ -154,16 +154,7 @@ fn role(role: v1::KeyRole) -> Result<Role, Refusal> {
 
 /// An API key, without its secret.
 pub(super) fn of_key(caller: &Caller, key: &ApiKey) -> v1::ApiKey {
-    let role = match key.role {
-        Role::Agent => v1::KeyRole::Agent,
-        Role::Author => v1::KeyRole::Author,
-        Role::Approver => v1::KeyRole::Approver,
-        Role::Operator => v1::KeyRole::Operator,
-        Role::Admin => v1::KeyRole::Admin,
-        Role::Worker => v1::KeyRole::Worker,
-        Role::Integration => v1::KeyRole::Integration,
-        Role::Server => v1::KeyRole::Unspecified,
-    };
+    let role = crate::convert::role(key.role);
     v1::ApiKey {
         name: names::of_api_key(caller, &key.id),
         display_name: key.display_name.clone(),

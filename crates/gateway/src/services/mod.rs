@@ -14,6 +14,7 @@ mod policy;
 mod sessions;
 mod start;
 mod tenants;
+mod voided;
 mod watch;
 mod webhook_endpoints;
 mod webhook_sources;

@@ -107,7 +107,7 @@ async fn an_approval_shows_who_is_asked_what_and_they_alone_decide() {
         tokio::task::yield_now().await;
     }
     let reply: v1::DecideGateResponse =
-        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     let decided = reply.gate.expect("a gate");
     assert_eq!((decided.status(), &decided.round_end_time), (v1::GateStatus::Decided, &None));
     assert_eq!(decided.resolution.expect("a decision").via, "rpc");
@@ -138,10 +138,10 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
     );
     assert_eq!(resolution.vouched_by, "");
     let outcome: Result<v1::DecideGateResponse, _> =
-        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["via"], "email");
     let outcome: Result<v1::DecideGateResponse, _> =
-        world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     refused(outcome, "NOT_AN_APPROVER");
 
     let session = world.refund().await;
@@ -265,7 +265,7 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     assert!(shown.contains(&gate.args_digest), "{shown}");
     let hers = page(&world, &session, &gate.name, "approver@acme").await;
     assert!(hers.contains("approved at") && hers.contains("Others are waited for."), "{hers}");
-    assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"refuse\""), "{hers}");
+    assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"reject\""), "{hers}");
     let decided = by_mail(&world, &session, &gate.name, ("lead@example.com", "yes"), true).await;
     assert_eq!(decided, Outcome::Recorded(Standing::Decided));
     assert_eq!(world.look(&session.name).await.at, ["pay"]);

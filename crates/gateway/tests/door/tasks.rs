@@ -79,7 +79,7 @@ async fn each_participant_answers_her_own_part() {
     for nothing in [None, Some(null)] {
         attempt("approver", answer(first, nothing), "FIELD_INVALID").await;
     }
-    for decision in [GateDecision::Approve, GateDecision::Refuse] {
+    for decision in [GateDecision::Approve, GateDecision::Reject] {
         let decided = v1::DecideGateRequest { decision: decision.into(), ..answer(first, None) };
         attempt("approver", decided, "FIELD_INVALID").await;
     }

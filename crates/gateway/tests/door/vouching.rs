@@ -84,7 +84,7 @@ async fn a_reply_that_is_passed_on_is_the_decision_of_whoever_passes_it_on() {
     let seen = page(&world, &session, &gate.name, LEAD).await;
     assert!(seen.contains("a reply vouched by operator@acme decided at"), "{seen}");
     let outcome: Result<v1::DecideGateResponse, _> =
-        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     let told = refused(outcome, "ALREADY_RESOLVED");
     assert_eq!(told.metadata["via"], "vouched");
     assert!(told.message.contains("a reply vouched by operator@acme"), "{}", told.message);

@@ -87,7 +87,7 @@ Examples:
 Examples:
   switchward list gates
   switchward decide gat_... approve
-  switchward decide gat_... refuse --comment 'not on a Friday'
+  switchward decide gat_... reject --comment 'not on a Friday'
   switchward decide gat_... discuss --comment 'what is it for?'    # it stays open
   switchward decide gat_... answer --answer 'Five stars'           # a part of a task")]
     Decide(On<Decide>),
@@ -389,7 +389,7 @@ pub(crate) struct Clock {
 /// What can be done with a manual clock.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClockCommand {
-    /// Move it forward; every timer that is due by then fires, at the time that it is moved to.
+    /// Move it forward; every timer on the way fires at its own time.
     Advance(AdvanceClock),
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod admin;
 mod assistant;
+mod conversation;
 mod converse;
 mod definitions;
 mod directory;

@@ -165,7 +165,7 @@ fn an_approval_is_shown_and_a_reply_that_is_passed_on_is_the_operators_decision(
     let moved = dev.json(&["reply", "asks-2", "lead@example.com", "no, thanks\ntoo dear"]);
     assert_eq!(moved["session"]["at"][0], "stop");
     let card = dev.run(&["get", &gate]).with_code(0).out;
-    assert!(card.contains("refused by a reply, vouched by person") && card.contains("too dear"), "{card}");
+    assert!(card.contains("rejected by a reply, vouched by person") && card.contains("too dear"), "{card}");
     let listed = dev.run(&["list", "events", "asks-2"]).with_code(0).out;
     assert!(listed.contains("vouched_by=person") && !listed.contains("authenticated=true"), "{listed}");
 }

@@ -257,7 +257,7 @@ async fn escalated(desk: &Desk, watched: &mut Watched) {
     desk.call("GateService/DecideGate", &head, approve);
     assert_eq!(at(&desk.session()), "reply");
     let lead = desk.key_of("lead@example.com");
-    let refuse = json!({ "name": gate, "decision": "GATE_DECISION_REFUSE" });
+    let refuse = json!({ "name": gate, "decision": "GATE_DECISION_REJECT" });
     let late = desk.dev.post("GateService/DecideGate", &lead, &refuse);
     assert!(late.to_string().contains("ALREADY_RESOLVED"), "{late}");
 }

@@ -84,7 +84,7 @@ fn people_read_cards_and_tables_and_are_told_what_to_type() {
     );
     let asked = dev.run(&["authorize", "release-42", DELETE_FILE, "--args", ARGS]).with_code(7);
     assert!(asked.out.starts_with("a person is asked  mcp:filesystem:delete_file\n"), "{asked:?}");
-    assert!(asked.err.starts_with("next  switchward decide gat_"), "{asked:?}");
+    assert!(asked.err.starts_with("next  switchward get gat_"), "{asked:?}");
     let gates = dev.run(&["list", "gates", "-q"]).with_code(0);
     assert!(gates.out.starts_with("GATE ") && gates.out.contains(ARGS), "{gates:?}");
     assert_eq!(gates.err, "");

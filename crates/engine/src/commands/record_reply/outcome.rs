@@ -110,7 +110,7 @@ pub(super) fn at_gate(
         }
         Cast::Counts(so_far) => {
             if let Some(asked) = &open.gate.asked {
-                let said = receipt(turn, gate, &decided(open, decision))?;
+                let said = receipt(turn, gate, &decided(decision))?;
                 let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");
                 gates::tell(turn, open.run, gate, asked, mail.from, said)?;
             }
@@ -152,11 +152,11 @@ fn receipt(turn: &Turn<'_, '_>, gate: OpenId, said: &str) -> Result<String, Stop
 }
 
 /// A decision, for whom it came from.
-fn decided(open: &Open, decision: Decision) -> String {
+fn decided(decision: Decision) -> String {
     match decision {
         Decision::Discuss => PASSED_ON.to_owned(),
         Decision::Approve | Decision::Refuse | Decision::Answer => {
-            format!("Your decision is recorded: {}.", decision.word(open.gate.kind))
+            format!("Your decision is recorded: {}.", decision.word())
         }
     }
 }
@@ -263,7 +263,7 @@ pub(in crate::commands) fn decide(
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
     // It is told first: what the decision does may end the session.
     if let Some(asked) = &open.gate.asked {
-        let said = receipt(turn, gate, &decided(open, ruling.decision))?;
+        let said = receipt(turn, gate, &decided(ruling.decision))?;
         gates::tell(turn, open.run, gate, asked, &ruling.by, said)?;
     }
     gates::close(turn, gate, open, &ruling)?;
@@ -429,9 +429,7 @@ fn told(closed: &Closed) -> String {
             };
             let word = match decision {
                 Decision::Discuss => "a question, with which the request was closed",
-                Decision::Approve | Decision::Refuse | Decision::Answer => {
-                    decision.word(closed.open.gate.kind)
-                }
+                Decision::Approve | Decision::Refuse | Decision::Answer => decision.word(),
             };
             format!("{by} decided before: {word}{all}")
         }

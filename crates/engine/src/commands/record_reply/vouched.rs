@@ -55,7 +55,7 @@ pub(super) fn decide(
                 Standing::Decided
             }
             Cast::Counts(_) => Standing::Counted,
-            Cast::Again(vote, so_far) => return Err(votes::again(open, &vote, &so_far).into()),
+            Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
         }
     } else {
         turn.emit(Event::GateDiscussed { gate, by, comment: cut(&own, NOTE_BYTES_MAX) })?;

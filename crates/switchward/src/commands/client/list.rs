@@ -141,8 +141,10 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         table.text("nobody is asked anything")
     };
     talk.printer.list(("ListGatesResponse", &reply), ("Gate", &reply.gates), text)?;
-    if let Some(gate) = reply.gates.first() {
-        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
+    // The first that the caller may decide; of the others, who is asked.
+    let own = reply.gates.iter().find(|gate| !gate.caller_decisions.is_empty());
+    if let Some(gate) = own.or(reply.gates.first()) {
+        talk.printer.advice(&show::to_decide_gate(gate));
     }
     more(talk, &reply.next_page_token);
     Ok(())

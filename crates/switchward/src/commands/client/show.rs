@@ -7,8 +7,9 @@ use std::time::Duration;
 use switchward_api::v1;
 
 use gates::open_gate;
-pub(super) use gates::{about, approvals, brief, gate, reached, to_decide, waited};
+pub(super) use gates::{about, approvals, brief, gate, reached, to_decide_gate, to_decide_open, waited};
 
+use super::conversation::Said;
 use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count, period};
 
 /// What a list shows of a long text, characters.
@@ -120,6 +121,11 @@ pub(super) fn status_word(session: &v1::Session) -> String {
 
 /// A session, everything about it.
 pub(super) fn session(session: &v1::Session) -> String {
+    session_with(session, &[])
+}
+
+/// The same with what was said last.
+pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
     let none = v1::Checkpoint::default();
     let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
     let lives = session.end_time.is_none();
@@ -141,6 +147,7 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("answers", answers.join("\n")),
         ("instructions", clean(&session.instructions)),
         ("reply token", clean(&session.reply_token)),
+        ("said", conversation(said)),
         ("data", session.data.iter().map(data).collect()),
         ("open", open.join("\n")),
         ("runs", runs(session)),
@@ -153,6 +160,12 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("labels", clean(&labels.join(", "))),
         ("changed", time(session.update_time.as_ref())),
     ])
+}
+
+/// Messages, one a line.
+fn conversation(said: &[Said]) -> String {
+    let line = |one: &Said| format!("{}: {}", clean(&one.from), brief(&one_line(&one.text)));
+    said.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// What a session is about, and in which version.

@@ -28,7 +28,7 @@ fn gate_status(gate: &v1::Gate) -> String {
     let Some(resolution) = &gate.resolution else { return word(gate.status().as_str_name(), "GATE_STATUS_") };
     let decided = match resolution.decision() {
         v1::GateDecision::Approve => "approved",
-        v1::GateDecision::Refuse => "refused",
+        v1::GateDecision::Reject => "rejected",
         v1::GateDecision::Discuss => "discussed",
         v1::GateDecision::Answer => "answered",
         v1::GateDecision::Unspecified => "decided",
@@ -170,12 +170,32 @@ pub(in super::super) fn about(gate: &v1::Gate) -> String {
     }
 }
 
-/// What decides a gate.
-pub(in super::super) fn to_decide(name: &str, kind: v1::GateKind) -> String {
-    match kind {
-        v1::GateKind::Task => format!("switchward decide {} answer --answer 'Five stars'", id(name)),
-        v1::GateKind::Notify | v1::GateKind::ToolAsk | v1::GateKind::Approval | v1::GateKind::Unspecified => {
-            format!("switchward decide {} approve   (or refuse)", id(name))
+/// The command with which the caller decides a gate, or else the one that shows who does.
+pub(in super::super) fn to_decide(name: &str, decisions: &[i32], asked: &[String]) -> String {
+    let gate = id(name);
+    let may = |decision: v1::GateDecision| decisions.contains(&decision.into());
+    match (may(v1::GateDecision::Answer), may(v1::GateDecision::Approve), may(v1::GateDecision::Reject)) {
+        (true, _, _) => format!("switchward decide {gate} answer --answer 'Five stars'"),
+        (false, true, _) => format!("switchward decide {gate} approve   (or reject)"),
+        (false, false, true) => format!("switchward decide {gate} reject   (you have approved)"),
+        (false, false, false) if asked.is_empty() => {
+            format!("switchward get {gate}   (an approver, operator or admin decides)")
+        }
+        (false, false, false) => {
+            let verb = if asked.len() == 1 { "is" } else { "are" };
+            format!("switchward get {gate}   ({} {verb} asked)", clean(&asked.join(", ")))
         }
     }
+}
+
+/// The same of an open gate of a session.
+pub(in super::super) fn to_decide_open(gate: &v1::OpenGate) -> String {
+    let asked = if gate.approvers.is_empty() { &gate.told } else { &gate.approvers };
+    to_decide(&gate.name, &gate.caller_decisions, asked)
+}
+
+/// The same of a gate.
+pub(in super::super) fn to_decide_gate(gate: &v1::Gate) -> String {
+    let asked = if gate.approvers.is_empty() { &gate.told } else { &gate.approvers };
+    to_decide(&gate.name, &gate.caller_decisions, asked)
 }
