@@ -169,7 +169,11 @@ impl Disk {
     /// Returns true if rows may be written behind: there is room that nothing else is kept for.
     #[must_use]
     pub fn admits_maintenance(&self) -> bool {
-        self.level() <= DiskLevel::Low
+        match self.level() {
+            DiskLevel::Enough => true,
+            DiskLevel::Low => self.free_bytes() >= self.floor_bytes(),
+            DiskLevel::Reserve | DiskLevel::Full => false,
+        }
     }
 
     /// Looks how much room there is, gives the reserve up if it is needed and takes it back if it fits.
