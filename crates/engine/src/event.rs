@@ -6,7 +6,7 @@ mod flow;
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
 use crate::{Version, Via, policy::LedgerRule};
 pub use facts::{AssistantFact, EndpointFact, Speaker, WebhookSourceFact, Writer};
-pub use flow::{Flow, SenderProof, Standing, VoteFact};
+pub use flow::{Flow, PendingFact, SenderProof, Standing, VoteFact};
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{
     ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,

@@ -1,23 +1,25 @@
 //! Gates that people are asked at: how they open, what a resolution does, and what happens while nobody decides.
 //! Sources: workflows, *Approval State* and *Approval Gates*; semantics §6.2 and §7.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchward_machine::kept::APPROVAL;
 use switchward_machine::{
-    Channel, Content, Decision, ExitIx, GateIx, GateSpec, Inquiry, OpenId, Resolve, Rounds, RunId, Status,
-    Trigger,
+    Channel, Content, Decision, ExitIx, GateIx, GateKind, GateSpec, Inquiry, OpenId, Resolve, Rounds, RunId,
+    Status, Trigger,
 };
 
 use crate::budget;
-use crate::data::keep_below;
+use crate::data::{length, merge_below};
 use crate::event::{Flow, Writer};
 use crate::faults::Fault;
+use crate::frozen;
 use crate::limits::{ADDRESSEES_MAX, ANSWERS_MAX, EFFECT_BYTES};
 use crate::messages::{People, compose, recipients};
 use crate::moves::{self, Next};
 use crate::period;
 use crate::reminders;
 use crate::scope::Scope;
+use crate::shown;
 use crate::state::{Asked, Due, EffectBody, Gate, Open, Purpose, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Key, ViewError, tasks, votes};
@@ -39,19 +41,22 @@ pub(crate) fn open(
 ) -> Result<Option<Fault>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
     let found = machine.gate(spec).ok_or_else(|| ViewError(format!("the machine has no {spec:?}")))?;
-    let gate = OpenId(turn.session()?.next_id);
     let plain = Gate { exit, ..Gate::open_to_all(spec, found.kind, turn.requester()) };
     let Some(inquiry) = &found.inquiry else {
+        let gate = OpenId(turn.session()?.next_id);
         turn.emit(Event::GateOpened { gate, run, body: plain })?;
         return Ok(None);
     };
     let people = People::of(turn)?;
-    let letter = match compose(&Scope::of_run(turn, run)?, &inquiry.message, &people) {
+    let scope = Scope::of_run(turn, run)?;
+    let letter = match compose(&scope, &inquiry.message, &people) {
         Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
-    // The gate shows what the letter says, and those who get it.
-    let shown = letter.bytes() / letter.to.len().max(1) + letter.bytes();
+    let values = shown::values(&scope, &inquiry.message);
+    // The gate shows what the letter says, and those who get it; the data keep the values, too.
+    let size = length(&Value::Object(values.clone()));
+    let shown = letter.bytes() / letter.to.len().max(1) + letter.bytes() + size;
     if let Some(fault) = budget::mails(turn, letter.to.len(), letter.bytes())?.or(turn.budget.room(shown)) {
         return Ok(Some(fault));
     }
@@ -69,7 +74,12 @@ pub(crate) fn open(
         bounced: Vec::new(),
         remind: reminders::first(turn)?,
         voting: None,
+        values: (found.kind == GateKind::Approval).then(|| shown::digest(&values)),
     };
+    if let Some(problem) = shown::record(turn, run, values, &asked)? {
+        return Ok(Some(Fault::operation(problem)));
+    }
+    let gate = OpenId(turn.session()?.next_id);
     let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..plain })?;
     turn.emit(Event::GateOpened { gate, run, body })?;
     for mail in letter.effects(Some(gate)) {
@@ -104,16 +114,24 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
         "comment": ruling.comment,
         "at": period::text(turn.now()),
     });
-    keep_below(turn, open.run, APPROVAL, value, Writer::Person)
+    if let Some(text) = merge_below(turn, open.run, APPROVAL, value, Writer::Person)? {
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    Ok(())
 }
 
 /// What the resolution of a closed gate does; where the session is paused it happens on resuming, so that a decision
 /// is never lost. Grants and denials of calls are their own affair.
 pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) -> Result<(), Stop> {
     let exit = || open.gate.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
+    let worked = if open.gate.kind == GateKind::Approval { frozen::enter(turn, open.run)? } else { None };
     let due = match resolve {
-        Resolve::Grant | Resolve::Deny => return Ok(()),
-        Resolve::Stay => return stay(turn, open.run, exit()?),
+        Resolve::Grant | Resolve::Deny | Resolve::PassOn => return Ok(()),
+        Resolve::Stay => {
+            stay(turn, open.run, exit()?)?;
+            // The state's own work was done while its people were asked.
+            return worked.map_or(Ok(()), |port| now_or_later(turn, open.run, Due::Ended(port)));
+        }
         Resolve::TakeHeld => Due::Take(exit()?),
         Resolve::End(ending) => Due::End(ending.clone()),
         Resolve::Settle(port) => Due::Ended(port.clone()),

@@ -17,10 +17,12 @@ mod commands;
 mod data;
 mod decide;
 mod decision;
+mod discussion;
 mod event;
 mod events;
 mod evolve;
 mod faults;
+mod frozen;
 mod gates;
 mod guards;
 mod index;
@@ -43,6 +45,7 @@ mod reminders;
 mod reply;
 mod reply_token;
 mod scope;
+mod shown;
 mod state;
 mod tasks;
 mod turn;
@@ -65,8 +68,8 @@ pub use command::{
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
-    AssistantFact, EndpointFact, Event, Flow, SenderProof, Speaker, Standing, VoteFact, WebhookSourceFact,
-    Writer,
+    AssistantFact, EndpointFact, Event, Flow, PendingFact, SenderProof, Speaker, Standing, VoteFact,
+    WebhookSourceFact, Writer,
 };
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
@@ -86,10 +89,10 @@ pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
     EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate, Gate, Grant, Held, History, Json,
-    Judged, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned,
-    Place, Purpose, Quorum, Remembered, Reminders, Reminding, Request, Reservation, Resolution, Row,
-    RowError, Run, Said, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantOutbox,
-    Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
+    Judged, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part,
+    PendingInput, Pinned, Place, Purpose, Quorum, Remembered, Reminders, Reminding, Request, Reservation,
+    Resolution, Row, RowError, Run, Said, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant,
+    TenantOutbox, Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -1,5 +1,6 @@
 //! Events as the outside sees them: a public type, and what a reader needs of it.
 
+mod pending;
 mod said;
 
 use said::{posted, replied};
@@ -11,7 +12,7 @@ use switchward_machine::{
     TenantId, WorkKind,
 };
 
-use crate::event::VoteFact;
+use crate::event::{PendingFact, VoteFact};
 use crate::intent;
 use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
@@ -149,6 +150,7 @@ fn run_of(event: &Event) -> Option<RunId> {
             | Flow::Restarted { run, .. }
             | Flow::ThingOpened { run, .. }
             | Flow::EventRecorded { run, .. }
+            | Flow::Pending(PendingFact::Held { run, .. } | PendingFact::Entered { run, .. })
             | Flow::ReplyRecorded { run, .. }
             | Flow::WorkDone { run, .. }
             | Flow::Judged { run, .. }
@@ -227,6 +229,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("key", key)
             .with("source", source.label())
             .with("early", early.is_some()),
+        Flow::Pending(fact) => pending::told(fact),
         Flow::Votes(fact) => return voted(fact),
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
@@ -374,7 +377,9 @@ fn gates(event: &Event) -> Option<PublicEvent> {
             let told = told.with("to", to);
             match &body.call {
                 Some(call) => told.with("capability", &call.capability).with("args_digest", call.digest),
-                None => told,
+                None => {
+                    told.with("digest", body.shown().map(|digest| digest.to_string()).unwrap_or_default())
+                }
             }
         }
         Event::GateClosed { gate, decision, by, comment, via } => PublicEvent::new("approval.decided")

@@ -1,6 +1,6 @@
 //! Whom mails about a gate reach, and what happens where that is too few.
 
-use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
 
 use crate::gates;
 use crate::state::{Asked, Directory, EffectBody, Open, Quorum, Tally};
@@ -37,6 +37,8 @@ pub struct Reach {
     pub unheard: bool,
     /// What whoever looks at it should know of that, each a sentence.
     pub warnings: Vec<String>,
+    /// How many inputs of its run wait for it to close.
+    pub held: u32,
 }
 
 impl Reach {
@@ -59,7 +61,11 @@ impl Reach {
             warnings.push("no mail reaches anybody who may decide".to_owned());
         }
         warnings.extend(asked.and_then(|asked| few(open, asked, &people)));
-        Ok(Self { unreached, unheard, warnings })
+        let held = match open.gate.kind {
+            GateKind::Approval => rows.run(at.0, at.1, open.run)?.pending.len(),
+            GateKind::Notify | GateKind::ToolAsk | GateKind::Task => 0,
+        };
+        Ok(Self { unreached, unheard, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
     }
 }
 

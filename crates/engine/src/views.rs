@@ -90,6 +90,12 @@ impl GateView {
         if let Self::Open(_, _, reach) = self { &reach.warnings } else { &[] }
     }
 
+    /// How many inputs of its run wait for it to close, while it is open.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        if let Self::Open(_, _, reach) = self { reach.held } else { 0 }
+    }
+
     /// The node that it belongs to.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {

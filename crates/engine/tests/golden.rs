@@ -10,6 +10,8 @@ mod values;
 
 #[path = "forms/open.rs"]
 mod open;
+#[path = "forms/pending.rs"]
+mod pending;
 
 use std::sync::Arc;
 use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
@@ -213,6 +215,7 @@ fn run() -> Run {
         parent: None,
         slots: 0,
         unknown: None,
+        pending: Vec::new(),
     }
 }
 
@@ -313,6 +316,7 @@ fn asked() -> Asked {
         bounced: Vec::new(),
         remind: None,
         voting: None,
+        values: None,
     }
 }
 
@@ -512,6 +516,7 @@ fn rows_keep_their_form() {
     rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
     rows.extend(values::written_to());
     rows.extend(values::told_of());
+    rows.extend(pending::rows());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -720,6 +725,7 @@ fn decisions_keep_their_form() {
         Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: open::things().remove(1), trace };
     let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
+    let latest = latest.chain(pending::events());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {

@@ -70,6 +70,7 @@ codes! {
     TOOL_DROPPED "SW1211" Warning "a name in allowed_tools is none of the endpoint's tools and is dropped"
     MACHINE_TOO_LARGE "SW1212" Error "the definition compiles to more than may be stored"
 
+    CHANGED_SINCE_SHOWN "SW1225" Warning "a value that an approval showed is sent on where an agent may have changed it since"
     CALLEE_ABSENT "SW1250" Warning "a definition that is called is neither among those that are checked together nor in the catalogue"
 
     NOT_RUN "SW1301" Error "the format has this, and this build does not run it"

@@ -169,4 +169,7 @@ pub enum Resolve {
     /// The held exit is not taken: the run stays, and asks again when it next wants to leave.
     #[n(5)]
     Stay,
+    /// What was said is passed on, and the gate stays open.
+    #[n(120)]
+    PassOn,
 }

@@ -195,7 +195,7 @@ fn gates() -> Vec<GateSpec> {
         ..inquiry.message.clone()
     };
     let each = Inquiry { message: asked, phrases: Vec::new(), hinted: true, rounds: None };
-    let answer = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
+    let answer = vec![(Decision::Answer, Resolve::Settle(Port::Done)), (Decision::Discuss, Resolve::PassOn)];
     let outcomes = vec![
         (Decision::Approve, settle("approved")),
         (Decision::Refuse, Resolve::Stay),

@@ -68,7 +68,8 @@ pub(super) fn unsaid() -> Rejection {
 
 /// What a decision does at a gate; one that the gate does not take is refused.
 pub(super) fn resolution_of(spec: &GateSpec, decision: Decision) -> Result<&Resolve, Rejection> {
-    spec.resolve(decision).ok_or_else(|| {
+    // What is passed on decides nothing.
+    spec.resolve(decision).filter(|resolve| **resolve != Resolve::PassOn).ok_or_else(|| {
         let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word()).collect();
         Rejection::new(Reason::FieldInvalid, "the gate does not take this decision").allowed(known)
     })

@@ -129,6 +129,9 @@ pub enum Writer {
     /// A child has given it back.
     #[n(20)]
     Child,
+    /// A request shows it.
+    #[n(120)]
+    Request,
 }
 
 /// Who has said something in a conversation. Stored form.

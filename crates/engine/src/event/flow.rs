@@ -1,9 +1,11 @@
 //! Facts about what moves inside a run, its data, the row of runs, and what cannot be delivered.
 
+mod pending;
 mod replies;
 mod votes;
 
 use minicbor::{CborLen, Decode, Encode};
+pub use pending::PendingFact;
 pub use replies::{SenderProof, Standing};
 use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 pub use votes::VoteFact;
@@ -473,6 +475,9 @@ pub enum Flow {
         #[n(2)]
         next: Option<Reminding>,
     },
+    /// Something about data that wait for an approval.
+    #[n(120)]
+    Pending(#[n(0)] PendingFact),
     /// Something about approvals that are counted.
     #[n(93)]
     Votes(#[n(0)] VoteFact),
@@ -492,10 +497,4 @@ pub enum Flow {
         #[n(3)]
         message: String,
     },
-}
-
-impl From<Flow> for super::Event {
-    fn from(flow: Flow) -> Self {
-        Self::Flow(flow)
-    }
 }

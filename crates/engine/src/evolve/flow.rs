@@ -7,7 +7,7 @@ use crate::event::Speaker;
 use crate::limits::EVENTS_NOTED_MAX;
 use crate::state::{Data, Early, Json, Run, Said, Thing, ThingBody};
 use crate::working::Working;
-use crate::{Flow, Key, Row, ViewError};
+use crate::{Flow, Key, PendingFact, Row, ViewError};
 
 pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     let id = site.session()?;
@@ -52,6 +52,12 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChildCreated { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
+        Flow::Pending(PendingFact::Held { run, input, .. }) => {
+            rows.run_at_mut(&run_key(*run))?.pending.push(input.clone());
+        }
+        Flow::Pending(PendingFact::Entered { run, .. }) => {
+            rows.run_at_mut(&run_key(*run))?.pending.clear();
+        }
         Flow::Votes(fact) => gates::voted(rows, site, fact)?,
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }

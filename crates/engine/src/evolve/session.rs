@@ -47,6 +47,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.held = None;
             at.due = None;
             at.choice = None;
+            at.pending.clear();
             let session = rows.session_at_mut(&site.session_key()?)?;
             if session.root == *run && session.queue.is_empty() {
                 session.status = ending.outcome.status();
@@ -187,5 +188,6 @@ pub(super) fn fresh(since: Time, machine: Digest, definition: String, version: u
         parent: None,
         slots: 0,
         unknown: None,
+        pending: Vec::new(),
     }
 }

@@ -167,6 +167,9 @@ pub struct Asked {
     /// What it has of the approvals that it needs; nothing where the first decides.
     #[n(12)]
     pub voting: Option<Voting>,
+    /// The digest of the values that an approval shows.
+    #[n(13)]
+    pub values: Option<Digest>,
 }
 
 /// Those who have not answered are written to again, after the same time each time.
@@ -217,6 +220,7 @@ impl Asked {
             bounced: Vec::new(),
             remind: None,
             voting: None,
+            values: None,
         }
     }
 
@@ -228,10 +232,14 @@ impl Asked {
         Some(self.last.get(at).copied().unwrap_or_default())
     }
 
-    /// The digest of the request as it is shown.
+    /// The digest of the request as it is shown, with the values that it shows.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        Digest::of_parts(&[b"request", self.subject.as_bytes(), self.body.as_bytes()])
+        let (subject, body) = (self.subject.as_bytes(), self.body.as_bytes());
+        match &self.values {
+            None => Digest::of_parts(&[b"request", subject, body]),
+            Some(values) => Digest::of_parts(&[b"request of values", subject, body, &values.0]),
+        }
     }
 
     /// Whether somebody has approved it, and others are waited for.

@@ -8,6 +8,7 @@ mod event_source;
 mod gate;
 mod ledger;
 mod outbox;
+mod pending;
 mod quorum;
 pub(crate) mod row;
 mod session;
@@ -24,6 +25,7 @@ pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Remindin
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose};
+pub use pending::PendingInput;
 pub(crate) use quorum::Tally;
 pub use quorum::{Quorum, Vote, Voting};
 pub(crate) use row::machine_bytes;

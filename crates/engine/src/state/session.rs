@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{EventSource, Json, Outbox, Parent, Pinned, Quorum};
+use super::{EventSource, Json, Outbox, Parent, PendingInput, Pinned, Quorum};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -346,6 +346,9 @@ pub struct Run {
     /// Work of an earlier attempt at this entry whose outcome nobody knows.
     #[n(26)]
     pub unknown: Option<Unknown>,
+    /// What came while an approval of it was open, oldest first; it enters when that closes.
+    #[cbor(n(28), default, skip_if = "Vec::is_empty")]
+    pub pending: Vec<PendingInput>,
 }
 
 impl Run {

@@ -28,7 +28,11 @@ const ESCALATION: Shape = Shape {
 };
 
 /// The ports of an approval.
-pub(super) const PORTS: [&str; 4] = ["approved", "rejected", "discussion", "timeout"];
+pub(super) const PORTS: [&str; 4] = [APPROVED, "rejected", DISCUSSION, "timeout"];
+/// The port of an approval that was given.
+pub(super) const APPROVED: &str = "approved";
+/// The port of a reply that decides nothing; without a transition the request stays open.
+pub(super) const DISCUSSION: &str = "discussion";
 /// Rounds of an escalation that says nothing of them (ruling "`max_escalations` defaults to 1").
 const ESCALATIONS: u32 = 1;
 
@@ -64,6 +68,15 @@ pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>
     let inquiry = Inquiry { message, phrases: phrases.collect(), hinted, rounds };
     let outcomes = decisions.into_iter().zip(PORTS.map(settle)).collect();
     GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) }
+}
+
+/// Where no transition takes the discussion, what was said is passed on and the gate stays open.
+pub(super) fn wire(spec: &mut GateSpec, discussed: bool) {
+    for (decision, resolve) in &mut spec.outcomes {
+        if *decision == Decision::Discuss && !discussed {
+            *resolve = Resolve::PassOn;
+        }
+    }
 }
 
 /// What happens while nobody decides: of an approval, and of each part of a task.

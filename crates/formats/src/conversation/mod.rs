@@ -15,6 +15,7 @@ mod drains;
 mod expr;
 mod graph;
 mod guards;
+mod held;
 mod keys;
 mod messages;
 mod nodes;

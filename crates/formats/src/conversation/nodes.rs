@@ -24,13 +24,16 @@ const BRANCH: &str = "conditional_branch";
 
 /// The node of a state, and the transitions that leave it.
 pub(super) fn vertex(
-    state: State<'_>,
+    mut state: State<'_>,
     edges: Vec<Edge<'_>>,
     names: &[String],
     gates: &mut Vec<GateSpec>,
     callees: &mut Vec<Callee>,
 ) -> Vertex {
     let timer_port = timer_port(&edges);
+    if let Kind::Approval(spec) = &mut state.kind {
+        approval::wire(spec, edges.iter().any(|edge| edge.port == Some(approval::DISCUSSION)));
+    }
     let terminal = edges.is_empty();
     let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();
     let success = match state.kind {
@@ -160,7 +163,11 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
                 .into(),
             Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => Vec::new(),
         },
-        Kind::Approval(_) => at(&approval::PORTS),
+        Kind::Approval(_) => {
+            let mut ports = approval::PORTS.to_vec();
+            ports.retain(|port| *port != approval::DISCUSSION);
+            at(&ports)
+        }
         Kind::Operations(_) | Kind::Output(_) | Kind::Subworkflow(_) | Kind::NotRun => Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use super::keys::Keys;
 use super::reader::{Names, Reader};
 use super::states::{Kind, State};
 use super::transitions::Edge;
-use super::{graph, nodes, schema, states, tools, transitions};
+use super::{graph, held, nodes, schema, states, tools, transitions};
 use crate::codes::{INITIAL_DANGLING, NO_STATES, TOO_MANY_ENTRIES};
 use crate::document::{Node, Source, Span};
 use crate::limits::TOOL_RULES_MAX;
@@ -115,6 +115,7 @@ fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], layers: &[Layer], cx: &mu
         graph::warn_ports(state, edges, cx.report);
         graph::warn_resent(state, &cx.fields, cx.report);
     }
+    held::warn(states, edges, cx.report);
     for (layer, edges) in layers.iter().zip(edges) {
         graph::warn_tools(layer, edges, cx.report);
     }

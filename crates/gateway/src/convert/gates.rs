@@ -80,6 +80,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
         remarks: Vec::new(),
         caller_decisions: caller_decisions(caller, row),
+        held_inputs: row.held(),
     }
 }
 

@@ -187,6 +187,7 @@ pub(crate) fn open_gate(
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         caller_decisions: super::gates::caller_decisions(caller, row),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
+        held_inputs: row.held(),
     })
 }
 

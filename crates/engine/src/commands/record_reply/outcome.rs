@@ -10,6 +10,7 @@ use crate::command::{DecideGate, RecordReply};
 use crate::commands::classify;
 use crate::commands::decide_gate::{self, Granting};
 use crate::data::keep_below;
+use crate::discussion;
 use crate::event::{Flow, Standing, Writer};
 use crate::gates::{self, Ruling, Sender, mail_bytes};
 use crate::limits::{ANSWERS_MAX, NOTE_BYTES_MAX};
@@ -139,7 +140,8 @@ fn undecided(
         return Ok(Standing::Read);
     }
     unclear(turn, gate, open, mail.from, mail.own)?;
-    Ok(if discussed { Standing::Decided } else { Standing::Noted })
+    let closes = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
+    Ok(if closes { Standing::Decided } else { Standing::Noted })
 }
 
 const AGAIN: &str = "You have approved this request before, and that counts once: approving again changes nothing. To stop \
@@ -383,20 +385,27 @@ pub(in crate::commands) fn unclear(
     own: &str,
 ) -> Result<(), Stop> {
     let (by, comment) = (from.to_owned(), cut(own, NOTE_BYTES_MAX));
-    if gates::spec_of(turn, open)?.resolve(Decision::Discuss).is_some() {
-        return decide(
-            turn,
-            gate,
-            open,
-            Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail },
-            None,
-        );
-    }
-    turn.emit(Event::GateDiscussed { gate, by, comment })?;
+    let said = match gates::spec_of(turn, open)?.resolve(Decision::Discuss) {
+        Some(Resolve::PassOn) => {
+            discussion::pass_on(turn, gate, open, &by, comment)?;
+            PASSED_ON_OPEN
+        }
+        Some(_) => {
+            let ruling = Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail };
+            return decide(turn, gate, open, ruling, None);
+        }
+        None => {
+            turn.emit(Event::GateDiscussed { gate, by, comment })?;
+            UNDECIDED
+        }
+    };
     let Some(asked) = &open.gate.asked else { return Ok(()) };
     // Whose words are weighed is proved.
-    gates::answer(turn, open.run, gate, asked, Sender { from, proved: true }, UNDECIDED.to_owned())
+    gates::answer(turn, open.run, gate, asked, Sender { from, proved: true }, said.to_owned())
 }
+
+const PASSED_ON_OPEN: &str = "Your reply was passed on as a question, and the request is still open: nothing is decided by it.\n\
+    To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
 
 const UNDECIDED: &str = "Your reply was noted, and the request is still open: nothing is decided by it.\n\
     To decide, reply with a first line that says no more than \"approve\" or \"reject\".";

@@ -20,7 +20,18 @@ pub(super) fn open_gate(gate: &v1::OpenGate) -> String {
     };
     let warned = gate.warnings.iter().map(|line| format!("\n  {PROBLEM}{}{PROBLEM:#}", clean(line)));
     let warned: String = warned.collect();
-    format!("{CARE}{}{CARE:#}  {}{so_far}{warned}", clean(id(&gate.name)), clean(&what))
+    let held = held(gate.held_inputs);
+    let held = if held.is_empty() { held } else { format!("\n  {held}") };
+    format!("{CARE}{}{CARE:#}  {}{so_far}{held}{warned}", clean(id(&gate.name)), clean(&what))
+}
+
+/// What waits for an approval to close.
+fn held(inputs: u32) -> String {
+    match inputs {
+        0 => String::new(),
+        1 => "1 event or result waits for it to close".to_owned(),
+        more => format!("{more} events and results wait for it to close"),
+    }
 }
 
 /// How a gate stands: `open`, or what was decided.
@@ -56,6 +67,7 @@ pub(in super::super) fn gate(gate: &v1::Gate) -> String {
         ("no mail to", clean(&gate.undeliverable.join(", "))),
         ("approvals", votes(gate)),
         ("said", said(gate)),
+        ("held", held(gate.held_inputs)),
         ("reminded", reminded(gate)),
         ("text", clean(&gate.text)),
         ("call", clean(&gate.capability)),
