@@ -5,8 +5,10 @@ mod conversation;
 mod effects;
 mod gates;
 mod make;
+mod policies;
 mod republish;
 mod role;
+mod settings;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
@@ -19,13 +21,15 @@ pub use catalogue::{
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate};
+pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
 pub use republish::{Republish, Told};
 pub use role::Role;
+pub use settings::{DefaultEffect, DefaultSetIn, Settings};
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
-use crate::state::{Assisted, Pinned};
+use crate::state::{Assisted, Pinned, PinnedPolicy};
 use crate::{Args, ReplyKey};
 
 /// A wish, and everything that is known of who wishes it.
@@ -117,32 +121,6 @@ impl Actor {
     }
 }
 
-/// A tenant's switches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
-pub struct Settings {
-    /// What holds for a call that no rule matches.
-    #[n(0)]
-    pub default_effect: DefaultEffect,
-    /// Whether a session may start with another role than its policy's; it then runs without the policy.
-    #[n(1)]
-    pub allow_foreign_role: bool,
-}
-
-/// What holds for a call that no rule matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
-pub enum DefaultEffect {
-    /// It is allowed, as the source document says.
-    #[default]
-    #[n(0)]
-    Allow,
-    /// A person is asked.
-    #[n(1)]
-    Ask,
-    /// It is denied.
-    #[n(2)]
-    Deny,
-}
-
 /// The wishes.
 #[derive(Debug, Clone)]
 pub enum Body {
@@ -230,6 +208,12 @@ pub enum Body {
     Deploy(Deploy),
     /// Another version is used from now on.
     ActivateVersion(ActivateVersion),
+    /// A policy document holds for a definition's new sessions from now on, or does so no more.
+    AttachPolicy(AttachPolicy),
+    /// A policy document holds for all sessions of the tenant from now on.
+    SetTenantPolicy(SetTenantPolicy),
+    /// It does so no more.
+    RemoveTenantPolicy(RemoveTenantPolicy),
     /// An assistant is made, or made anew.
     PutAssistant(PutAssistant),
     /// An assistant is no more.
@@ -285,6 +269,8 @@ pub struct Start {
     pub reminders: Option<crate::Reminders>,
     /// How many of those whom a gate asks must approve; nothing: one is enough.
     pub quorum: Option<crate::Quorum>,
+    /// The policy documents that are attached to any definition that it runs; see [`pin_policies`](crate::pin_policies).
+    pub policies: Vec<PinnedPolicy>,
 }
 
 impl Start {
@@ -292,7 +278,8 @@ impl Start {
     pub fn machines(&self) -> impl Iterator<Item = Digest> {
         let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
         let callees = self.callees.iter().map(|pinned| pinned.machine);
-        let all = [self.machine].into_iter().chain(others).chain(callees);
+        let policies = self.policies.iter().map(|pinned| pinned.machine);
+        let all = [self.machine].into_iter().chain(others).chain(callees).chain(policies);
         all.collect::<std::collections::BTreeSet<_>>().into_iter()
     }
 }

@@ -9,6 +9,7 @@
 
 mod acts;
 mod args;
+mod attached;
 mod audience;
 mod budget;
 mod callees;
@@ -55,21 +56,23 @@ mod votes;
 mod working;
 
 pub use args::{Args, BadArgs};
+pub use attached::pin_policies;
 pub use callees::pin_callees;
 pub use command::{
-    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, ChangeEndpoint,
-    ChangeWebhookSource, Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect,
-    DeferEffect, DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease,
-    FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant,
-    PutDirectory, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork,
-    ReportCall, ReportUsage, Republish, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope,
-    Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
+    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, AttachPolicy, Authorize, Body, Cancel,
+    ChangeEndpoint, ChangeWebhookSource, Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate,
+    DefaultEffect, DefaultSetIn, DeferEffect, DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn,
+    EnsureTenancy, ExtendLease, FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause,
+    PostMessage, PutAssistant, PutDirectory, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent,
+    RecordReply, ReleaseWork, RemoveTenantPolicy, ReportCall, ReportUsage, Republish, RequestId, Reserve,
+    Resume, RetryEffect, RevokeKey, Role, Scope, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun,
+    Told, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
-    AssistantFact, EndpointFact, Event, Flow, PendingFact, SenderProof, Speaker, Standing, VoteFact,
-    WebhookSourceFact, Writer,
+    AssistantFact, EndpointFact, Event, Flow, PendingFact, PolicyFact, SenderProof, Speaker, Standing,
+    VoteFact, WebhookSourceFact, Writer,
 };
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
@@ -90,9 +93,10 @@ pub use state::{
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
     EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate, Gate, Grant, Held, History, Json,
     Judged, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part,
-    PendingInput, Pinned, Place, Purpose, Quorum, Remembered, Reminders, Reminding, Request, Reservation,
-    Resolution, Row, RowError, Run, Said, Session, Slot, SourceFile, SourceSecret, Spent, Tenancy, Tenant,
-    TenantOutbox, Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
+    PendingInput, Pinned, PinnedPolicy, Place, Purpose, Quorum, Remembered, Reminders, Reminding, Request,
+    Reservation, Resolution, Row, RowError, Run, Said, Session, Slot, SourceFile, SourceSecret, Spent,
+    Tenancy, Tenant, TenantOutbox, TenantPolicy, Thing, ThingBody, Unknown, Version, Via, Vote, Voting,
+    WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -1,5 +1,11 @@
 //! Named maxima of the engine's state and of what comes in. Units are in the names.
 
+/// In whose name the limits of a tenant's policies count: no definition is called so.
+pub const TENANT_LEDGER: &str = "tenant/";
+/// Policy documents that are attached to one definition, or hold for one tenant.
+pub const POLICIES_MAX: usize = 16;
+/// Policy documents that one session is pinned to.
+pub const POLICIES_PINNED_MAX: usize = 256;
 /// Open gates of one session; one more is QUOTA_EXCEEDED.
 pub const OPENS_MAX: usize = 100;
 /// People who take part in one task: each of them is asked at a gate, and no more may be open.

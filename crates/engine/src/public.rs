@@ -1,5 +1,6 @@
 //! Events as the outside sees them: a public type, and what a reader needs of it.
 
+mod calls;
 mod pending;
 mod said;
 
@@ -18,6 +19,7 @@ use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
 use crate::working::Working;
 use crate::{Event, Flow, Key, View, ViewError};
+use calls::calls;
 
 /// An event for a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -397,35 +399,6 @@ fn gates(event: &Event) -> Option<PublicEvent> {
             let list: Vec<String> = gates.iter().map(number).collect();
             PublicEvent::new("approval.voided").with("gates", list.join(" "))
         }
-        _ => return None,
-    })
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
-fn calls(event: &Event) -> Option<PublicEvent> {
-    Some(match event {
-        Event::CallPermitted { call, digest, .. } => PublicEvent::new("policy.allowed")
-            .with("capability", &call.capability)
-            .with("call_id", &call.call_id)
-            .with("args_digest", digest),
-        Event::CallDenied { capability, digest, reason, call_id, .. } => PublicEvent::new("policy.denied")
-            .with("capability", capability)
-            .with("reason", reason)
-            .with("call_id", call_id)
-            .with("args_digest", digest),
-        Event::CallAsked { capability, digest, gate, call_id, .. } => PublicEvent::new("policy.asked")
-            .with("capability", capability)
-            .with("gate", gate.0)
-            .with("call_id", call_id)
-            .with("args_digest", digest),
-        Event::CallReported { capability, success, .. } => {
-            PublicEvent::new("tool.reported").with("capability", capability).with("success", success)
-        }
-        Event::GrantMade { grant, .. } => {
-            PublicEvent::new("grant.made").with("gate", grant.gate).with("capability", &grant.capability)
-        }
-        Event::GrantUsed { .. } => PublicEvent::new("grant.used"),
-        Event::GrantLapsed { .. } => PublicEvent::new("grant.lapsed"),
         _ => return None,
     })
 }

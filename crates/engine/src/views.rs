@@ -35,6 +35,8 @@ pub struct SessionView {
     pub things: Vec<(OpenId, Thing)>,
     /// Its dead letters, each of which is an incident; of more than [`INCIDENTS_SHOWN_MAX`], the oldest.
     pub incidents: Vec<Effect>,
+    /// What caps it, of its definition and of the policies that hold: unit and cap.
+    pub caps: Vec<(switchward_machine::BudgetUnit, u64)>,
 }
 
 /// A run that another one waits for.
@@ -191,15 +193,16 @@ impl SessionView {
         self.machine.words.word(self.session.status, !self.session.opens.is_empty())
     }
 
-    /// The cap on its money, in micros, and nothing where there is none.
+    /// The least cap on its money, in micros, and nothing where there is none.
     #[must_use]
     pub fn usd_cap(&self) -> Option<u64> {
-        let of = |unit: &&switchward_machine::Budget| unit.unit == switchward_machine::BudgetUnit::UsdMicros;
-        self.machine
-            .budgets
-            .iter()
-            .find(of)
-            .map(|budget| crate::policy::cap_of(budget, &self.machine, &self.run))
+        self.cap(switchward_machine::BudgetUnit::UsdMicros)
+    }
+
+    /// The least cap of this unit, of its definition's and of the policies that hold; nothing where there is none.
+    #[must_use]
+    pub fn cap(&self, unit: switchward_machine::BudgetUnit) -> Option<u64> {
+        self.caps.iter().filter(|(known, _)| *known == unit).map(|(_, value)| *value).min()
     }
 }
 
@@ -230,7 +233,9 @@ pub fn session_view(
     }
     let dead = session.outbox().dead;
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
-    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents }))
+    let force = crate::policy::in_force(&rows, tenant, id, &session, leaf)?;
+    let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
+    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents, caps }))
 }
 
 /// The first dead letters of a session that has so many.

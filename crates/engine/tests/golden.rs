@@ -12,29 +12,30 @@ mod values;
 mod open;
 #[path = "forms/pending.rs"]
 mod pending;
+#[path = "forms/policies.rs"]
+mod policies;
 
+use policies::{call, definition, grant, layers, pinned_policy, rule, rules, tenant_policy};
 use std::sync::Arc;
-use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
+use switchward_engine::policy::{LimitCheck, LimitOutcome};
 use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
-    Authorized, Call, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Definition, Directory,
-    DirectoryEntry, Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Grant, Held, History,
-    Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead, MailKey, MatchedRule, Meters, Open, Outbox,
-    Owed, Parent, Part, Pinned, Purpose, Quorum, Remaining, Remembered, Reminders, Reminding, Reply,
-    ReplyKey, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile,
-    Spent, Standing, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact,
-    Voting, Why, Writer,
+    Authorized, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Directory, DirectoryEntry,
+    Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Held, History, Json, Judged, Lease,
+    LedgerRow, Loop, MailDay, MailHead, MailKey, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Purpose,
+    Quorum, Remaining, Remembered, Reminders, Reminding, Reply, ReplyKey, Request, Reservation, Resolution,
+    Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Standing, Tenancy, Tenant, Thing,
+    ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why, Writer,
 };
 use switchward_engine::{
-    Correlation, Endpoint, EndpointFact, EndpointHealth, Place, SourceSecret, TenantOutbox, WebhookSource,
-    WebhookSourceFact,
+    Correlation, DefaultSetIn, Endpoint, EndpointFact, EndpointHealth, Place, PolicyFact, SourceSecret,
+    TenantOutbox, WebhookSource, WebhookSourceFact,
 };
 use switchward_engine::{EventBinding, EventSource, Said, SenderProof, Speaker};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
-    GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,
-    Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work,
-    WorkKind,
+    GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period,
+    Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work, WorkKind,
 };
 
 fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
@@ -54,18 +55,6 @@ fn digest() -> Digest {
 
 fn actor() -> Actor {
     Actor { subject: "kim".into(), role: Role::Approver }
-}
-
-fn rule() -> MatchedRule {
-    MatchedRule { layer: "policy".into(), list: "ask".into(), capability: "mcp:*".into() }
-}
-
-fn rules() -> Vec<LedgerRule> {
-    let limits = vec![
-        Limit::Rate { max: 50, window_ms: 3_600_000 },
-        Limit::Money { max: Micros(5_000_000), period: Period::Month },
-    ];
-    vec![LedgerRule { role: "agent".into(), capability: "bash".into(), limits }]
 }
 
 fn machine() -> Arc<Machine> {
@@ -132,6 +121,7 @@ fn session() -> Session {
         uncounted: Vec::new(),
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
         callees: Vec::new(),
     }
 }
@@ -234,6 +224,7 @@ fn below() -> Vec<(&'static str, Row)> {
     let slot = |slot| ("slot", Row::Slot(slot));
     vec![
         ("session", Row::Session(Session { callees: vec![pinned()], ..session() })),
+        ("session-policies", Row::Session(Session { policies: vec![pinned_policy()], ..session() })),
         ("run", Row::Run(Run { parent: Some(parent()), slots: 1, ..run() })),
         ("run", Row::Run(Run { unknown: Some(Unknown { key: OpenId(10), of: digest() }), ..run() })),
         slot(Slot::Empty),
@@ -274,8 +265,13 @@ fn message() -> EffectBody {
 }
 
 fn gate() -> Gate {
-    let call =
-        AskedCall { capability: "bash".into(), args: b"{}".to_vec(), digest: digest(), estimate: Micros(5) };
+    let call = AskedCall {
+        capability: "bash".into(),
+        args: b"{}".to_vec(),
+        digest: digest(),
+        estimate: Micros(5),
+        asked_by: vec!["policy".into()],
+    };
     Gate {
         spec: GateIx(0),
         kind: GateKind::ToolAsk,
@@ -324,29 +320,6 @@ fn open() -> Open {
     Open { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), gate: gate() }
 }
 
-fn call() -> Call {
-    Call {
-        call_id: "c-1".into(),
-        capability: "bash".into(),
-        at: Time(3),
-        reserved: Micros(5),
-        reservation: Some(digest()),
-    }
-}
-
-fn grant() -> Grant {
-    Grant {
-        gate: 6,
-        capability: "bash".into(),
-        digest: digest(),
-        expires: Time(9),
-        run: RunId(1),
-        reserved: Micros(5),
-        reservation: Some(digest()),
-        rules: rules(),
-    }
-}
-
 fn effect(body: EffectBody) -> Effect {
     let trace = Some("00-00000000000000000000000000000001-0000000000000001-01".into());
     Effect {
@@ -388,7 +361,11 @@ fn ledger() -> LedgerRow {
 }
 
 fn tenant() -> Tenant {
-    let settings = Settings { default_effect: DefaultEffect::Ask, allow_foreign_role: true };
+    let settings = Settings {
+        default_effect: DefaultEffect::Ask,
+        allow_foreign_role: true,
+        default_set_in: DefaultSetIn::Tenant,
+    };
     let (created, updated) = (Time(1), Time(2));
     Tenant { id: TenantId(1), name: "acme".into(), display_name: "Acme".into(), settings, created, updated }
 }
@@ -411,18 +388,6 @@ fn api_key() -> ApiKey {
 fn version() -> Version {
     let files = vec![SourceFile { path: "a.json".into(), bytes: b"{}".to_vec() }];
     Version { number: 1, source: digest(), machine: digest(), files, created: Time(1), by: "kim".into() }
-}
-
-fn definition() -> Definition {
-    let (created, updated) = (Time(1), Time(2));
-    Definition {
-        name: "deploy-gate".into(),
-        format: "checkpoint".into(),
-        active: Some(1),
-        latest: 2,
-        created,
-        updated,
-    }
 }
 
 fn remembered() -> Answered {
@@ -449,6 +414,7 @@ fn replies() -> Vec<Reply> {
             call_id: "c-1".into(),
             retry_after_ms: Some(10),
             remaining,
+            layers: layers(),
         }),
         Reply::Gate { gate: OpenId(6), sequence: 4 },
         Reply::Limits(check(LimitOutcome::Room { remaining, reserved: true })),
@@ -584,15 +550,32 @@ fn calls() -> Vec<Event> {
             things: vec![OpenId(10)],
             run: Some(RunId(1)),
         },
-        Event::CallPermitted { number: Some(7), call: call(), digest, rule: rule.clone(), mail: true },
+        Event::CallPermitted {
+            number: Some(7),
+            call: call(),
+            digest,
+            rule: rule.clone(),
+            mail: true,
+            layers: layers(),
+        },
         Event::CallDenied {
             capability: capability.clone(),
             digest,
             reason: text("RATE_LIMITED"),
             rule: rule.clone(),
             call_id: call_id.clone(),
+            layers: layers(),
         },
-        Event::CallAsked { capability: capability.clone(), digest, gate: gate_id, rule, call_id },
+        Event::CallAsked {
+            capability: capability.clone(),
+            digest,
+            gate: gate_id,
+            rule,
+            call_id,
+            layers: layers(),
+        },
+        Event::Policies(PolicyFact::Attached { name: "deploy-gate".into(), policies: vec!["guard".into()] }),
+        Event::Policies(PolicyFact::Pinned { policies: vec![pinned_policy()] }),
         Event::GrantMade { number: 8, grant: grant() },
         Event::GrantUsed { number: 8 },
         Event::CallReported { number: Some(7), capability, success: true },
@@ -695,12 +678,12 @@ fn shared() -> Vec<Event> {
         Event::LedgerReserved { call, rules: rules(), estimate },
         Event::LedgerConfirmed { call, rules: rules(), estimate, at },
         Event::LedgerSettled { call: Some(call), rules: rules(), cost: estimate, at },
-        Event::Swept { key: vec![1, 2, 3] },
+        Event::Swept(vec![1, 2, 3]),
         Event::MachineInstalled { machine: machine() },
         Event::TenantCreated(tenant()),
-        Event::TenantChanged { name: "acme".into(), settings: Settings::default() },
+        Event::TenantChanged("acme".into(), Settings::default()),
         Event::KeyCreated(api_key()),
-        Event::KeyRevoked { id: "0011".into() },
+        Event::KeyRevoked("0011".into()),
         Event::VersionDeployed {
             name: name(),
             format: "checkpoint".into(),

@@ -120,6 +120,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         audience: Vec::new(),
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
     };
     (rows, start)
 }

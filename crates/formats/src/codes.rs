@@ -71,6 +71,7 @@ codes! {
     MACHINE_TOO_LARGE "SW1212" Error "the definition compiles to more than may be stored"
 
     CHANGED_SINCE_SHOWN "SW1225" Warning "a value that an approval showed is sent on where an agent may have changed it since"
+    POLICY_OPEN "SW1230" Notice "no rule of the policy covers everything, and it states no default: what it does not name is allowed, unless the tenant's or the server's default effect is another"
     CALLEE_ABSENT "SW1250" Warning "a definition that is called is neither among those that are checked together nor in the catalogue"
 
     NOT_RUN "SW1301" Error "the format has this, and this build does not run it"

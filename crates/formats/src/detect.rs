@@ -67,6 +67,7 @@ fn fits(format: Format, root: &Node) -> bool {
         }
         Format::Native => has(root, "format_version") && has(root, "nodes"),
         Format::Kno => root.get("type").and_then(Node::as_text) == Some("process-template"),
+        Format::Policy => root.get("policy").is_some_and(|it| it.as_text().is_some()),
         // Its files are told by their names.
         Format::ProcessMd => false,
     }

@@ -25,6 +25,7 @@ mod suggest;
 
 mod checkpoint;
 mod conversation;
+mod policy;
 
 pub use circles::{Calls, absent, circles, not_in_catalogue};
 pub use compile::{Call, Compiled, Definition, SourceFile, compile, compile_file};

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
 use switchward_engine::{
-    Body, Command, Key, Reply, RequestId, Role, Row, Scope, SessionView, View, ViewError, session_view,
+    Body, Command, DefaultEffect, Key, Reply, RequestId, Role, Row, Scope, SessionView, View, ViewError,
+    session_view,
 };
 use switchward_machine::{Digest, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
@@ -41,6 +42,8 @@ pub struct Door {
     pub(crate) own: Arc<[WorkKind]>,
     /// True from the beginning of the server's end.
     pub(crate) draining: Arc<watch::Sender<bool>>,
+    /// What holds for a call that no rule names, where its tenant says nothing and the configuration does.
+    default_effect: Option<DefaultEffect>,
 }
 
 /// A call: who makes it, and under which trace.
@@ -81,7 +84,14 @@ impl Door {
             deleted: Arc::default(),
             own: Arc::new([]),
             draining,
+            default_effect: None,
         }
+    }
+
+    /// What holds for a call that no rule names, where its tenant says nothing.
+    #[must_use]
+    pub fn defaulting(self, default_effect: Option<DefaultEffect>) -> Self {
+        Self { default_effect, ..self }
     }
 
     /// The way in to a development server.
@@ -113,7 +123,9 @@ impl Door {
 
     /// Looks at the credential, and refuses a role that may not make the call.
     pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
-        Ok(self.call_of(caller(&self.cluster, metadata)?.allow(roles)?, metadata))
+        let mut caller = caller(&self.cluster, metadata)?.allow(roles)?;
+        caller.settings = caller.settings.or_configured(self.default_effect);
+        Ok(self.call_of(caller, metadata))
     }
 
     /// The call of a caller who is known.

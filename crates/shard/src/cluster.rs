@@ -5,12 +5,12 @@ use openraft::async_runtime::WatchReceiver;
 use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
-use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan, room};
+use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, plan, room};
 use switchward_engine::{
-    Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope, View,
-    ViewError,
+    Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
+    Settle, View, ViewError,
 };
-use switchward_machine::{Bucket, Digest, TenantId, Time};
+use switchward_machine::{Bucket, Digest, Micros, TenantId, Time};
 use switchward_store::{
     DataDir, Disk, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore,
 };
@@ -215,7 +215,7 @@ impl Cluster {
         self.0.home(&command).check_disk(&command)?;
         let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
-        if matches!(command.body, Body::EnsureTenancy(_) | Body::PutDirectory(_) | Body::Endpoint(_)) {
+        if command.body.changes_tenancy() {
             let tenant = command.tenant;
             let reply = self.0.submit(command).await?;
             return self.spread(tenant).await.map(|()| reply);
@@ -241,6 +241,9 @@ impl Cluster {
             if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
                 continue;
             }
+            for policy in &tenancy.policies {
+                self.install_in(shard, tenant, policy.machine).await?;
+            }
             let install = Command::of_server(
                 tenant,
                 Scope::Shard,
@@ -249,6 +252,20 @@ impl Cluster {
             shard.submit(install).await?;
         }
         Ok(())
+    }
+
+    /// Makes a machine of the catalogue known to a shard that has not got it.
+    async fn install_in(&self, shard: &Shard, tenant: TenantId, machine: Digest) -> Result<(), Failure> {
+        let key = Key::machine(tenant, machine);
+        if shard.read().await?.row(&key).map_err(|error| self.unreadable(&error))?.is_some() {
+            return Ok(());
+        }
+        let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
+        let Some(Row::Machine(machine)) = found.as_deref() else {
+            return Err(self.unreadable(&ViewError(format!("the catalogue has no machine {machine}"))));
+        };
+        let body = Body::InstallMachine(InstallMachine { machine: Arc::clone(machine) });
+        shard.submit(Command::of_server(tenant, Scope::Shard, body)).await.map(|_| ())
     }
 
     async fn start(&self, command: Command) -> Result<Reply, Failure> {
@@ -307,34 +324,62 @@ impl Cluster {
     }
 
     async fn ask(&self, command: &Command, plan: Plan) -> Result<Option<LimitCheck>, Failure> {
-        let scope = |ledgers: &Ledgers| Scope::Ledger(ledgers.process.clone());
         match plan {
             Plan::Direct => Ok(None),
-            Plan::Look(ledgers) => {
-                let Ledgers { process, rules, estimate, .. } = &ledgers;
-                let bucket = scope(&ledgers).bucket(command.tenant);
-                let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
-                let view = shard.read().await?;
-                let check = room(&view, command.tenant, process, rules, *estimate, self.now());
-                Ok(Some(check.map_err(|error| self.unreadable(&error))?))
-            }
-            Plan::Reserve(ledgers) => {
-                let scope = scope(&ledgers);
-                let body = Reserve { call: ledgers.call, rules: ledgers.rules, estimate: ledgers.estimate };
-                let reserve = Command {
-                    scope,
-                    request: None,
-                    expected_sequence: None,
-                    body: Body::Reserve(body),
-                    ..command.clone()
-                };
-                let reply = self.0.submit(reserve).await?;
-                if let Reply::Limits(check) = reply {
-                    return Ok(Some(check));
+            Plan::Look(Ledgers { rules, estimate, .. }) => {
+                let mut parts = Vec::new();
+                for (process, rules) in by_ledger(&rules) {
+                    let bucket = Scope::Ledger(process).bucket(command.tenant);
+                    let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
+                    let view = shard.read().await?;
+                    let check = room(&view, command.tenant, &rules, estimate, self.now());
+                    parts.push(check.map_err(|error| self.unreadable(&error))?);
                 }
-                Err(self.unreadable(&ViewError(format!("a ledger answered {reply:?}"))))
+                Ok(Some(LimitCheck::joined(&rules, estimate, &parts)))
             }
+            Plan::Reserve(ledgers) => self.reserve(command, ledgers).await.map(Some),
         }
+    }
+
+    /// Holds a place in every ledger, or in none: where one has no room, those before it are given back. What cannot be
+    /// given back lapses.
+    async fn reserve(&self, command: &Command, ledgers: Ledgers) -> Result<LimitCheck, Failure> {
+        let Ledgers { call, rules, estimate } = ledgers;
+        let inner = |process: String, body| Command {
+            scope: Scope::Ledger(process),
+            request: None,
+            expected_sequence: None,
+            body,
+            ..command.clone()
+        };
+        let (mut parts, mut held) = (Vec::new(), Vec::new());
+        for (process, rules) in by_ledger(&rules) {
+            let body = Body::Reserve(Reserve { call, rules: rules.clone(), estimate });
+            let reply = self.0.submit(inner(process.clone(), body)).await;
+            let full = match &reply {
+                Ok(Reply::Limits(check)) => matches!(check.outcome, LimitOutcome::Full { .. }),
+                Ok(_) | Err(_) => true,
+            };
+            if full {
+                for (process, rules) in held.drain(..) {
+                    let (cost, at) = (Micros(0), self.now());
+                    let body = Settle { call: Some(call), rules, cost, at, release: true };
+                    if let Err(error) = self.0.submit(inner(process, Body::Settle(body))).await {
+                        tracing::debug!(%error, "a place in a ledger was not given back and lapses");
+                    }
+                }
+            }
+            let reply = reply?;
+            let Reply::Limits(check) = reply else {
+                return Err(self.unreadable(&ViewError(format!("a ledger answered {reply:?}"))));
+            };
+            parts.push(check);
+            if full {
+                break;
+            }
+            held.push((process, rules));
+        }
+        Ok(LimitCheck::joined(&rules, estimate, &parts))
     }
 
     /// From now on batches of timers take this road; without one, leaders fire all timers themselves.

@@ -230,6 +230,9 @@ fn cost(body: &Body) -> usize {
         | Body::EnsureTenancy(_)
         | Body::InstallTenancy(_)
         | Body::WebhookSource(_)
+        | Body::AttachPolicy(_)
+        | Body::SetTenantPolicy(_)
+        | Body::RemoveTenantPolicy(_)
         | Body::Endpoint(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)

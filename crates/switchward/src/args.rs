@@ -11,6 +11,7 @@ pub(crate) mod files;
 mod gates;
 mod graph;
 mod mail;
+mod policy;
 mod start;
 mod tenant;
 mod values;
@@ -37,6 +38,7 @@ pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
 pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
+pub(crate) use policy::{AttachPolicy, DetachPolicy, PolicyCommand};
 pub(crate) use start::Start;
 pub(crate) use tenant::{BootstrapKey, CreateTenant, DefaultEffect, GetTenant, SetTenant, TenantCommand};
 pub(crate) use webhooks::{
@@ -185,6 +187,7 @@ Examples:
   switchward dev
   switchward dev --data-dir ./data
   switchward dev --port 0 --clock manual -o json
+  switchward dev --default deny
 
 Prints the address and a key each for the agent, the person and a worker, and writes a context for each of them:
 dev-agent, dev-person and dev-worker. Each is a file of its own, and an agent is given no other than dev-agent.
@@ -210,6 +213,31 @@ pub(crate) struct DevArgs {
     /// Shards of a new data folder; without it, chosen by the number of cores.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,
+    /// What holds for a tool call that no rule of a policy names; without it, it is allowed.
+    #[arg(long = "default", value_name = "EFFECT", value_enum)]
+    pub(crate) default_effect: Option<Unnamed>,
+}
+
+/// What holds for a tool call that no rule of a policy names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unnamed {
+    /// It is allowed.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It is denied.
+    Deny,
+}
+
+impl From<Unnamed> for switchward_engine::DefaultEffect {
+    fn from(unnamed: Unnamed) -> Self {
+        match unnamed {
+            Unnamed::Allow => Self::Allow,
+            Unnamed::Ask => Self::Ask,
+            Unnamed::Deny => Self::Deny,
+        }
+    }
 }
 
 /// Where a development server's time comes from.

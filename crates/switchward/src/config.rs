@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use switchward_store::DiskOptions;
 
+use crate::args::Unnamed;
 use crate::errands::{DeliveryConfig, RedisConfig};
 use crate::mail_config::MailConfig;
 
@@ -31,6 +32,9 @@ pub(crate) struct Config {
     /// Clean rows in memory, MiB.
     #[serde(default)]
     pub(crate) cache_mib: Option<usize>,
+    /// What holds for a tool call that no rule of a policy names, where its tenant says nothing.
+    #[serde(default)]
+    pub(crate) default_effect: Option<Unnamed>,
     /// TLS of the port.
     #[serde(default)]
     pub(crate) tls: Option<Tls>,
@@ -177,12 +181,13 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 51] = [
+const FROM_ENVIRONMENT: [&str; 52] = [
     "data_dir",
     "listen",
     "insecure_listen",
     "shards",
     "cache_mib",
+    "default_effect",
     "tls.cert_file",
     "tls.key_file",
     "metrics.listen",
@@ -388,6 +393,15 @@ mod tests {
         {
             assert!(config(wrong).unwrap_err().to_string().contains("is no origin"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_holds_for_calls_that_no_rule_names_is_one_of_three_words() {
+        let (_folder, file) = written("data_dir = \"/tmp/a\"\ndefault_effect = \"deny\"\n");
+        assert_eq!(read(Some(&file), &[]).unwrap().default_effect, Some(Unnamed::Deny));
+        let (_folder, file) = written("data_dir = \"/tmp/a\"\ndefault_effect = \"forbid\"\n");
+        let error = format!("{:#}", read(Some(&file), &[]).unwrap_err());
+        assert!(error.contains("default_effect") && error.contains("forbid"), "{error}");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use switchward_delivery::desk::Office;
 use switchward_delivery::mail::Sender;
 use switchward_engine::{
-    Body, Command, CreateKey, CreateTenant, Directory, EnsureTenancy, Key, MailKey, PutDirectory, Reason,
-    Role, Row, Scope, Settings, View,
+    Body, Command, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, Key, MailKey,
+    PutDirectory, Reason, Role, Row, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::mail::{self, Mailroom};
@@ -72,6 +72,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) disk: DiskOptions,
     /// Whose pages may call from a browser.
     pub(crate) origins: Vec<HeaderValue>,
+    /// What holds for a tool call that no rule names, where its tenant says nothing.
+    pub(crate) default_effect: Option<DefaultEffect>,
 }
 
 /// Where mail goes.
@@ -131,7 +133,18 @@ pub(crate) fn shards_default() -> u32 {
 impl Node {
     /// Opens the data folder and everything behind the port.
     pub(crate) async fn open(data: &Path, opening: Opening<'_>) -> anyhow::Result<Self> {
-        let Opening { shards, cache_bytes, clock, manual, delivery, redis, mail, disk, origins } = opening;
+        let Opening {
+            shards,
+            cache_bytes,
+            clock,
+            manual,
+            delivery,
+            redis,
+            mail,
+            disk,
+            origins,
+            default_effect,
+        } = opening;
         let data = DataDir::open(data)?.watched(disk)?;
         let owner = data.id().to_owned();
         let quarantine = Quarantine::open(data.path())?;
@@ -147,6 +160,7 @@ impl Node {
         know_tenants(&cluster).await?;
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
+        let door = door.defaulting(default_effect);
         let development = matches!(mail, Mail::Mailbox(..));
         let door = if development { door.of_development() } else { door };
         door.keeping(Arc::new(quarantine));

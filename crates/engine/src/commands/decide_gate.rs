@@ -6,7 +6,7 @@ use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate};
 use crate::gates::{self, Ruling};
 use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES_MAX};
-use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
+use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, by_ledger, gate_name};
 use crate::state::{Closed, Directory, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
 use crate::votes::{self, Cast};
@@ -175,7 +175,6 @@ fn told(answer: &str) -> &str {
 
 /// What approving an asked call makes.
 pub(super) struct Granting {
-    process: String,
     rules: Vec<LedgerRule>,
     grant: Grant,
     /// When the ledger was asked, where it was.
@@ -195,7 +194,7 @@ pub(super) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
     }
     let asked = asked_call(turn.rows, turn.command, id, decide)?;
     let asked = asked.ok_or_else(|| crate::ViewError("the gate is about no call".into()))?;
-    let Asked { process, rules, call, over } = asked;
+    let Asked { rules, call, over } = asked;
     if let Some((reason, why)) = over {
         return Err(Rejection::new(reason, format!("{why}; the gate stays open")).into());
     }
@@ -224,8 +223,9 @@ pub(super) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
         reserved: call.estimate,
         reservation,
         rules: rules.clone(),
+        asked_by: call.asked_by,
     };
-    Ok(Granting { process, rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
+    Ok(Granting { rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
 }
 
 pub(super) fn make_grant(
@@ -234,12 +234,12 @@ pub(super) fn make_grant(
     gate: OpenId,
     granting: Granting,
 ) -> Result<(), Stop> {
-    let Granting { process, rules, grant, asked } = granting;
+    let Granting { rules, grant, asked } = granting;
     let (number, estimate) = (turn.session()?.next_id, grant.reserved);
     turn.emit(Event::GrantMade { number, grant })?;
-    if !rules.is_empty() {
-        let call = gate_name(turn.session_id()?, gate);
-        let at = asked.unwrap_or(turn.now());
+    let call = gate_name(turn.session_id()?, gate);
+    let at = asked.unwrap_or(turn.now());
+    for (process, rules) in by_ledger(&rules) {
         turn.send(run, EffectBody::Confirm { process, call, rules, estimate, at })?;
     }
     Ok(())

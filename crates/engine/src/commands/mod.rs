@@ -15,6 +15,7 @@ mod endpoints;
 mod keys;
 mod ledger;
 mod pause;
+mod policies;
 mod post_message;
 mod raise_cap;
 mod record_data;
@@ -110,6 +111,9 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::RevokeKey(revoke) => keys::revoke(turn, revoke),
         Body::Deploy(deploy) => definitions::deploy(turn, deploy),
         Body::ActivateVersion(activate) => definitions::activate(turn, activate),
+        Body::AttachPolicy(attach) => policies::attach(turn, attach),
+        Body::SetTenantPolicy(set) => policies::set(turn, set),
+        Body::RemoveTenantPolicy(remove) => policies::remove(turn, remove),
         Body::PutAssistant(put) => assistants::put(turn, put),
         Body::DeleteAssistant(delete) => assistants::delete(turn, delete),
         Body::EnsureTenancy(ensure) => tenancy::ensure(turn, ensure),

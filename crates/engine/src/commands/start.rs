@@ -8,14 +8,15 @@ use crate::event::{Speaker, VoteFact, Writer};
 use crate::intent;
 use crate::limits::{
     ADDRESS_BYTES_MAX, CALLEES_MAX, DIRECTORY_MEMBERS_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX,
-    LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
-    WORKFLOWS_MAX,
+    LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, POLICIES_PINNED_MAX, QUEUE_MAX, REMIND_MS_MAX,
+    REMIND_MS_MIN, REMINDERS_MAX, WORKFLOWS_MAX,
 };
 use crate::moves::{self, Next};
+use crate::policy::is_for;
 use crate::scope::Scope;
 use crate::state::{Attached, Json, Quorum};
 use crate::turn::{Stop, Turn, check_size, check_text};
-use crate::{Event, Flow, Reason, Rejection, Reply, data, votes};
+use crate::{Event, Flow, PolicyFact, Reason, Rejection, Reply, data, votes};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop> {
     let id = turn.session_id()?;
@@ -35,6 +36,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
     }
     calls_known(turn, start)?;
+    policies_fit(turn, start)?;
     let data = data(&machine, &start.input)?;
     let asks = start.definition.is_empty();
     if asks {
@@ -106,6 +108,9 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
     }
+    if !start.policies.is_empty() {
+        turn.emit(Event::Policies(PolicyFact::Pinned { policies: start.policies.clone() }))?;
+    }
     Ok(())
 }
 
@@ -157,6 +162,35 @@ fn calls_known(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
+/// What the start runs are no policy documents, what is attached to them are, and those are for the session's role: one that
+/// is for another is a refusal as the definition's own policy would be, unless the tenant opts in.
+fn policies_fit(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    for digest in start.machines() {
+        let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else { continue };
+        let pinned = start.policies.iter().find(|pinned| pinned.machine == digest);
+        let Some(pinned) = pinned else {
+            if machine.opening.only_policy {
+                let name = &machine.meta.name;
+                let message = format!("{name} is a policy: it is attached to definitions, and never started");
+                return Err(Rejection::new(Reason::StateMismatch, message).fact("policy", name).into());
+            }
+            continue;
+        };
+        if !machine.opening.only_policy {
+            let message = format!("{} is no policy and cannot be attached", pinned.name);
+            return Err(Rejection::new(Reason::StateMismatch, message).fact("policy", &pinned.name).into());
+        }
+        if !is_for(&machine, &start.role) && !turn.command.settings.allow_foreign_role {
+            let role = machine.opening.role.clone().unwrap_or_default();
+            let (name, of) = (&pinned.name, &pinned.of);
+            let message =
+                format!("the policy {name} of {of} is for the role {role:?}, not for {:?}", start.role);
+            return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
+        }
+    }
+    Ok(())
+}
+
 /// Whether events from outside can be for any state that the session may come to.
 fn hears_events(turn: &Turn<'_, '_>, start: &Start) -> bool {
     let mut machines =
@@ -179,6 +213,7 @@ fn check(start: &Start) -> Result<(), Rejection> {
     check_size("input", start.input.len(), INPUT_BYTES_MAX, "bytes")?;
     check_size("queue", start.queue.len(), QUEUE_MAX, "runs")?;
     check_size("callees", start.callees.len(), CALLEES_MAX, "entries")?;
+    check_size("policies", start.policies.len(), POLICIES_PINNED_MAX, "entries")?;
     check_size("workflows", start.workflows.len(), WORKFLOWS_MAX, "entries")?;
     if let Some(assistant) = &start.assistant {
         check_text("assistant", &assistant.instructions, INSTRUCTIONS_BYTES_MAX)?;

@@ -42,7 +42,7 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
     let (id, same) = (tenant.id, tenant.settings == update.settings);
     drop(tenant);
     if !same {
-        turn.emit(Event::TenantChanged { name: update.name.clone(), settings: update.settings })?;
+        turn.emit(Event::TenantChanged(update.name.clone(), update.settings))?;
     }
     Ok(Reply::Tenant(id))
 }

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Machine, Time};
 
-use crate::state::{Assistant, Effect, EndpointHealth};
+use crate::state::{Assistant, Effect, EndpointHealth, PinnedPolicy};
 use crate::{Role, WebhookSource};
 
 /// A fact about an assistant in the catalogue. Stored form.
@@ -45,6 +45,28 @@ pub enum WebhookSourceFact {
         /// Its name.
         #[n(0)]
         name: String,
+    },
+}
+
+/// A fact about what policy documents hold for. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum PolicyFact {
+    /// Sessions of a definition that start from now on have these.
+    #[n(0)]
+    Attached {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// All of its documents, by name.
+        #[n(1)]
+        policies: Vec<String>,
+    },
+    /// A session has these from now on.
+    #[n(1)]
+    Pinned {
+        /// Each with the definition that it is attached to.
+        #[n(0)]
+        policies: Vec<PinnedPolicy>,
     },
 }
 

@@ -4,7 +4,7 @@ use super::{Site, tell};
 use crate::command::Scope;
 use crate::state::{Definition, Version};
 use crate::working::Working;
-use crate::{AssistantFact, Event, Key, Row, ViewError, WebhookSourceFact};
+use crate::{AssistantFact, Event, Key, PolicyFact, Row, ViewError, WebhookSourceFact};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -19,13 +19,13 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             rows.put(Key::last_tenant(), Row::LastTenant(tenant.id.0));
             rows.put(Key::tenant(&tenant.name), Row::Tenant(tenant.clone()));
         }
-        Event::TenantChanged { name, settings } => {
+        Event::TenantChanged(name, settings) => {
             let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
             tenant.settings = *settings;
             tenant.updated = site.at;
         }
         Event::KeyCreated(key) => rows.put(Key::api_key(&key.id), Row::ApiKey(key.clone())),
-        Event::KeyRevoked { id } => rows.api_key_at_mut(&Key::api_key(id))?.revoked = Some(site.at),
+        Event::KeyRevoked(id) => rows.api_key_at_mut(&Key::api_key(id))?.revoked = Some(site.at),
         Event::VersionDeployed { name, format, version, machine } => {
             deployed(rows, site, name, format, version)?;
             rows.put(Key::machine(site.tenant, version.machine), Row::Machine(machine.clone()));
@@ -33,6 +33,11 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         Event::VersionActivated { name, number } => {
             let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
             definition.active = Some(*number);
+            definition.updated = site.at;
+        }
+        Event::Policies(PolicyFact::Attached { name, policies }) => {
+            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+            definition.policies.clone_from(policies);
             definition.updated = site.at;
         }
         Event::Assistants(AssistantFact::Put { assistant, machine }) => {
@@ -77,6 +82,7 @@ fn deployed(
             latest: 0,
             created: site.at,
             updated: site.at,
+            policies: Vec::new(),
         };
         rows.put(key.clone(), Row::Definition(fresh));
     }

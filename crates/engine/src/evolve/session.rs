@@ -113,6 +113,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         reminders: None,
         quorum: None,
         callees: Vec::new(),
+        policies: Vec::new(),
     };
     if let Event::SessionStarted {
         definition,

@@ -6,7 +6,7 @@
 use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
 
 use super::{
-    Assessment, LedgerRule, Place, Verdict, assess, call_name, capped, gate_name, judge, machine_of,
+    Assessment, LedgerRule, Place, Verdict, assess, call_name, gate_name, in_force, judge, machine_of,
     over_budget,
 };
 use crate::command::{Authorize, Body, Command, DecideGate, RecordReply, Scope};
@@ -26,14 +26,12 @@ pub enum Plan {
     Reserve(Ledgers),
 }
 
-/// The ledger, and what it is asked.
+/// The ledgers, and what they are asked. A call holds its place in all of them or in none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ledgers {
-    /// The process whose ledger it is.
-    pub process: String,
     /// The call's name there.
     pub call: Digest,
-    /// The rules whose limits must have room.
+    /// The rules whose limits must have room; each says in whose ledger it counts, see [`by_ledger`](super::by_ledger).
     pub rules: Vec<LedgerRule>,
     /// What the call is believed to cost.
     pub estimate: Micros,
@@ -116,15 +114,14 @@ fn plan_authorize(
         return Ok(Plan::Direct);
     }
     let leaf = rows.leaf(command.tenant, id, session.root)?;
-    let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, id, leaf)?)?;
+    let force = in_force(&rows, command.tenant, id, &session, leaf)?;
     let place = Place { tenant: command.tenant, session: id, settings: command.settings, now };
-    let found = assess(&rows, &place, &session, &machine, call)?;
+    let found = assess(&rows, &place, &session, &force, call)?;
     let Assessment::Open(judged) = found else { return Ok(Plan::Direct) };
     if judged.limited.is_empty() {
         return Ok(Plan::Direct);
     }
     let ledgers = Ledgers {
-        process: session.definition.clone(),
         call: call_name(id, &call.call_id),
         rules: judged.limited,
         estimate: call.estimate.unwrap_or_default(),
@@ -158,9 +155,9 @@ fn reserving(
     decide: &DecideGate,
 ) -> Result<Plan, ViewError> {
     match asked_call(rows, command, id, decide)? {
-        Some(Asked { process, rules, call, over: None }) if !rules.is_empty() => {
+        Some(Asked { rules, call, over: None }) if !rules.is_empty() => {
             let (name, estimate) = (gate_name(id, decide.gate), call.estimate);
-            Ok(Plan::Reserve(Ledgers { process, call: name, rules, estimate }))
+            Ok(Plan::Reserve(Ledgers { call: name, rules, estimate }))
         }
         Some(_) | None => Ok(Plan::Direct),
     }
@@ -168,8 +165,6 @@ fn reserving(
 
 /// The call that a decision would grant.
 pub(crate) struct Asked {
-    /// The process whose ledger it is.
-    pub(crate) process: String,
     /// The rules whose limits must have room.
     pub(crate) rules: Vec<LedgerRule>,
     /// The call.
@@ -187,17 +182,14 @@ pub(crate) fn asked_call(
 ) -> Result<Option<Asked>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
     let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(None) };
-    let run = rows.run(command.tenant, id, open.run)?;
-    let machine = machine_of(rows, command.tenant, &run)?;
-    let resolve = machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision));
+    let force = in_force(rows, command.tenant, id, &session, open.run)?;
+    let resolve = force.machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision));
     let grants = resolve == Some(&Resolve::Grant);
     let Some(call) = open.gate.call.as_ref().filter(|_| grants) else { return Ok(None) };
     let args = Args::parse(&call.args).map_err(|bad| ViewError(format!("stored arguments {}", bad.0)))?;
-    let judged = judge(&machine, &session, run.node, command.settings, &call.capability, &args);
-    let (capped, own) = capped(rows, command.tenant, id, &session)?;
-    let over = over_budget(&capped, &session.meters, &own, &call.capability, call.estimate);
-    let process = session.definition.clone();
-    Ok(Some(Asked { process, rules: judged.limited, call: call.clone(), over }))
+    let judged = judge(&force, &session, command.settings, &call.capability, &args);
+    let over = over_budget(&force.caps, &session.meters, &call.capability, call.estimate);
+    Ok(Some(Asked { rules: judged.limited, call: call.clone(), over }))
 }
 
 /// Whether the session has moved since the caller looked.

@@ -92,6 +92,9 @@ pub struct Definition {
     /// When it was last changed.
     #[n(5)]
     pub updated: Time,
+    /// The policy documents that hold for its sessions, by name.
+    #[cbor(n(9), default, skip_if = "Vec::is_empty")]
+    pub policies: Vec<String>,
 }
 
 /// A version of a definition. Stored form.

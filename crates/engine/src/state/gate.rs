@@ -264,6 +264,9 @@ pub struct AskedCall {
     /// What it is believed to cost.
     #[n(3)]
     pub estimate: Micros,
+    /// The layers of the policy that want a person asked.
+    #[cbor(n(4), default)]
+    pub asked_by: Vec<String>,
 }
 
 /// A gate that is closed. Stored form.
@@ -390,6 +393,9 @@ pub struct Call {
     /// The name of its reservation.
     #[n(4)]
     pub reservation: Option<Digest>,
+    /// The limited rules that counted it.
+    #[cbor(n(5), default, skip_if = "Vec::is_empty")]
+    pub rules: Vec<LedgerRule>,
 }
 
 /// An approved call that is not yet made. Stored form.
@@ -419,4 +425,7 @@ pub struct Grant {
     /// The rules that the reservation is in.
     #[n(7)]
     pub rules: Vec<LedgerRule>,
+    /// The layers that wanted a person asked, and were answered with it.
+    #[cbor(n(8), default)]
+    pub asked_by: Vec<String>,
 }

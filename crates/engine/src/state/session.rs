@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{EventSource, Json, Outbox, Parent, PendingInput, Pinned, Quorum};
+use super::{EventSource, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -124,6 +124,9 @@ pub struct Session {
     /// How many of those whom a gate asks must approve, as the start says; nothing where one is enough.
     #[n(38)]
     pub quorum: Option<Quorum>,
+    /// The policy documents that hold for its runs, as they were when it began.
+    #[cbor(n(45), default, skip_if = "Vec::is_empty")]
+    pub policies: Vec<PinnedPolicy>,
 }
 
 /// How often, and after what time, those are written to again who have not decided.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use minicbor::{CborLen, Decode, Encode};
 
-use super::{Endpoint, EventBinding};
+use super::{Endpoint, EventBinding, TenantPolicy};
 use crate::MailKey;
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
 
@@ -28,6 +28,9 @@ pub struct Tenancy {
     /// alone has it.
     #[n(4)]
     pub told: Option<TenantOutbox>,
+    /// The policy documents that hold for all of its sessions, ordered by name.
+    #[cbor(n(8), default, skip_if = "Vec::is_empty")]
+    pub policies: Vec<TenantPolicy>,
 }
 
 /// Messages to endpoints that are about the tenant itself and about none of its sessions.
@@ -51,6 +54,7 @@ impl Tenancy {
             directory: Directory::default(),
             endpoints: Vec::new(),
             told: None,
+            policies: Vec::new(),
         }
     }
 

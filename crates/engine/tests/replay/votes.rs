@@ -104,6 +104,7 @@ impl Table {
             audience: Vec::new(),
             reminders: Some(Reminders { every_ms: 3_600_000, max: 2 }),
             quorum,
+            policies: Vec::new(),
         };
         table.submit(requester, Body::Start(start))?;
         Ok(table)

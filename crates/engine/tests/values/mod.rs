@@ -18,7 +18,14 @@ fn tenancy() -> Tenancy {
     };
     let (audience, event_bindings) = (vec!["group:release".into()], vec![binding]);
     let directory = Directory { entries: vec![entry], audience, event_bindings };
-    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new(), told: None }
+    Tenancy {
+        revision: 3,
+        keys: vec![MailKey([5; 32])],
+        directory,
+        endpoints: Vec::new(),
+        told: None,
+        policies: vec![super::tenant_policy()],
+    }
 }
 
 const REMINDERS: Reminders = Reminders { every_ms: 3_600_000, max: 2 };

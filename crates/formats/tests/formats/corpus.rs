@@ -11,7 +11,8 @@ use switchward_formats::{
     Calls, Compiled, Format, absent, circles, codes, compile_file, has_errors, render_json, render_text,
 };
 
-const FOLDERS: [&str; 3] = [
+const FOLDERS: [&str; 4] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/policy/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/checkpoint/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/warnings"),

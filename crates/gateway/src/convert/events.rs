@@ -3,7 +3,8 @@
 use prost_types::value::Kind;
 use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_engine::{Event, History, Machines, PublicEvent, public_events};
+use switchward_engine::policy::LayerVerdict;
+use switchward_engine::{DefaultSetIn, EffectOfCall, Event, History, Machines, PublicEvent, public_events};
 
 use super::timestamp;
 use crate::auth::Caller;
@@ -59,19 +60,22 @@ pub(crate) fn decision(
         ..v1::DecisionRecord::default()
     };
     Some(match event {
-        Event::CallPermitted { call, digest, rule, .. } => v1::DecisionRecord {
+        Event::CallPermitted { call, digest, rule, layers, .. } => v1::DecisionRecord {
+            layers: self::layers(layers),
             decision: v1::ToolDecision::Allow.into(),
             matched_rule: rule.as_ref().map(self::rule),
             grant_used: history.events.iter().any(|event| matches!(event, Event::GrantUsed { .. })),
             ..base(&call.capability, digest, &call.call_id)
         },
-        Event::CallDenied { capability, digest, reason, rule, call_id } => v1::DecisionRecord {
+        Event::CallDenied { capability, digest, reason, rule, call_id, layers } => v1::DecisionRecord {
+            layers: self::layers(layers),
             decision: v1::ToolDecision::Deny.into(),
             reason: reason.clone(),
             matched_rule: rule.as_ref().map(self::rule),
             ..base(capability, digest, call_id)
         },
-        Event::CallAsked { capability, digest, gate, rule, call_id } => v1::DecisionRecord {
+        Event::CallAsked { capability, digest, gate, rule, call_id, layers } => v1::DecisionRecord {
+            layers: self::layers(layers),
             decision: v1::ToolDecision::Ask.into(),
             matched_rule: rule.as_ref().map(self::rule),
             gate: names::of_gate(caller, session, *gate),
@@ -89,5 +93,35 @@ pub(crate) fn rule(rule: &switchward_engine::MatchedRule) -> v1::MatchedRule {
         "allow" => v1::RuleList::Allow,
         _ => v1::RuleList::Default,
     };
-    v1::MatchedRule { list: list.into(), capability: rule.capability.clone(), layer: rule.layer.clone() }
+    let set_in = match rule.default_set_in {
+        None => v1::DefaultSetIn::Unspecified,
+        Some(DefaultSetIn::Source) => v1::DefaultSetIn::Source,
+        Some(DefaultSetIn::Configuration) => v1::DefaultSetIn::Configuration,
+        Some(DefaultSetIn::Tenant) => v1::DefaultSetIn::Tenant,
+        Some(DefaultSetIn::Document) => v1::DefaultSetIn::Policy,
+    };
+    v1::MatchedRule {
+        list: list.into(),
+        capability: rule.capability.clone(),
+        layer: rule.layer.clone(),
+        default_set_in: set_in.into(),
+    }
+}
+
+/// What each layer says.
+pub(crate) fn layers(layers: &[LayerVerdict]) -> Vec<v1::LayerVerdict> {
+    let one = |said: &LayerVerdict| v1::LayerVerdict {
+        decision: effect(said.effect).into(),
+        rule: Some(rule(&said.rule)),
+    };
+    layers.iter().map(one).collect()
+}
+
+/// What policy says.
+pub(crate) fn effect(effect: EffectOfCall) -> v1::ToolDecision {
+    match effect {
+        EffectOfCall::Allow => v1::ToolDecision::Allow,
+        EffectOfCall::Ask => v1::ToolDecision::Ask,
+        EffectOfCall::Deny => v1::ToolDecision::Deny,
+    }
 }

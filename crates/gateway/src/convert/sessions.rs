@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{GateView, Meters, Quorum, RunView, SessionView, Thing, ThingBody};
-use switchward_machine::{Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Outcome, Status, Target};
+use switchward_machine::{BudgetUnit, Exit, GateKind, Micros, Op, Outcome, Status, Target};
 
 use super::{json, timestamp};
 use crate::auth::Caller;
@@ -144,18 +144,13 @@ fn effect(exit: &Exit) -> v1::AnswerEffect {
 /// Caps and use of a session.
 pub(crate) fn budget(view: &SessionView) -> v1::Budget {
     let Meters { usd_micros, reserved_micros, tokens, mails } = view.session.meters;
-    let of = |unit| view.machine.budgets.iter().find(|budget: &&Budget| budget.unit == unit);
-    let cap_mails = of(BudgetUnit::Mails).and_then(|budget| match budget.cap {
-        Num::Literal(cap) => Some(cap),
-        Num::Param(_) => None,
-    });
     v1::Budget {
         cap_usd: view.usd_cap().map(|cap| Micros(cap).to_string()),
         used_usd: Micros(usd_micros).to_string(),
         reserved_usd: Micros(reserved_micros).to_string(),
         cap_tokens: None,
         used_tokens: tokens,
-        cap_mails,
+        cap_mails: view.cap(BudgetUnit::Mails),
         used_mails: mails,
     }
 }

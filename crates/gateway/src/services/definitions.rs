@@ -181,6 +181,7 @@ fn compiled(files: &[v1::DefinitionFile], wish: v1::Format) -> Result<Compiled, 
         v1::Format::Unspecified => None,
         v1::Format::Checkpoint => Some(Format::Checkpoint),
         v1::Format::Conversation => Some(Format::Conversation),
+        v1::Format::Policy => Some(Format::Policy),
     };
     Ok(compile(&sources, wish))
 }
@@ -264,7 +265,7 @@ async fn numbered(
     Ok((row, number))
 }
 
-async fn definition(call: &Call<'_>, name: &str, asked: &str) -> Result<Definition, Refusal> {
+pub(super) async fn definition(call: &Call<'_>, name: &str, asked: &str) -> Result<Definition, Refusal> {
     let found = call.catalogued(Key::definition(call.caller.tenant, name), |row| {
         if let Row::Definition(row) = row { Some(row.clone()) } else { None }
     });
@@ -289,6 +290,7 @@ fn format(format: Format) -> v1::Format {
     match format {
         Format::Checkpoint => v1::Format::Checkpoint,
         Format::Conversation => v1::Format::Conversation,
+        Format::Policy => v1::Format::Policy,
         // Recognised, and compiled by no service yet.
         Format::ProcessMd | Format::Native | Format::Kno => v1::Format::Unspecified,
     }
@@ -302,6 +304,7 @@ fn finding(finding: &Finding) -> v1::Finding {
     let severity = match finding.severity {
         Severity::Error => v1::Severity::Error,
         Severity::Warning => v1::Severity::Warning,
+        Severity::Notice => v1::Severity::Notice,
     };
     v1::Finding {
         code: finding.code.to_owned(),
@@ -316,7 +319,7 @@ fn finding(finding: &Finding) -> v1::Finding {
     }
 }
 
-fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
+pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
     v1::Definition {
         name: names::of_definition(caller, &row.name),
         format: format_named(&row.format).into(),
@@ -325,6 +328,7 @@ fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
         create_time: Some(timestamp(row.created)),
         update_time: Some(timestamp(row.updated)),
         etag: row.etag(),
+        policies: row.policies.iter().map(|policy| names::of_definition(caller, policy)).collect(),
     }
 }
 

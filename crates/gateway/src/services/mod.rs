@@ -10,6 +10,7 @@ mod effects;
 pub mod first;
 mod gates;
 mod mail;
+mod policies;
 mod policy;
 mod sessions;
 mod start;

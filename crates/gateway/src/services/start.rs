@@ -4,7 +4,7 @@ use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
     Assisted, Body, Directory, Key, Queued, Quorum, Reminders, Reply, ReplyKey, Row, Scope, Start, View,
-    pin_callees,
+    pin_callees, pin_policies,
 };
 use switchward_machine::{Digest, SessionId};
 
@@ -88,7 +88,12 @@ async fn resolved(
     let others = queue.iter().chain(&about.workflows).map(|other| other.machine);
     let machines: Vec<Digest> = [about.machine].into_iter().chain(others).collect();
     let tenant = call.caller.tenant;
-    let callees = pin_callees(&call.catalogue().await?, tenant, machines).map_err(unreadable)??;
+    let catalogue = call.catalogue().await?;
+    let callees = pin_callees(&catalogue, tenant, machines).map_err(unreadable)??;
+    let runs = queue.iter().chain(&about.workflows).map(|other| other.definition.clone());
+    let called = callees.iter().map(|pinned| pinned.callee.name.clone());
+    let runs: Vec<String> = [about.definition.clone()].into_iter().chain(runs).chain(called).collect();
+    let policies = pin_policies(&catalogue, tenant, runs).map_err(unreadable)??;
     Ok(Start {
         definition: about.definition,
         version: about.version,
@@ -107,6 +112,7 @@ async fn resolved(
         audience: message.audience,
         reminders: message.reminders.map(reminders).transpose()?,
         quorum: message.quorum.map_or(Ok(None), quorum)?,
+        policies,
     })
 }
 

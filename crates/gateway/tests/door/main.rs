@@ -29,6 +29,7 @@ mod effects;
 mod fields;
 mod frozen;
 mod hostile;
+mod layers;
 mod lists;
 mod mailing;
 mod masks;

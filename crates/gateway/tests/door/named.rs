@@ -50,7 +50,12 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 27] = [
+const NOTHING_THERE: [&str; 31] = [
+    // What is only shown: a policy is set by a call of its own.
+    "CreateTenant.tenant.policies.policy",
+    "CreateTenant.tenant.policies.set_by",
+    "UpdateTenant.tenant.policies.policy",
+    "UpdateTenant.tenant.policies.set_by",
     // A name of all tenants together: that it is taken must be told.
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
@@ -108,7 +113,9 @@ pub(crate) enum Names {
 }
 
 /// The fields that name something of a tenant, beside the one of their row in `rpcs`.
-pub(crate) const BESIDE: [(&str, &str, Names); 14] = [
+pub(crate) const BESIDE: [(&str, &str, Names); 16] = [
+    ("AttachPolicy", "policy", Names::Definition),
+    ("DetachPolicy", "policy", Names::Definition),
     ("StartSession", "assistant", Names::Assistant),
     ("StartSession", "queue", Names::Definitions),
     ("StartSession", "workflows", Names::Definitions),

@@ -9,8 +9,12 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 45] = [
+const NEVER_AN_AGENT: [&str; 49] = [
     "RecordEvent",
+    "AttachPolicy",
+    "DetachPolicy",
+    "SetTenantPolicy",
+    "RemoveTenantPolicy",
     "DecideGate",
     "FailEffect",
     "RetryEffect",

@@ -161,6 +161,13 @@ impl World {
         start(&self.node, self.acme.key("agent"), &self.fresh("order")).await
     }
 
+    /// A new policy of acme, which allows everything: its name.
+    pub(crate) async fn policy(&self) -> String {
+        let name = self.fresh("guard");
+        self.deploy(&format!("{{\"policy\": {name:?}, \"default_effect\": \"allow\"}}")).await;
+        name
+    }
+
     /// A new conversation of acme.
     pub(crate) async fn talk(&self) -> v1::Session {
         self.deploy(TALK).await;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Assisted, Body, Command, CreateTenant, Deploy, Key, PutAssistant, Queued, Reason, Reply, ReplyKey,
-    ReplyToken, Role, Row, Scope, Settings, Start, pin_callees,
+    Actor, Assisted, AttachPolicy, Body, Command, CreateTenant, Deploy, Key, MailKey, PutAssistant, Queued,
+    Reason, Reply, ReplyKey, ReplyToken, Role, Row, Scope, SetTenantPolicy, Settings, Start, pin_callees,
+    pin_policies,
 };
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, RunId, SessionId, TenantId};
@@ -137,6 +138,36 @@ impl Player<'_> {
         }
     }
 
+    /// Publishes the scenario's policy documents, attaches them to all of its definitions, and sets the tenant's.
+    pub(super) fn hold(&mut self, scenario: &Scenario) -> Moved {
+        let author = || Actor { subject: "author".into(), role: Role::Author };
+        for named in &scenario.policies {
+            let policy = match self.publish(named)? {
+                Ok(name) => name,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            for definition in self.names.clone() {
+                let (policy, etag) = (policy.clone(), String::new());
+                let attach = AttachPolicy { definition, policy, attached: true, etag };
+                if let Err(no) = self.submit(Scope::Catalogue, author(), Body::AttachPolicy(attach))? {
+                    return Ok(Err(no.into()));
+                }
+            }
+        }
+        for named in &scenario.tenant_policies {
+            let name = match self.publish(named)? {
+                Ok(name) => name,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let admin = Actor { subject: "admin".into(), role: Role::Admin };
+            let set = SetTenantPolicy { name, version: None, key: MailKey(KEY_OF_ALL) };
+            if let Err(no) = self.submit(Scope::Catalogue, admin, Body::SetTenantPolicy(set))? {
+                return Ok(Err(no.into()));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// Starts a session of the version that is active now; what follows is about it.
     pub(super) fn start(&mut self, start: &StartAgain) -> Moved {
         let first = match &start.assistant {
@@ -163,6 +194,18 @@ impl Player<'_> {
             Ok(callees) => callees,
             Err(rejection) => return Ok(Err(rejection.into())),
         };
+        let runs = queue.iter().chain(&first.workflows).map(|other| other.definition.clone());
+        let runs: Vec<String> = [first.of.definition.clone()]
+            .into_iter()
+            .chain(runs)
+            .chain(callees.iter().map(|pinned| pinned.callee.name.clone()))
+            .collect();
+        let policies =
+            read(self.world, self.tenant, &Scope::Catalogue, |view| pin_policies(view, self.tenant, runs))?;
+        let policies = match policies {
+            Ok(policies) => policies,
+            Err(rejection) => return Ok(Err(rejection.into())),
+        };
         let request = self.request();
         let id = SessionId::from_request(self.tenant, &request.id);
         let body = Body::Start(Start {
@@ -183,6 +226,7 @@ impl Player<'_> {
             audience: start.audience.clone(),
             reminders: start.reminders,
             quorum: start.quorum,
+            policies,
         });
         // What the user opens with is the user's own.
         let starter = if start.message.is_some() { self.outside() } else { self.agent() };

@@ -89,7 +89,7 @@ fn files(scenario: &Scenario, loader: Loader<'_>) -> Result<Files, Unplayed> {
         .filter_map(|step| if let Verb::Publish(named) = &step.verb { Some(named) } else { None });
     let mut findings = Findings::new(&scenario.file);
     let mut files = Files::new();
-    for named in std::iter::once(&scenario.definition).chain(&scenario.also).chain(published) {
+    for named in scenario.named().chain(published) {
         match loader(&named.path) {
             Ok(bytes) => files.push((named.path.clone(), bytes)),
             Err(why) => findings.add(Finding::new(FILE, named.span, why)),
@@ -172,6 +172,9 @@ impl<'a> Player<'a> {
         };
         self.definition = names.first().cloned();
         self.names = names;
+        if let Err(refusal) = self.hold(scenario)? {
+            return Ok(Err(refusal));
+        }
         self.published.clear();
         self.start(&scenario.start.session)
     }

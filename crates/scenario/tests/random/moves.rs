@@ -160,6 +160,7 @@ impl Game {
             audience: Vec::new(),
             reminders: None,
             quorum: None,
+            policies: Vec::new(),
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;

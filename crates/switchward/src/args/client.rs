@@ -11,6 +11,7 @@ use super::directory::DirectoryArgs;
 use super::effect::EffectArgs;
 use super::gates::Decide;
 use super::mail::MailArgs;
+use super::policy::PolicyArgs;
 use super::start::Start;
 use super::tenant::{BootstrapKey, TenantArgs};
 use super::values::duration;
@@ -125,6 +126,8 @@ Examples:
     Assistant(On<AssistantArgs>),
     /// Say who is who: what names of people, groups and owners stand for when somebody is asked or told.
     Directory(On<DirectoryArgs>),
+    /// Attach policies to definitions, or to the whole tenant.
+    Policy(On<PolicyArgs>),
     /// Mail of sessions: bring what came in, send in a session's name, look at what was not taken.
     Mail(On<MailArgs>),
     /// Look at what a session sends out, send a dead letter anew or give it up; `switchward list effects` lists them.

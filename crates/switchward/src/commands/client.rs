@@ -15,6 +15,7 @@ mod list;
 mod listen;
 mod mail;
 mod person;
+mod policy;
 mod quarantine;
 mod show;
 mod source;
@@ -68,6 +69,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         }
         ClientCommand::Assistant(on) => assistant::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Directory(on) => directory::run(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Policy(on) => policy::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Endpoint(on) => endpoint::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Source(on) => source::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Listen(on) => listen::run(on, output).await,

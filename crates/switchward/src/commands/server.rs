@@ -123,6 +123,7 @@ async fn opened(config: &Config) -> anyhow::Result<Node> {
         mail,
         disk: config.disk.options(),
         origins: config.cors.origins()?,
+        default_effect: config.default_effect.map(Into::into),
     };
     let node = Node::open(&config.data_dir, opening).await;
     node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))

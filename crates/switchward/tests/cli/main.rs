@@ -16,6 +16,7 @@ mod mail;
 mod metrics;
 mod operators;
 mod pages;
+mod policies;
 mod readme;
 mod redis;
 mod server;

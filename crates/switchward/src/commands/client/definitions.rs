@@ -59,7 +59,9 @@ async fn one(talk: &Talk, path: &Path, bytes: Vec<u8>, activate: bool) -> Result
     let version = reply.version.clone().unwrap_or_default();
     talk.printer.message("DeployDefinitionResponse", &reply, || deployed(&reply, &version))?;
     let definition = show::definition_of(&version.name);
-    if version.active {
+    if version.format() == v1::Format::Policy {
+        talk.printer.advice(&format!("switchward policy attach {definition} --to DEFINITION"));
+    } else if version.active {
         talk.printer.advice(&format!("switchward start {definition}"));
     } else {
         talk.printer.advice(&format!("switchward activate {definition} {}", version.number));
@@ -72,7 +74,8 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
     for finding in &reply.findings {
         let place = format!("{}:{}:{}", clean(&finding.file), finding.line, finding.column);
         let (code, message) = (clean(&finding.code), clean(&finding.message));
-        put(&mut text, format_args!("{CARE}warning[{code}]{CARE:#}: {message}\n --> {place}\n"));
+        let severity = show::word(finding.severity().as_str_name(), "SEVERITY_");
+        put(&mut text, format_args!("{CARE}{severity}[{code}]{CARE:#}: {message}\n --> {place}\n"));
     }
     let known = if reply.created { "new" } else { "the same bytes as before" };
     let active = if version.active { "active: new sessions start with it" } else { "not active" };

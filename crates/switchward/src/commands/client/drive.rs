@@ -202,6 +202,7 @@ fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String
     text.push_str(&card(&[
         ("why", clean(&reply.message)),
         ("rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
+        ("layers", show::layers(&reply.layers)),
         ("left", reply.remaining.as_ref().map(show::remaining).unwrap_or_default()),
         ("retry", retry.unwrap_or_default()),
         ("gate", show::id(&reply.gate).to_owned()),

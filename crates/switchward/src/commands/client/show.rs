@@ -58,7 +58,28 @@ pub(super) fn length(length: prost_types::Duration) -> Duration {
 pub(super) fn rule(rule: &v1::MatchedRule) -> String {
     let list = word(rule.list().as_str_name(), "RULE_LIST_");
     let capability = if rule.capability.is_empty() { "no rule matches" } else { &rule.capability };
-    clean(&format!("{list}: {capability} ({})", rule.layer))
+    let set_in = match rule.default_set_in() {
+        v1::DefaultSetIn::Unspecified => "",
+        v1::DefaultSetIn::Source => ", as the source says",
+        v1::DefaultSetIn::Configuration => ", set in the server's configuration",
+        v1::DefaultSetIn::Tenant => ", set in the tenant",
+        v1::DefaultSetIn::Policy => ", set in the policy",
+    };
+    clean(&format!("{list}: {capability} ({}{set_in})", rule.layer))
+}
+
+/// What each layer says: `allow: bash (policy); ask: bash (tenant:guard@1)`.
+pub(super) fn layers(layers: &[v1::LayerVerdict]) -> String {
+    let one = |said: &v1::LayerVerdict| {
+        let verdict = word(said.decision().as_str_name(), "TOOL_DECISION_");
+        let rule = said.rule.clone().unwrap_or_default();
+        if rule.list() == v1::RuleList::Default {
+            format!("{verdict} by {}", self::rule(&rule))
+        } else {
+            self::rule(&rule)
+        }
+    };
+    layers.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// What is left of limits: `49 calls, 3.50 USD`.
@@ -283,11 +304,14 @@ pub(super) fn number(number: u32) -> String {
 
 /// A definition.
 pub(super) fn definition(definition: &v1::Definition) -> String {
+    let policies: Vec<String> =
+        definition.policies.iter().map(|policy| clean(definition_of(policy))).collect();
     card(&[
         ("definition", format!("{STRONG}{}{STRONG:#}", clean(definition_of(&definition.name)))),
         ("format", word(definition.format().as_str_name(), "FORMAT_")),
         ("active", number(definition.active_version)),
         ("latest", number(definition.latest_version)),
+        ("policies", policies.join(", ")),
         ("created", time(definition.create_time.as_ref())),
         ("changed", time(definition.update_time.as_ref())),
     ])

@@ -66,6 +66,7 @@ async fn mailing(cluster: &Cluster) -> SessionId {
         audience: vec!["kim@acme.example".to_owned()],
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
     };
     submit(Scope::Session(session), Body::Start(start)).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };
