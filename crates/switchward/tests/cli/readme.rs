@@ -102,17 +102,20 @@ impl Reader {
         command
     }
 
-    /// Goes where the prose says, with the process that it has shown.
+    /// Goes where the prose says, and writes the file that it has shown.
     fn goes(&mut self, prose: &str, sample: &str) {
         let folder = self.home.path().join("empty");
-        if prose.contains("in an empty folder with the lines above as `deploy-gate.json`") {
+        if prose.contains("in an empty folder") {
             assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0);
-            fs::write(folder.join("deploy-gate.json"), sample).expect("a file");
             self.at = folder;
-        } else if prose.contains("eside the `deploy-gate.json` again") {
+        } else if prose.contains("eside the `deploy-gate.json`") {
             self.at = folder;
         } else if prose.contains("in the root of this repository") {
             self.at = repository(".");
+        }
+        if let Some((_, name)) = prose.split_once("the lines above as `") {
+            let name = name.split('`').next().expect("a name");
+            fs::write(self.at.join(name), sample).expect("a file");
         }
     }
 
@@ -180,7 +183,7 @@ fn the_page_can_be_typed_from_its_first_line_to_its_last() {
     for block in blocks(page) {
         prose.push_str(&block.before);
         match block.language.as_str() {
-            "json" => sample = block.lines.join("\n"),
+            "json" | "yaml" => sample = block.lines.join("\n"),
             "" => {
                 reader.goes(&prose, &sample);
                 prose.clear();
