@@ -125,6 +125,9 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::RaiseCap(_)
         | Body::RevokeKey(_)
         | Body::UpdateTenant(_)
+        | Body::AttachPolicy(_)
+        | Body::SetTenantPolicy(_)
+        | Body::RemoveTenantPolicy(_)
         | Body::DeleteAssistant(_)
         | Body::EnsureTenancy(_)
         | Body::InstallTenancy(_) => false,
