@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{GateView, Remark, Resolution, SessionView, Vote};
-use switchward_machine::{Decision, GateKind, OpenId};
+use switchward_machine::{Decision, GateKind, OpenId, Time};
 
 use super::sessions::kind;
 use super::{json, timestamp};
@@ -12,37 +12,7 @@ use crate::names;
 /// A gate of a session.
 pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateView) -> v1::Gate {
     let open = row.open();
-    let (status, resolution, end) = match row {
-        GateView::Open(..) => (v1::GateStatus::Open, None, None),
-        GateView::Closed(closed, _) => match &closed.resolution {
-            Resolution::Voided => (v1::GateStatus::Void, None, Some(closed.at)),
-            Resolution::Lapsed => (v1::GateStatus::Lapsed, None, Some(closed.at)),
-            Resolution::Decided { decision, by, comment, via } => {
-                let resolution = v1::GateResolution {
-                    decision: self::decision(*decision).into(),
-                    by: by.clone(),
-                    time: Some(timestamp(closed.at)),
-                    comment: comment.clone(),
-                    via: via.word().into(),
-                    vouched_by: via.vouched_by(by).to_owned(),
-                    answer: None,
-                };
-                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
-            }
-            Resolution::Answered { by, answer, comment, via } => {
-                let resolution = v1::GateResolution {
-                    decision: v1::GateDecision::Answer.into(),
-                    by: by.clone(),
-                    time: Some(timestamp(closed.at)),
-                    comment: comment.clone(),
-                    via: via.word().into(),
-                    vouched_by: via.vouched_by(by).to_owned(),
-                    answer: Some(json::to_value(&answer.0)),
-                };
-                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
-            }
-        },
-    };
+    let (status, resolution, end) = outcome(row);
     let (call, all) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
     // Who is told of a gate that others may decide as well is no approver.
     let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
@@ -81,6 +51,41 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         remarks: Vec::new(),
         caller_decisions: caller_decisions(caller, row),
         held_inputs: row.held(),
+    }
+}
+
+/// Returns where a gate is in its life, what was decided and when it closed.
+fn outcome(row: &GateView) -> (v1::GateStatus, Option<v1::GateResolution>, Option<Time>) {
+    match row {
+        GateView::Open(..) => (v1::GateStatus::Open, None, None),
+        GateView::Closed(closed, _) => match &closed.resolution {
+            Resolution::Voided => (v1::GateStatus::Void, None, Some(closed.at)),
+            Resolution::Lapsed => (v1::GateStatus::Lapsed, None, Some(closed.at)),
+            Resolution::Decided { decision, by, comment, via } => {
+                let resolution = v1::GateResolution {
+                    decision: self::decision(*decision).into(),
+                    by: by.clone(),
+                    time: Some(timestamp(closed.at)),
+                    comment: comment.clone(),
+                    via: via.word().into(),
+                    vouched_by: via.vouched_by(by).to_owned(),
+                    answer: None,
+                };
+                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+            }
+            Resolution::Answered { by, answer, comment, via } => {
+                let resolution = v1::GateResolution {
+                    decision: v1::GateDecision::Answer.into(),
+                    by: by.clone(),
+                    time: Some(timestamp(closed.at)),
+                    comment: comment.clone(),
+                    via: via.word().into(),
+                    vouched_by: via.vouched_by(by).to_owned(),
+                    answer: Some(json::to_value(&answer.0)),
+                };
+                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+            }
+        },
     }
 }
 
