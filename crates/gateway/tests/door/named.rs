@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 31] = [
+const NOTHING_THERE: [&str; 33] = [
     // What is only shown: a policy is set by a call of its own.
     "CreateTenant.tenant.policies.policy",
     "CreateTenant.tenant.policies.set_by",
@@ -63,6 +63,9 @@ const NOTHING_THERE: [&str; 31] = [
     "PutDirectory.directory.entries.name",
     "PutDirectory.directory.entries.members",
     "PutDirectory.directory.audience",
+    // Which events may come from where: names that are looked up when one comes.
+    "PutDirectory.directory.event_bindings.definition",
+    "PutDirectory.directory.event_bindings.sources",
     "StartSession.audience",
     // A subject is a person's, of whatever tenant.
     "CreateApiKey.subject",

@@ -186,7 +186,7 @@ const LEAK: &str = r#"{
   ],
   "transitions": [
     { "from": "keep", "to": "say", "guards": [{ "type": "external_event", "config": { "event_key": "go" } }] },
-    { "from": "say", "to": "talk", "guards": [{ "type": "always" }] },
+    { "from": "say", "port": "done", "to": "talk" },
     { "from": "talk", "to": "decide", "guards": [{ "type": "always" }] },
     { "from": "decide", "port": "approved", "to": "rate" },
     { "from": "decide", "port": "rejected", "to": "end" },
