@@ -65,11 +65,12 @@ impl Player<'_> {
     /// Publishes files, and says under which names. One that calls what is not there yet waits for the others.
     pub(super) fn publish_all(&mut self, all: &[&Named]) -> Result<Result<Vec<String>, Refusal>, Broken> {
         let mut names: Vec<Option<String>> = vec![None; all.len()];
+        let mut stored = false;
         loop {
             let before = names.iter().flatten().count();
             let mut waits = None;
             for (named, name) in all.iter().zip(&mut names).filter(|(_, name)| name.is_none()) {
-                match self.publish(named)? {
+                match self.publish(named, true)? {
                     Ok(published) => *name = Some(published),
                     Err(refusal) if refusal.code == Reason::NoSuchWorkflow.code() => {
                         waits.get_or_insert(refusal);
@@ -79,16 +80,25 @@ impl Player<'_> {
             }
             match waits {
                 None => return Ok(Ok(names.into_iter().flatten().collect())),
-                Some(refusal) if names.iter().flatten().count() == before => return Ok(Err(refusal)),
-                Some(_) => {}
+                Some(_) if names.iter().flatten().count() > before => {}
+                Some(refusal) if stored => return Ok(Err(refusal)),
+                // They call each other: all are stored before the first one is activated.
+                Some(_) => {
+                    for (named, _) in all.iter().zip(&names).filter(|(_, name)| name.is_none()) {
+                        if let Err(refusal) = self.publish(named, false)? {
+                            return Ok(Err(refusal));
+                        }
+                    }
+                    stored = true;
+                }
             }
         }
     }
 
     /// Publishes a file, and says under which name.
-    fn publish(&mut self, named: &Named) -> Result<Result<String, Refusal>, Broken> {
+    fn publish(&mut self, named: &Named, activate: bool) -> Result<Result<String, Refusal>, Broken> {
         match self.compile(named)? {
-            Ok(deploy) => self.deploy(deploy),
+            Ok(deploy) => self.deploy(Deploy { activate, ..deploy }),
             Err(refusal) => Ok(Err(refusal)),
         }
     }
@@ -142,7 +152,7 @@ impl Player<'_> {
     pub(super) fn hold(&mut self, scenario: &Scenario) -> Moved {
         let author = || Actor { subject: "author".into(), role: Role::Author };
         for named in &scenario.policies {
-            let policy = match self.publish(named)? {
+            let policy = match self.publish(named, true)? {
                 Ok(name) => name,
                 Err(refusal) => return Ok(Err(refusal)),
             };
@@ -155,7 +165,7 @@ impl Player<'_> {
             }
         }
         for named in &scenario.tenant_policies {
-            let name = match self.publish(named)? {
+            let name = match self.publish(named, true)? {
                 Ok(name) => name,
                 Err(refusal) => return Ok(Err(refusal)),
             };

@@ -127,7 +127,10 @@ impl Game {
         if let Ok(Reply::Tenant(tenant)) = game.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
             game.tenant = tenant;
         }
-        let all = family.iter().map(|source| game.deploy(source)).collect::<Result<Vec<Queued>, String>>()?;
+        // Each calls those after it, which must be there before.
+        let deployed = family.iter().rev().map(|source| game.deploy(source));
+        let mut all = deployed.collect::<Result<Vec<Queued>, String>>()?;
+        all.reverse();
         let mut callees = Err("nothing was looked at".to_owned());
         let tenant = game.tenant;
         let look = &mut |view: &dyn View| {
