@@ -1,12 +1,13 @@
 //! Somebody's reply to a gate as an operator passes it on. Nothing proves who wrote it, so it counts as the operator's own
 //! decision: under their name, and only if they may decide the gate.
 
-use switchward_machine::{Decision, OpenId, RunId};
+use switchward_machine::{Decision, OpenId, Resolve, RunId};
 
 use super::outcome::{comment, cut, decision_of, granting};
 use super::{About, own_words, recorded};
 use crate::command::RecordReply;
 use crate::commands::decide_gate::{make_grant, may_decide};
+use crate::discussion;
 use crate::event::Standing;
 use crate::gates::{self, Ruling};
 use crate::limits::NOTE_BYTES_MAX;
@@ -35,7 +36,8 @@ pub(super) fn decide(
     let grant = granting(turn, gate, open, reply, &own)?;
     recorded(turn, leaf, reply, &own, &About::Gate(gate, Box::new(open.clone())))?;
     let (by, via) = (turn.command.actor.subject.clone(), Via::Vouched);
-    let discusses = spec.resolve(Decision::Discuss).is_some();
+    let discusses = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
+    let passes_on = spec.resolve(Decision::Discuss) == Some(&Resolve::PassOn);
     let standing = if spec.resolve(Decision::Answer).is_some() {
         let (answer, comment) = (own.trim().into(), String::new());
         tasks::answer(turn, gate, open, Given { answer, by, comment, via })?;
@@ -57,6 +59,9 @@ pub(super) fn decide(
             Cast::Counts(_) => Standing::Counted,
             Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
         }
+    } else if passes_on {
+        discussion::pass_on(turn, gate, open, &by, cut(&own, NOTE_BYTES_MAX))?;
+        Standing::Noted
     } else {
         turn.emit(Event::GateDiscussed { gate, by, comment: cut(&own, NOTE_BYTES_MAX) })?;
         Standing::Noted
