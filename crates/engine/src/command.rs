@@ -9,6 +9,7 @@ mod policies;
 mod republish;
 mod role;
 mod settings;
+mod start;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
@@ -16,7 +17,8 @@ use switchward_machine::{Bucket, Digest, Micros, SessionId, TenantId, Time};
 
 pub use catalogue::{
     ActivateVersion, ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy,
-    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
+    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RetireVersion, RevokeKey,
+    UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
@@ -25,12 +27,13 @@ pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
 pub use republish::{Republish, Told};
 pub use role::Role;
 pub use settings::{DefaultEffect, DefaultSetIn, Settings};
+pub use start::Start;
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
+use crate::Args;
+use crate::Args;
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
-use crate::state::{Assisted, Pinned, PinnedPolicy};
-use crate::{Args, ReplyKey};
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -214,6 +217,8 @@ pub enum Body {
     SetTenantPolicy(SetTenantPolicy),
     /// It does so no more.
     RemoveTenantPolicy(RemoveTenantPolicy),
+    /// No session starts with a version any more.
+    RetireVersion(RetireVersion),
     /// An assistant is made, or made anew.
     PutAssistant(PutAssistant),
     /// An assistant is no more.
@@ -230,58 +235,6 @@ pub enum Body {
     Endpoint(ChangeEndpoint),
     /// An endpoint is told of what it has missed.
     Republish(Republish),
-}
-
-/// Begin a session. The scope's session id is derived from `key`, else from the request id.
-#[derive(Debug, Clone)]
-pub struct Start {
-    /// The definition's name; empty where the first message tells which of `workflows` are meant.
-    pub definition: String,
-    /// Its version; 0 where there is no definition.
-    pub version: u32,
-    /// The machine that it compiled to, or the assistant's; must be installed in the shard.
-    pub machine: Digest,
-    /// The caller's own key for the session.
-    pub key: Option<String>,
-    /// The session's role, which the policy's must equal.
-    pub role: String,
-    /// Free, for the caller's own use; ordered by key.
-    pub labels: Vec<(String, String)>,
-    /// JSON, or empty.
-    pub input: Vec<u8>,
-    /// Further runs, which wait for the ones before them.
-    pub queue: Vec<Queued>,
-    /// The address of whom the conversation is with.
-    pub contact: Option<String>,
-    /// The workflows that it may switch between, its own among them; none where there is only its own.
-    pub workflows: Vec<Queued>,
-    /// The assistant that it is with, where it is with one.
-    pub assistant: Option<Assisted>,
-    /// What the user opens the conversation with.
-    pub message: Option<String>,
-    /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
-    pub callees: Vec<Pinned>,
-    /// What its reply tokens are to be made with, drawn for it alone; kept where events from outside can be for it.
-    pub reply_key: Option<ReplyKey>,
-    /// Who is told of gates that address nobody: addresses and names of the tenant's directory; none: as that says.
-    pub audience: Vec<String>,
-    /// How those who are asked to decide are reminded; nothing: not at all.
-    pub reminders: Option<crate::Reminders>,
-    /// How many of those whom a gate asks must approve; nothing: one is enough.
-    pub quorum: Option<crate::Quorum>,
-    /// The policy documents that are attached to any definition that it runs; see [`pin_policies`](crate::pin_policies).
-    pub policies: Vec<PinnedPolicy>,
-}
-
-impl Start {
-    /// The machines that must be installed, each once.
-    pub fn machines(&self) -> impl Iterator<Item = Digest> {
-        let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
-        let callees = self.callees.iter().map(|pinned| pinned.machine);
-        let policies = self.policies.iter().map(|pinned| pinned.machine);
-        let all = [self.machine].into_iter().chain(others).chain(callees).chain(policies);
-        all.collect::<std::collections::BTreeSet<_>>().into_iter()
-    }
 }
 
 /// Answer the checkpoint that the session stands at.

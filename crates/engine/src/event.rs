@@ -6,7 +6,7 @@ mod flow;
 use crate::policy::{LayerVerdict, LedgerRule};
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
 use crate::{Version, Via};
-pub use facts::{AssistantFact, EndpointFact, PolicyFact, Speaker, WebhookSourceFact, Writer};
+pub use facts::{AssistantFact, EndpointFact, PolicyFact, Speaker, VersionFact, WebhookSourceFact, Writer};
 pub use flow::{Flow, PendingFact, SenderProof, Standing, VoteFact};
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{
@@ -454,16 +454,9 @@ pub enum Event {
         #[cbor(n(3), with = "crate::state::machine_bytes")]
         machine: std::sync::Arc<Machine>,
     },
-    /// New sessions use this version from now on.
-    #[n(38)]
-    VersionActivated {
-        /// The definition.
-        #[n(0)]
-        name: String,
-        /// The version.
-        #[n(1)]
-        number: u32,
-    },
+    /// New sessions use another version from now on, or never one.
+    #[n(100)]
+    Versions(#[n(0)] VersionFact),
     /// A person said something at a gate, and it stays open.
     #[n(39)]
     GateDiscussed {

@@ -65,14 +65,14 @@ pub use command::{
     EnsureTenancy, ExtendLease, FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause,
     PostMessage, PutAssistant, PutDirectory, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent,
     RecordReply, ReleaseWork, RemoveTenantPolicy, ReportCall, ReportUsage, Republish, RequestId, Reserve,
-    Resume, RetryEffect, RevokeKey, Role, Scope, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun,
-    Told, UpdateTenant,
+    Resume, RetireVersion, RetryEffect, RevokeKey, Role, Scope, SetTenantPolicy, Settings, Settle, Start,
+    Sweep, SwitchRun, Told, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
     AssistantFact, EndpointFact, Event, Flow, PendingFact, PolicyFact, SenderProof, Speaker, Standing,
-    VoteFact, WebhookSourceFact, Writer,
+    VersionFact, VoteFact, WebhookSourceFact, Writer,
 };
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, may_be_indexed};
@@ -91,12 +91,12 @@ pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate, Gate, Grant, Held, History, Json,
-    Judged, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part,
-    PendingInput, Pinned, PinnedPolicy, Place, Purpose, Quorum, Remembered, Reminders, Reminding, Request,
-    Reservation, Resolution, Row, RowError, Run, Said, Session, Slot, SourceFile, SourceSecret, Spent,
-    Tenancy, Tenant, TenantOutbox, TenantPolicy, Thing, ThingBody, Unknown, Version, Via, Vote, Voting,
-    WebhookSource, Why,
+    EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate, Gate, GateSettings, Grant, Held,
+    History, Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent,
+    Part, PendingInput, Pinned, PinnedPolicy, Place, Purpose, Quorum, Remembered, Reminders, Reminding,
+    Request, Reservation, Resolution, Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot,
+    Source as SettingSource, SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, TenantPolicy,
+    Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

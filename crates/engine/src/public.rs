@@ -295,7 +295,11 @@ fn voted(fact: &VoteFact) -> Option<PublicEvent> {
             let told = PublicEvent::new("approval.told").with("gate", number(gate));
             Some(told.with("to", asked.to.join(" ")))
         }
-        VoteFact::QuorumSet { .. } | VoteFact::Needed { .. } => None,
+        VoteFact::QuorumSet { .. }
+        | VoteFact::Needed { .. }
+        | VoteFact::EscalationSet { .. }
+        | VoteFact::AnyAddressTaken
+        | VoteFact::Dropped { .. } => None,
     }
 }
 

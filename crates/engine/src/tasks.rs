@@ -69,7 +69,7 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     let first = OpenId(turn.session()?.next_id);
     let part = Part { first, of: u32::try_from(letter.to.len()).unwrap_or(u32::MAX) };
     let subject = letter.subject.clone().unwrap_or_default();
-    let remind = reminders::first(turn)?;
+    let remind = reminders::first(turn, run)?;
     let due = inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms));
     for (gate, person) in part.gates().zip(&letter.to) {
         let asked = Asked { remind, due, ..Asked::once(person, &subject, &letter.body) };

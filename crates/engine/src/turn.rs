@@ -6,7 +6,8 @@ use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId
 use crate::budget::Budget;
 use crate::command::Command;
 use crate::evolve::{Site, apply};
-use crate::state::{Directory, EffectBody, Run, Session, ThingBody};
+use crate::limits::CALL_DEPTH_MAX;
+use crate::state::{Directory, EffectBody, Run, Session, Settled, ThingBody};
 use crate::working::{Held, Working};
 use crate::{Effect, Event, Flow, Key, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way};
 
@@ -149,6 +150,12 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(tenancy.map(|known| known.directory.clone()).unwrap_or_default())
     }
 
+    /// What holds for the gates of a run, by the start and the directory.
+    pub(crate) fn settled(&self, run: RunId) -> Result<Settled, Stop> {
+        let session = self.session()?;
+        Ok(settled(self.rows, (self.tenant(), self.session_id()?), &session, run)?)
+    }
+
     /// Whether a mail token was made for this session, this way and this person.
     pub(crate) fn made(&self, token: &MailToken, way: Way, address: &str) -> Result<bool, Stop> {
         if token.session != self.session_id()? || token.tenant != self.tenant() {
@@ -201,6 +208,25 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn moved(&self) -> Result<Reply, Stop> {
         Ok(Reply::Session { session: self.session_id()?, sequence: self.session()?.sequence })
     }
+}
+
+/// What holds for the gates of a run: as its own definition says, else as those that called it.
+pub(crate) fn settled(
+    rows: &Working<'_>,
+    (tenant, id): (TenantId, SessionId),
+    session: &Session,
+    run: RunId,
+) -> Result<Settled, ViewError> {
+    let (mut names, mut next) = (Vec::new(), Some(run));
+    while let Some(run) = next.filter(|_| names.len() <= CALL_DEPTH_MAX) {
+        let run = rows.run(tenant, id, run)?;
+        names.push(run.definition.clone());
+        next = run.parent.map(|parent| parent.run);
+    }
+    let tenancy = rows.tenancy_at(&Key::tenancy(tenant))?;
+    let none = Directory::default();
+    let directory = tenancy.as_deref().map_or(&none, |tenancy| &tenancy.directory);
+    Ok(Settled::of(&session.start_settings(), &names, directory))
 }
 
 /// The refusal of a session that is at its end.

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_machine::{Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Text, WorkKind};
+use switchward_machine::{
+    Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
+};
 
 use crate::ReplyToken;
 use crate::commands::schema_of;
@@ -12,7 +14,10 @@ use crate::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
 use crate::policy::machine_of;
 use crate::reach::Reach;
 use crate::scope::Scope;
-use crate::state::{Assisted, Closed, Effect, Open, Owed, Run, Session, Thing, ThingBody};
+use crate::state::{
+    Assisted, Closed, Effect, Open, Owed, Run, Session, Setting, Settled, Source, Thing, ThingBody,
+};
+use crate::turn::settled;
 use crate::working::{Held, Working};
 use crate::{Key, Row, View, ViewError};
 
@@ -37,6 +42,8 @@ pub struct SessionView {
     pub incidents: Vec<Effect>,
     /// What caps it, of its definition and of the policies that hold: unit and cap.
     pub caps: Vec<(switchward_machine::BudgetUnit, u64)>,
+    /// What holds for the gates of its root run now.
+    pub settled: Settled,
 }
 
 /// A run that another one waits for.
@@ -235,7 +242,24 @@ pub fn session_view(
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
     let force = crate::policy::in_force(&rows, tenant, id, &session, leaf)?;
     let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
-    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents, caps }))
+    let mut settled = settled(&rows, (tenant, id), &session, session.root)?;
+    if settled.escalation.source == Source::Unset {
+        settled.escalation = own_contacts(&machine);
+    }
+    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents, caps, settled }))
+}
+
+/// Whom a definition itself names to be asked where nobody decides, as it is written there.
+fn own_contacts(machine: &Machine) -> Setting<Vec<String>> {
+    let mut value: Vec<String> = Vec::new();
+    let rounds = machine.gates.iter().filter_map(|gate| gate.inquiry.as_ref()?.rounds.as_ref());
+    for one in rounds.flat_map(|rounds| &rounds.to).map(Recipient::text) {
+        if !value.iter().any(|known| *known == one) {
+            value.push(one.into_owned());
+        }
+    }
+    let source = if value.is_empty() { Source::Unset } else { Source::Definition };
+    Setting { value, source }
 }
 
 /// The first dead letters of a session that has so many.

@@ -28,8 +28,8 @@ use switchward_engine::{
     ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why, Writer,
 };
 use switchward_engine::{
-    Correlation, DefaultSetIn, Endpoint, EndpointFact, EndpointHealth, Place, PolicyFact, SourceSecret,
-    TenantOutbox, WebhookSource, WebhookSourceFact,
+    Correlation, DefaultSetIn, Endpoint, EndpointFact, EndpointHealth, GateSettings, Place, PolicyFact,
+    Retired, SourceSecret, TenantOutbox, VersionFact, WebhookSource, WebhookSourceFact,
 };
 use switchward_engine::{EventBinding, EventSource, Said, SenderProof, Speaker};
 use switchward_machine::{
@@ -122,6 +122,8 @@ fn session() -> Session {
         reminders: None,
         quorum: None,
         policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
         callees: Vec::new(),
     }
 }
@@ -313,6 +315,7 @@ fn asked() -> Asked {
         remind: None,
         voting: None,
         values: None,
+        dropped: Vec::new(),
     }
 }
 
@@ -365,6 +368,7 @@ fn tenant() -> Tenant {
         default_effect: DefaultEffect::Ask,
         allow_foreign_role: true,
         default_set_in: DefaultSetIn::Tenant,
+        any_approver_address: true,
     };
     let (created, updated) = (Time(1), Time(2));
     Tenant { id: TenantId(1), name: "acme".into(), display_name: "Acme".into(), settings, created, updated }
@@ -483,6 +487,7 @@ fn rows_keep_their_form() {
     rows.extend(values::written_to());
     rows.extend(values::told_of());
     rows.extend(pending::rows());
+    rows.extend(values::settled());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -595,7 +600,7 @@ fn later() -> Vec<Event> {
     let (text, about) = ("yes".into(), Some(gate));
     let (thing, worker) = (OpenId(10), || "w-1".to_owned());
     let flows = [
-        Flow::GateEscalated { gate, to: vec![from.clone()], due: Time(9) },
+        Flow::GateEscalated { gate, to: vec![from.clone()], due: Some(Time(9)) },
         Flow::GateLapsed { gate },
         Flow::ReplyAnswered { gate, run: None, to: from.clone() },
         Flow::ReplyRecorded {
@@ -690,7 +695,8 @@ fn shared() -> Vec<Event> {
             version: version(),
             machine: machine(),
         },
-        Event::VersionActivated { name: name(), number: 1 },
+        Event::Versions(VersionFact::Activated { name: name(), number: 1 }),
+        Event::Versions(VersionFact::Retired { name: name(), number: 1, by: "kim".into() }),
     ]
 }
 

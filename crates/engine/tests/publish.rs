@@ -121,6 +121,8 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         reminders: None,
         quorum: None,
         policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
     };
     (rows, start)
 }

@@ -69,6 +69,7 @@ codes! {
     ADDRESS "SW1210" Error "an address is name@domain or *@domain"
     TOOL_DROPPED "SW1211" Warning "a name in allowed_tools is none of the endpoint's tools and is dropped"
     MACHINE_TOO_LARGE "SW1212" Error "the definition compiles to more than may be stored"
+    APPROVER_CHOSEN "SW1220" Warning "an approver or an escalation contact comes from data or from the start, and counts only if the directory holds them"
 
     CHANGED_SINCE_SHOWN "SW1225" Warning "a value that an approval showed is sent on where an agent may have changed it since"
     POLICY_OPEN "SW1230" Notice "no rule of the policy covers everything, and it states no default: what it does not name is allowed, unless the tenant's or the server's default effect is another"

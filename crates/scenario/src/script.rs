@@ -77,6 +77,8 @@ pub struct StartAgain {
     pub reminders: Option<Reminders>,
     /// How many of those whom a gate asks must approve.
     pub quorum: Option<Quorum>,
+    /// Who is asked, too, where those who were asked do not decide.
+    pub escalation: Vec<String>,
 }
 
 /// An assistant.

@@ -59,6 +59,7 @@ impl Bearing {
             | Body::CreateKey(_)
             | Body::Deploy(_)
             | Body::ActivateVersion(_)
+            | Body::RetireVersion(_)
             | Body::PutAssistant(_)
             | Body::DeleteAssistant(_)
             | Body::WebhookSource(_)

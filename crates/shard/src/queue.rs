@@ -226,6 +226,7 @@ fn cost(body: &Body) -> usize {
         | Body::CreateKey(_)
         | Body::RevokeKey(_)
         | Body::ActivateVersion(_)
+        | Body::RetireVersion(_)
         | Body::DeleteAssistant(_)
         | Body::EnsureTenancy(_)
         | Body::InstallTenancy(_)

@@ -26,7 +26,7 @@ pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutA
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
     Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
-    Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
+    Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise, Retire,
     RevokeKey, Watch,
 };
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
@@ -41,6 +41,7 @@ pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineC
 pub(crate) use policy::{AttachPolicy, DetachPolicy, PolicyCommand};
 pub(crate) use start::Start;
 pub(crate) use tenant::{BootstrapKey, CreateTenant, DefaultEffect, GetTenant, SetTenant, TenantCommand};
+pub(crate) use values::{duration, quorum};
 pub(crate) use webhooks::{
     CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, Listen, NamedEndpoint,
     NamedSource, PingEndpoint, PutEndpoint, RecoverEndpoint, RotateEndpoint, RotateSource, SchemaArgs,

@@ -345,7 +345,7 @@ async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<(
     let command = Command::of_server(
         tenant,
         Scope::Catalogue,
-        Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) }),
+        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, key: MailKey(rand::random()) }),
     );
     match cluster.execute(command).await {
         Ok(_) => Ok(()),

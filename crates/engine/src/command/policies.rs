@@ -8,7 +8,8 @@ impl Body {
     #[must_use]
     pub fn changes_tenancy(&self) -> bool {
         let directory = matches!(self, Self::EnsureTenancy(_) | Self::PutDirectory(_) | Self::Endpoint(_));
-        directory || matches!(self, Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_))
+        directory
+            || matches!(self, Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_) | Self::UpdateTenant(_))
     }
 }
 

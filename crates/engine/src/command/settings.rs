@@ -14,6 +14,10 @@ pub struct Settings {
     /// Where the effect was set; in a tenant's row the tenant's own word, or nobody's.
     #[cbor(n(2), default)]
     pub default_set_in: DefaultSetIn,
+    /// Whether approvers and escalation contacts that come from data or from the start are asked although the directory
+    /// does not hold them.
+    #[cbor(n(3), default)]
+    pub any_approver_address: bool,
 }
 
 impl Settings {

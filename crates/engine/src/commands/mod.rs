@@ -39,6 +39,7 @@ pub(crate) use authorize::well_formed;
 pub(crate) use classify::ask_about;
 pub(crate) use decide_gate::{entitled, may_decide};
 pub(crate) use record_reply::{decision_of, own_words};
+pub(crate) use tenancy::check_quorum;
 pub(crate) use work::schema_of;
 
 use switchward_machine::RunId;
@@ -114,6 +115,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::AttachPolicy(attach) => policies::attach(turn, attach),
         Body::SetTenantPolicy(set) => policies::set(turn, set),
         Body::RemoveTenantPolicy(remove) => policies::remove(turn, remove),
+        Body::RetireVersion(retire) => definitions::retire(turn, retire),
         Body::PutAssistant(put) => assistants::put(turn, put),
         Body::DeleteAssistant(delete) => assistants::delete(turn, delete),
         Body::EnsureTenancy(ensure) => tenancy::ensure(turn, ensure),

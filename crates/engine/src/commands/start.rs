@@ -3,18 +3,18 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Callee, Machine, RunId};
 
-use crate::command::{Queued, Start};
+use super::tenancy::{check_members, check_reminders};
+use crate::command::{Queued, Role, Start};
 use crate::event::{Speaker, VoteFact, Writer};
 use crate::intent;
 use crate::limits::{
-    ADDRESS_BYTES_MAX, CALLEES_MAX, DIRECTORY_MEMBERS_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX,
-    LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, POLICIES_PINNED_MAX, QUEUE_MAX, REMIND_MS_MAX,
-    REMIND_MS_MIN, REMINDERS_MAX, WORKFLOWS_MAX,
+    CALLEES_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX,
+    POLICIES_PINNED_MAX, QUEUE_MAX, WORKFLOWS_MAX,
 };
 use crate::moves::{self, Next};
 use crate::policy::is_for;
 use crate::scope::Scope;
-use crate::state::{Attached, Json, Quorum};
+use crate::state::{Attached, Json};
 use crate::turn::{Stop, Turn, check_size, check_text};
 use crate::{Event, Flow, PolicyFact, Reason, Rejection, Reply, data, votes};
 
@@ -29,12 +29,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     let Some(machine) = turn.rows.machine(turn.tenant(), start.machine)? else {
         return Err(Rejection::new(Reason::MachineMissing, "the machine is not installed here").into());
     };
-    let foreign = machine.opening.role.as_ref().is_some_and(|role| *role != start.role);
-    if foreign && !turn.command.settings.allow_foreign_role {
-        let role = machine.opening.role.clone().unwrap_or_default();
-        let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
-        return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
-    }
+    let foreign = role(turn, start, &machine)?;
     calls_known(turn, start)?;
     policies_fit(turn, start)?;
     let data = data(&machine, &start.input)?;
@@ -84,6 +79,26 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     turn.moved()
 }
 
+/// The role under which policies look at the session. Whoever holds an agent's key must not choose one under which a
+/// policy does not hold. Returns whether the session runs without its policy.
+fn role(turn: &Turn<'_, '_>, start: &Start, machine: &Machine) -> Result<bool, Rejection> {
+    let policy = machine.opening.role.as_deref();
+    let foreign = policy.is_some_and(|role| *role != start.role);
+    if foreign && !turn.command.settings.allow_foreign_role {
+        let role = policy.unwrap_or_default();
+        let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
+        return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role]));
+    }
+    let own = policy.unwrap_or(Role::Agent.word());
+    if turn.command.actor.role == Role::Agent && own != start.role {
+        let message = format!(
+            "an agent's key starts a session with the role {own:?}; an operator may choose another one than that"
+        );
+        return Err(Rejection::new(Reason::RoleNotAllowed, message).fact("field", "role").allowed([own]));
+    }
+    Ok(foreign)
+}
+
 /// What the start takes along beside its definition.
 fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if let Some(assistant) = start.assistant.clone() {
@@ -101,9 +116,15 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if let Some(reminders) = start.reminders {
         turn.emit(Flow::RemindersSet { reminders })?;
     }
-    // One approval is what it takes anyhow.
-    if let Some(quorum) = start.quorum.filter(|quorum| *quorum != Quorum::AtLeast(1)) {
+    if let Some(quorum) = start.quorum {
         turn.emit(Flow::Votes(VoteFact::QuorumSet { quorum }))?;
+    }
+    if !start.escalation.is_empty() {
+        let contacts = start.escalation.clone();
+        turn.emit(Flow::Votes(VoteFact::EscalationSet { contacts }))?;
+    }
+    if start.any_approver_address {
+        turn.emit(Flow::Votes(VoteFact::AnyAddressTaken))?;
     }
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
@@ -219,25 +240,10 @@ fn check(start: &Start) -> Result<(), Rejection> {
         check_text("assistant", &assistant.instructions, INSTRUCTIONS_BYTES_MAX)?;
     }
     check_text("contact", start.contact.as_deref().unwrap_or_default(), LABEL_BYTES_MAX)?;
-    check_size("audience", start.audience.len(), DIRECTORY_MEMBERS_MAX, "entries")?;
-    for one in &start.audience {
-        check_text("audience", one, ADDRESS_BYTES_MAX)?;
-        if one.trim().is_empty() || one.chars().any(char::is_control) {
-            let message = format!("{one:?} is neither an address nor a name");
-            return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "audience"));
-        }
-    }
+    check_members("audience", &start.audience)?;
+    check_members("escalation", &start.escalation)?;
     if let Some(reminders) = start.reminders {
-        let fits = (REMIND_MS_MIN..=REMIND_MS_MAX).contains(&reminders.every_ms)
-            && (1..=REMINDERS_MAX).contains(&reminders.max);
-        if !fits {
-            let message = format!(
-                "1 to {REMINDERS_MAX} reminders, {} s to {} days after one another",
-                REMIND_MS_MIN / 1_000,
-                REMIND_MS_MAX / 86_400_000
-            );
-            return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "reminders"));
-        }
+        check_reminders("reminders", reminders)?;
     }
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;
     for (key, value) in &start.labels {

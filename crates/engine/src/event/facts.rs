@@ -29,6 +29,40 @@ pub enum AssistantFact {
     },
 }
 
+/// A fact about which versions new sessions use. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum VersionFact {
+    /// They use this one from now on; it is retired no more.
+    #[n(0)]
+    Activated {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// The version.
+        #[n(1)]
+        number: u32,
+    },
+    /// None uses this one from now on.
+    #[n(1)]
+    Retired {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// The version.
+        #[n(1)]
+        number: u32,
+        /// Who said so: the subject of the credential.
+        #[n(2)]
+        by: String,
+    },
+}
+
+impl From<VersionFact> for super::Event {
+    fn from(fact: VersionFact) -> Self {
+        Self::Versions(fact)
+    }
+}
+
 /// A fact about a source of webhooks. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum WebhookSourceFact {

@@ -251,9 +251,9 @@ pub enum Flow {
         /// Who may decide from now on, beside those who might before.
         #[n(1)]
         to: Vec<String>,
-        /// When the next round is over.
+        /// When the next round is over; `None` if it has no end.
         #[n(2)]
-        due: Time,
+        due: Option<Time>,
     },
     /// Nobody decided in time.
     #[n(21)]

@@ -2,9 +2,9 @@
 
 use super::{Site, tell};
 use crate::command::Scope;
-use crate::state::{Definition, Version};
+use crate::state::{Definition, Retired, Version};
 use crate::working::Working;
-use crate::{AssistantFact, Event, Key, PolicyFact, Row, ViewError, WebhookSourceFact};
+use crate::{AssistantFact, Event, Key, PolicyFact, Row, VersionFact, ViewError, WebhookSourceFact};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -30,9 +30,15 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             deployed(rows, site, name, format, version)?;
             rows.put(Key::machine(site.tenant, version.machine), Row::Machine(machine.clone()));
         }
-        Event::VersionActivated { name, number } => {
+        Event::Versions(VersionFact::Activated { name, number }) => {
             let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
             definition.active = Some(*number);
+            definition.retired.retain(|retired| retired.number != *number);
+            definition.updated = site.at;
+        }
+        Event::Versions(VersionFact::Retired { name, number, by }) => {
+            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+            definition.retired.push(Retired { number: *number, at: site.at, by: by.clone() });
             definition.updated = site.at;
         }
         Event::Policies(PolicyFact::Attached { name, policies }) => {
@@ -83,6 +89,7 @@ fn deployed(
             created: site.at,
             updated: site.at,
             policies: Vec::new(),
+            retired: Vec::new(),
         };
         rows.put(key.clone(), Row::Definition(fresh));
     }

@@ -111,7 +111,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::KeyCreated(_)
         | Event::KeyRevoked(_)
         | Event::VersionDeployed { .. }
-        | Event::VersionActivated { .. }
+        | Event::Versions(_)
         | Event::Assistants(_)
         | Event::TenancyPut(_)
         | Event::Endpoints(_)

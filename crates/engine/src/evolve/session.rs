@@ -112,6 +112,8 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         uncounted: Vec::new(),
         reminders: None,
         quorum: None,
+        escalation: Vec::new(),
+        any_approver_address: false,
         callees: Vec::new(),
         policies: Vec::new(),
     };

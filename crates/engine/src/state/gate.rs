@@ -109,7 +109,8 @@ impl Gate {
     #[must_use]
     pub fn shown(&self) -> Option<Digest> {
         let call = self.call.as_ref().map(|call| call.digest);
-        call.or_else(|| self.asked.as_ref().filter(|asked| !asked.open).map(Asked::digest))
+        let asked = self.asked.as_ref().filter(|asked| !asked.open || self.kind == GateKind::Approval);
+        call.or_else(|| asked.map(Asked::digest))
     }
 
     /// Whether a mail shows all that is asked, so that a reply to it can approve.
@@ -170,6 +171,9 @@ pub struct Asked {
     /// The digest of the values that an approval shows.
     #[n(13)]
     pub values: Option<Digest>,
+    /// Who was named by data or the start and is not asked, because the directory does not hold them.
+    #[cbor(n(14), default, skip_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
 }
 
 /// Those who have not answered are written to again, after the same time each time.
@@ -221,6 +225,7 @@ impl Asked {
             remind: None,
             voting: None,
             values: None,
+            dropped: Vec::new(),
         }
     }
 

@@ -13,11 +13,12 @@ mod policy;
 mod quorum;
 pub(crate) mod row;
 mod session;
+mod settings;
 mod tenancy;
 mod thing;
 mod webhook_source;
 
-pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
+pub use catalogue::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
 pub use endpoint::{Endpoint, EndpointHealth};
@@ -36,6 +37,8 @@ pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
     Said, Session, Unknown,
 };
+pub use settings::{GateSettings, Setting, Settled, Source};
+pub(crate) use settings::{OF_DEFINITION, OF_OWNER};
 pub use tenancy::{Directory, DirectoryEntry, Tenancy, TenantOutbox};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
 pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

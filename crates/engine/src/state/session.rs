@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{EventSource, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum};
+use super::{EventSource, GateSettings, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -114,19 +114,25 @@ pub struct Session {
     /// The mails that it has sent on the last day on which it sent any.
     #[n(35)]
     pub mailed: Option<MailDay>,
-    /// How those who have not decided are reminded, as the start says.
+    /// How those who have not decided are reminded, as the start says; `None`: as the directory says.
     #[n(36)]
     pub reminders: Option<Reminders>,
     /// Calls that are permitted and that their ledger has not counted yet, by their names: until it has, it would take a
     /// further call of such a name for the same one.
     #[cbor(n(37), default, skip_if = "Vec::is_empty")]
     pub uncounted: Vec<Digest>,
-    /// How many of those whom a gate asks must approve, as the start says; nothing where one is enough.
+    /// How many of those whom a gate asks must approve, as the start says; `None`: as the directory says.
     #[n(38)]
     pub quorum: Option<Quorum>,
     /// The policy documents that hold for its runs, as they were when it began.
     #[cbor(n(45), default, skip_if = "Vec::is_empty")]
     pub policies: Vec<PinnedPolicy>,
+    /// Who is asked, too, where those who were asked do not decide, as the start says; none: as the directory says.
+    #[cbor(n(39), default, skip_if = "Vec::is_empty")]
+    pub escalation: Vec<String>,
+    /// Whether approvers are asked whom data or the start names and the directory does not hold, whatever the tenant says.
+    #[cbor(n(40), default, skip_if = "std::ops::Not::not")]
+    pub any_approver_address: bool,
 }
 
 /// How often, and after what time, those are written to again who have not decided.
@@ -259,6 +265,17 @@ impl Session {
     #[must_use]
     pub fn is_seen_at(&self, sequence: u64) -> bool {
         (self.steady.unwrap_or(self.sequence)..=self.sequence).contains(&sequence)
+    }
+
+    /// What its start says of its gates.
+    #[must_use]
+    pub fn start_settings(&self) -> GateSettings {
+        GateSettings {
+            audience: self.audience.clone(),
+            quorum: self.quorum,
+            reminders: self.reminders,
+            escalation: self.escalation.clone(),
+        }
     }
 
     /// What of it waits to arrive outside.

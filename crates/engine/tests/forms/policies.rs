@@ -84,5 +84,6 @@ pub(super) fn definition() -> Definition {
         created,
         updated,
         policies: vec!["guard".into()],
+        retired: Vec::new(),
     }
 }

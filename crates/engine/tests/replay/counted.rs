@@ -115,6 +115,8 @@ fn world() -> World {
         reminders: None,
         quorum: None,
         policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
     };
     world.submit(world.command(Scope::Session(world.1), Body::Start(start))).0.unwrap();
     world

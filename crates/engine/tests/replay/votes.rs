@@ -66,6 +66,7 @@ fn directory() -> Directory {
     let entry = |name: &str, members: &[&str]| DirectoryEntry {
         name: name.to_owned(),
         members: members.iter().map(|&one| one.to_owned()).collect(),
+        ..DirectoryEntry::default()
     };
     let entries = vec![
         entry("ann", &[ANN]),
@@ -105,6 +106,8 @@ impl Table {
             reminders: Some(Reminders { every_ms: 3_600_000, max: 2 }),
             quorum,
             policies: Vec::new(),
+            escalation: Vec::new(),
+            any_approver_address: false,
         };
         table.submit(requester, Body::Start(start))?;
         Ok(table)
@@ -284,7 +287,7 @@ fn all_means_everybody_who_was_asked_each_once() {
 fn without_a_quorum_the_first_decides_and_nothing_of_votes_is_stored() {
     for quorum in [None, Some(Quorum::AtLeast(1))] {
         let mut table = Table::set(&["ann", BOB], "agent", quorum).unwrap();
-        assert_eq!(table.session().quorum, None);
+        assert_eq!(table.session().quorum, quorum);
         assert_eq!(table.open().unwrap().gate.asked.unwrap().voting, None);
         table.approve(BOB).unwrap();
         assert!(!table.events.iter().any(|event| matches!(event, Event::Flow(Flow::Votes(_)))));

@@ -135,6 +135,8 @@ impl Wishes {
             reminders: None,
             quorum: None,
             policies: Vec::new(),
+            escalation: Vec::new(),
+            any_approver_address: false,
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));
@@ -164,6 +166,7 @@ impl Wishes {
             default_effect: *chance.pick(&effects),
             allow_foreign_role: chance.once_in(2),
             default_set_in: DefaultSetIn::Tenant,
+            any_approver_address: chance.once_in(2),
         };
         let (scope, body) = match chance.below(6) {
             0 => return self.deploy(chance, tenant, name),

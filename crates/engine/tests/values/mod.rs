@@ -10,7 +10,8 @@ fn told() -> Asked {
 }
 
 fn tenancy() -> Tenancy {
-    let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
+    let members = vec!["kim@example.com".into()];
+    let entry = DirectoryEntry { name: "group:release".into(), members, ..DirectoryEntry::default() };
     let binding = EventBinding {
         definition: "order".into(),
         event_key: "paid".into(),
@@ -25,6 +26,7 @@ fn tenancy() -> Tenancy {
         endpoints: Vec::new(),
         told: None,
         policies: vec![super::tenant_policy()],
+        any_approver_address: false,
     }
 }
 
@@ -141,6 +143,9 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::ReplyRecorded { run, from, text, proof: vouched(), about: None, evidence, why }),
         Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
         Event::Flow(Flow::Votes(VoteFact::Told { gate: OpenId(6), asked: Box::new(asked()) })),
+        Event::Flow(Flow::Votes(VoteFact::EscalationSet { contacts: vec!["lead".into()] })),
+        Event::Flow(Flow::Votes(VoteFact::AnyAddressTaken)),
+        Event::Flow(Flow::Votes(VoteFact::Dropped { gate: OpenId(6), who: vec!["eve@example.com".into()] })),
     ];
     flows.into_iter().map(Event::Flow).chain(latest).collect()
 }
@@ -180,5 +185,27 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
             }),
         ),
         ("effect-published", Row::Outbox(effect(told))),
+    ]
+}
+
+/// What is settled beside a definition: by the directory and by a start; and which versions no start uses.
+pub(super) fn settled() -> Vec<(&'static str, Row)> {
+    let settings = GateSettings {
+        audience: vec!["kim".into()],
+        quorum: Some(Quorum::AtLeast(2)),
+        reminders: Some(REMINDERS),
+        escalation: vec!["lead@example.com".into()],
+    };
+    let entry = DirectoryEntry { name: "definition:deploy-gate".into(), members: Vec::new(), settings };
+    let directory = Directory { entries: vec![entry], ..Directory::default() };
+    let escalation = vec!["lead@example.com".into()];
+    let session = Session { escalation, any_approver_address: true, ..session() };
+    let retired = vec![Retired { number: 1, at: Time(2), by: "kim".into() }];
+    let asked = Asked { dropped: vec!["eve@example.com".into()], ..asked() };
+    vec![
+        ("tenancy-settings", Row::Tenancy(Tenancy { directory, any_approver_address: true, ..tenancy() })),
+        ("session-escalation", Row::Session(session)),
+        ("definition-retired", Row::Definition(Definition { retired, ..definition() })),
+        ("open-dropped", Row::Open(Open { gate: Gate { asked: Some(asked), ..gate() }, ..open() })),
     ]
 }

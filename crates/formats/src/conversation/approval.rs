@@ -6,7 +6,7 @@ use switchward_machine::{
     Rounds, Text,
 };
 
-use super::messages::{self, Addresses};
+use super::messages;
 use super::outside::{hinted, hints};
 use super::read;
 use super::reader::Reader;
@@ -39,7 +39,7 @@ const ESCALATIONS: u32 = 1;
 /// *Approval State*.
 pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> GateSpec {
     let to = fields.required("approvers", cx.report);
-    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
     let mut message = request(name, to);
     if let Some(node) = fields.optional("request_template")
         && let Some(request) = Fields::open(node, &REQUEST, cx.report)
@@ -85,7 +85,7 @@ pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<
     let hours = fields.required("timeout_hours", cx.report);
     let every_ms = hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
     let to = fields.optional("escalation_contacts");
-    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
     let max = fields.optional("max_escalations");
     let max = max.and_then(|node| shape::integer(node, "`max_escalations`", 0..=ESCALATIONS_MAX, cx.report));
     let max = max.and_then(|max| u32::try_from(max).ok()).unwrap_or(ESCALATIONS);
@@ -103,7 +103,7 @@ pub(super) fn gate<'a>(
     let at = fields.optional("require_human_approval");
     let required = at.and_then(|node| read::flag(node, "`require_human_approval`", cx)) == Some(true);
     let to = fields.optional("approval_contacts");
-    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
     if !required {
         cx.idle(node, "approval_contacts", "nobody is asked without `require_human_approval: true`");
         return None;

@@ -1,7 +1,9 @@
 //! Sessions as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Meters, Quorum, RunView, SessionView, Thing, ThingBody};
+use switchward_engine::{
+    GateView, Meters, Quorum, Reminders, RunView, SessionView, SettingSource, Thing, ThingBody,
+};
 use switchward_machine::{BudgetUnit, Exit, GateKind, Micros, Op, Outcome, Status, Target};
 
 use super::{json, timestamp};
@@ -11,7 +13,7 @@ use crate::reply_tokens;
 
 /// A session with its open gates.
 pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGate>) -> v1::Session {
-    let row = &view.session;
+    let (row, settled) = (&view.session, &view.settled);
     v1::Session {
         name: names::of_session(caller, view.id),
         session_id: row.key.clone().unwrap_or_default(),
@@ -47,19 +49,38 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         instructions: instructions(view),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
         reply_token: reply_tokens::shown(caller, view.reply_token()),
-        audience: row.audience.clone(),
-        reminders: row
-            .reminders
-            .map(|asked| v1::Reminders { every: Some(super::duration(asked.every_ms)), max: asked.max }),
-        quorum: row.quorum.map(quorum),
+        audience: settled.audience.value.clone(),
+        audience_source: source(settled.audience.source).into(),
+        reminders: settled.reminders.value.map(reminders),
+        reminders_source: source(settled.reminders.source).into(),
+        quorum: settled.quorum.value.map(quorum),
+        quorum_source: source(settled.quorum.source).into(),
+        escalation: settled.escalation.value.clone(),
+        escalation_source: source(settled.escalation.source).into(),
         assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
         caller_role: super::role(caller.actor.role).into(),
         voided_gates: Vec::new(),
     }
 }
 
-fn quorum(quorum: Quorum) -> v1::Quorum {
+fn source(source: SettingSource) -> v1::SettingSource {
+    match source {
+        SettingSource::Unset => v1::SettingSource::Unspecified,
+        SettingSource::Start => v1::SettingSource::Start,
+        SettingSource::DefinitionEntry => v1::SettingSource::DefinitionEntry,
+        SettingSource::OwnerEntry => v1::SettingSource::OwnerEntry,
+        SettingSource::Directory => v1::SettingSource::Directory,
+        SettingSource::Definition => v1::SettingSource::Definition,
+    }
+}
+
+pub(crate) fn reminders(asked: Reminders) -> v1::Reminders {
+    v1::Reminders { every: Some(super::duration(asked.every_ms)), max: asked.max }
+}
+
+pub(crate) fn quorum(quorum: Quorum) -> v1::Quorum {
     let rule = match quorum {
+        Quorum::AtLeast(1) => v1::quorum::Rule::Any(true),
         Quorum::All => v1::quorum::Rule::All(true),
         Quorum::AtLeast(least) => v1::quorum::Rule::AtLeast(least),
     };

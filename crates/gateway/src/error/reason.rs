@@ -58,6 +58,8 @@ reasons! {
     RetryExhausted = "RETRY_EXHAUSTED" => FailedPrecondition,
     /// Nothing here takes this call now.
     StateMismatch = "STATE_MISMATCH" => FailedPrecondition,
+    /// No session starts with this version any more.
+    VersionRetired = "VERSION_RETIRED" => FailedPrecondition,
     /// There is no workflow to switch to, or to call.
     NoSuchWorkflow = "NO_SUCH_WORKFLOW" => FailedPrecondition,
     /// A policy forbids it.
@@ -70,7 +72,7 @@ reasons! {
     EventSourceNotAllowed = "EVENT_SOURCE_NOT_ALLOWED" => PermissionDenied,
     /// The tenant is suspended.
     TenantSuspended = "TENANT_SUSPENDED" => PermissionDenied,
-    /// The key's role may not make this call at all.
+    /// The key's role may not make this call, or not with a field that it has.
     RoleNotAllowed = "ROLE_NOT_ALLOWED" => PermissionDenied,
     /// It does not exist in this tenant.
     NotFound = "NOT_FOUND" => NotFound,

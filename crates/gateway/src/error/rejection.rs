@@ -25,6 +25,8 @@ impl From<engine::Reason> for Reason {
             engine::Reason::AlreadyResolved => Self::AlreadyResolved,
             engine::Reason::StateMismatch => Self::StateMismatch,
             engine::Reason::PolicyDenied => Self::PolicyDenied,
+            engine::Reason::RoleNotAllowed => Self::RoleNotAllowed,
+            engine::Reason::VersionRetired => Self::VersionRetired,
             engine::Reason::SelfApproval => Self::SelfApproval,
             engine::Reason::NotAnApprover => Self::NotAnApprover,
             engine::Reason::EventSourceNotAllowed => Self::EventSourceNotAllowed,

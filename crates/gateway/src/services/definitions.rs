@@ -5,9 +5,11 @@ use std::sync::Arc;
 use switchward_api::v1;
 use switchward_api::v1::definition_service_server::DefinitionService;
 use switchward_engine::limits::SOURCE_BYTES_MAX;
-use switchward_engine::{ActivateVersion, Body, Definition, Deploy, Key, Kind, Reply, Row, Scope, Version};
+use switchward_engine::{
+    ActivateVersion, Body, Definition, Deploy, Key, Kind, Reply, RetireVersion, Row, Scope, Version,
+};
 use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
-use switchward_machine::{ActKind, Machine, Target};
+use switchward_machine::{ActKind, Digest, Machine, Target};
 use tonic::{Request, Response, Status};
 
 use crate::auth::{Caller, roles};
@@ -36,12 +38,18 @@ impl DefinitionService for Door {
         let absent = absent(&call, &message.files, compiled.definition.as_ref()).await?;
         compiled.findings.extend(absent);
         let definition = compiled.definition.as_ref();
+        let (version, retired) = match definition {
+            Some(definition) => deployed(&call, &definition.name, definition.source).await?,
+            None => (0, false),
+        };
         Ok(Response::new(v1::CheckDefinitionResponse {
             ok: definition.is_some(),
             findings: compiled.findings.iter().map(finding).collect(),
             format: compiled.format.map_or(v1::Format::Unspecified, format).into(),
             digest: definition.map(|definition| definition.source.to_string()).unwrap_or_default(),
             definition_id: definition.map(|definition| definition.name.clone()).unwrap_or_default(),
+            version,
+            retired,
         }))
     }
 
@@ -147,6 +155,38 @@ impl DefinitionService for Door {
         let row = definition(&call, name, &message.name).await?;
         Ok(Response::new(v1::ActivateVersionResponse { definition: Some(of_definition(&call.caller, &row)) }))
     }
+
+    async fn retire_version(
+        &self,
+        request: Request<v1::RetireVersionRequest>,
+    ) -> Answered<v1::RetireVersionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "RetireVersion", &message)?;
+        let (name, which) = names::version(&call.caller, "name", &message.name)?;
+        let (_, number) = numbered(&call, name, which, &message.name).await?;
+        let body = Body::RetireVersion(RetireVersion {
+            name: name.to_owned(),
+            version: number,
+            etag: message.expected_etag.clone(),
+        });
+        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "version", &message.name))?;
+        let row = definition(&call, name, &message.name).await?;
+        let found = version(&call, name, number, &message.name).await?;
+        let version = Some(of_version(&call.caller, &row, &found));
+        Ok(Response::new(v1::RetireVersionResponse { version }))
+    }
+}
+
+/// The tenant's version of these bytes, and whether it is retired; 0 if there is none.
+async fn deployed(call: &Call<'_>, name: &str, source: Digest) -> Result<(u32, bool), Refusal> {
+    let tenant = call.caller.tenant;
+    let number = call.catalogued(Key::source(tenant, name, source), |row| {
+        if let Row::Source(number) = row { Some(*number) } else { None }
+    });
+    let Some(number) = number.await? else { return Ok((0, false)) };
+    let row = definition(call, name, name).await?;
+    Ok((number, row.retired(number).is_some()))
 }
 
 /// Compiles a bundle, within the limits of one.
@@ -320,6 +360,8 @@ fn finding(finding: &Finding) -> v1::Finding {
 }
 
 pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
+    let mut retired_versions: Vec<u32> = row.retired.iter().map(|retired| retired.number).collect();
+    retired_versions.sort_unstable();
     v1::Definition {
         name: names::of_definition(caller, &row.name),
         format: format_named(&row.format).into(),
@@ -329,10 +371,12 @@ pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition
         update_time: Some(timestamp(row.updated)),
         etag: row.etag(),
         policies: row.policies.iter().map(|policy| names::of_definition(caller, policy)).collect(),
+        retired_versions,
     }
 }
 
 fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Version {
+    let retired = definition.retired(row.number);
     v1::Version {
         name: names::of_version(caller, &definition.name, row.number),
         number: row.number,
@@ -344,6 +388,8 @@ fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Ve
         files: Vec::new(),
         compiled: None,
         created_by: row.by.clone(),
+        retire_time: retired.map(|retired| timestamp(retired.at)),
+        retired_by: retired.map(|retired| retired.by.clone()).unwrap_or_default(),
     }
 }
 

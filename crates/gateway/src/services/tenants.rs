@@ -24,6 +24,8 @@ type Answered<T> = Result<Response<T>, Status>;
 pub(super) const FIRST: TenantId = TenantId(1);
 /// A display name, bytes.
 const DISPLAY_NAME_BYTES_MAX: usize = 128;
+/// What of a tenant can be changed.
+const SWITCHES: [&str; 3] = ["default_effect", "allow_foreign_role", "any_approver_address"];
 /// A tenant's id, characters.
 const NAME_CHARS_MAX: usize = 63;
 
@@ -80,7 +82,7 @@ impl TenantService for Door {
         let mut settings = tenant(&call, &name).await?.settings;
         let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
         let all = paths.is_empty();
-        let switch = |path: &&String| ["default_effect", "allow_foreign_role"].contains(&path.as_str());
+        let switch = |path: &&String| SWITCHES.contains(&path.as_str());
         if let Some(path) = paths.iter().find(|path| !switch(path)) {
             return Err(Refusal::field("update_mask", format!("does not know {path}")).into());
         }
@@ -90,6 +92,9 @@ impl TenantService for Door {
         }
         if named("allow_foreign_role") {
             settings.allow_foreign_role = wish.allow_foreign_role;
+        }
+        if named("any_approver_address") {
+            settings.any_approver_address = wish.any_approver_address;
         }
         let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
@@ -135,7 +140,9 @@ pub(super) async fn create(
         let problem = format!("must be 1 to {NAME_CHARS_MAX} of a-z, 0-9 and -");
         return Err(Refusal::field("tenant_id", problem));
     }
-    let settings = Settings { allow_foreign_role: wish.allow_foreign_role, ..Settings::default() };
+    let any_approver_address = wish.any_approver_address;
+    let settings =
+        Settings { allow_foreign_role: wish.allow_foreign_role, any_approver_address, ..Settings::default() };
     let settings = effect("tenant.default_effect", wish.default_effect, settings)?;
     let body = CreateTenant { name: name.clone(), display_name: wish.display_name, settings };
     let reply = call.execute(Scope::Catalogue, request.clone(), None, Body::CreateTenant(body)).await;
@@ -147,7 +154,7 @@ pub(super) async fn create(
     let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: None };
     inside.caller.tenant = id;
     inside.caller.tenant_name.clone_from(&name);
-    let ensure = Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) });
+    let ensure = Body::EnsureTenancy(EnsureTenancy { any_approver_address, key: MailKey(rand::random()) });
     inside.execute(Scope::Catalogue, None, None, ensure).await?;
     let key = NewKey::draw();
     let body = CreateKey {
@@ -205,5 +212,6 @@ fn of_tenant(tenant: &Tenant) -> v1::Tenant {
         update_time: Some(timestamp(tenant.updated)),
         etag: tenant.etag(),
         policies: Vec::new(),
+        any_approver_address: tenant.settings.any_approver_address,
     }
 }

@@ -46,8 +46,10 @@ impl World {
     /// The same, where so many must approve.
     async fn refund_with(&self, rule: Option<Rule>) -> v1::Session {
         let quorum = rule.map(|rule| v1::Quorum { rule: Some(rule) });
-        let request = v1::StartSessionRequest { definition: "refund".into(), quorum, ..Default::default() };
-        let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &request).await;
+        let request = v1::StartSessionRequest { definition: "refund".into(), ..Default::default() };
+        let role = if quorum.is_some() { "admin" } else { "agent" };
+        let request = v1::StartSessionRequest { quorum, ..request };
+        let reply: v1::StartSessionResponse = self.ask(role, "StartSession", &request).await;
         reply.session.expect("a session")
     }
 
@@ -280,7 +282,7 @@ async fn a_call_that_is_asked_about_shows_how_many_have_approved_it() {
     let world = World::start().await;
     let quorum = Some(v1::Quorum { rule: Some(Rule::AtLeast(2)) });
     let start = v1::StartSessionRequest { definition: "release".into(), quorum, ..Default::default() };
-    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &start).await;
+    let reply: v1::StartSessionResponse = world.ask("admin", "StartSession", &start).await;
     let session = reply.session.expect("a session");
     world.authorize(&session.name, "mcp:filesystem:write_file").await;
     let gate = world.gate_of(&world.look(&session.name).await).await;
@@ -314,7 +316,7 @@ async fn a_quorum_that_cannot_be_is_refused_where_it_stands() {
         let quorum = Some(v1::Quorum { rule: Some(rule) });
         let request = v1::StartSessionRequest { definition: "refund".into(), quorum, ..Default::default() };
         let outcome: Result<v1::StartSessionResponse, _> =
-            world.attempt("agent", "StartSession", &request).await;
+            world.attempt("admin", "StartSession", &request).await;
         assert_eq!(refused(outcome, "FIELD_INVALID").fields, [field]);
     }
     let session = world.refund_with(Some(Rule::Any(true))).await;

@@ -43,6 +43,7 @@ mod roles;
 mod same;
 mod shelf;
 mod sources;
+mod starting;
 mod streaming;
 mod tasks;
 mod tenants;

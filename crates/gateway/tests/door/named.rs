@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 33] = [
+const NOTHING_THERE: [&str; 36] = [
     // What is only shown: a policy is set by a call of its own.
     "CreateTenant.tenant.policies.policy",
     "CreateTenant.tenant.policies.set_by",
@@ -62,11 +62,14 @@ const NOTHING_THERE: [&str; 33] = [
     // Addresses, and names of the tenant's own directory.
     "PutDirectory.directory.entries.name",
     "PutDirectory.directory.entries.members",
+    "PutDirectory.directory.entries.settings.audience",
+    "PutDirectory.directory.entries.settings.escalation",
     "PutDirectory.directory.audience",
     // Which events may come from where: names that are looked up when one comes.
     "PutDirectory.directory.event_bindings.definition",
     "PutDirectory.directory.event_bindings.sources",
     "StartSession.audience",
+    "StartSession.escalation",
     // A subject is a person's, of whatever tenant.
     "CreateApiKey.subject",
     // States of the session that is named beside them.

@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 49] = [
+const NEVER_AN_AGENT: [&str; 50] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
@@ -21,6 +21,7 @@ const NEVER_AN_AGENT: [&str; 49] = [
     "DismissEffect",
     "DeployDefinition",
     "ActivateVersion",
+    "RetireVersion",
     "PutAssistant",
     "PutDirectory",
     "GetDirectory",

@@ -226,6 +226,21 @@ fn definitions() -> Vec<Rpc> {
                 set(message, "name", Value::String(latest));
             },
         },
+        Rpc {
+            method: "RetireVersion",
+            name: Some(("name", Kind::Version)),
+            ready: ready!(|world| {
+                let first = world.deploy(&named(&world.fresh("process"))).await;
+                let source = named(first.name.split('/').nth(3).expect("the definition's name"));
+                world.deploy(&source.replace("Is it ready?", "Is it all ready?")).await;
+                world.deploy(&source.replace("Is it ready?", "Is all ready?")).await;
+                v1::RetireVersionRequest { name: first.name, ..v1::RetireVersionRequest::default() }
+            }),
+            other: |message| {
+                let second = text(message, "name").replace("/versions/1", "/versions/2");
+                set(message, "name", Value::String(second));
+            },
+        },
     ]
 }
 

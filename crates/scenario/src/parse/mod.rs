@@ -26,7 +26,7 @@ const SCENARIO: Shape = Shape {
 };
 const TENANT: Shape = Shape {
     what: "`tenant`",
-    keys: &["default_effect", "allow_foreign_role", "policies"],
+    keys: &["default_effect", "allow_foreign_role", "any_approver_address", "policies"],
     ignored: &[],
     hints: &[],
 };
@@ -47,6 +47,7 @@ const START: Shape = Shape {
         "audience",
         "reminders",
         "quorum",
+        "escalation",
         "expect",
         "expect_error",
     ],
@@ -80,7 +81,10 @@ fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
     let policies = files(fields.optional("policies"), "`policies`", report);
     let of_tenant = fields.optional("tenant").and_then(|node| node.get("policies"));
     let tenant_policies = files(of_tenant, "`policies`", report);
-    let settings = fields.optional("tenant").and_then(|node| tenant(node, report)).unwrap_or_default();
+    let settings = fields.optional("tenant").and_then(|node| tenant(node, report));
+    // A scenario has no directory that could hold an approver.
+    let any = Settings { any_approver_address: true, ..Settings::default() };
+    let settings = settings.unwrap_or(any);
     let start = match fields.optional("start") {
         Some(node) => start(node, report),
         None => Some(Start {
@@ -129,7 +133,10 @@ fn tenant(node: &Node, report: &mut Report) -> Option<Settings> {
     };
     let foreign = fields.optional("allow_foreign_role");
     let foreign = foreign.and_then(|node| values::truth(node, "`allow_foreign_role`", report));
-    Some(Settings { default_effect, allow_foreign_role: foreign.unwrap_or_default(), default_set_in })
+    let any = fields.optional("any_approver_address");
+    let any = any.and_then(|node| values::truth(node, "`any_approver_address`", report));
+    let (allow_foreign_role, any_approver_address) = (foreign.unwrap_or_default(), any.unwrap_or(true));
+    Some(Settings { default_effect, allow_foreign_role, any_approver_address, default_set_in })
 }
 
 fn start(node: &Node, report: &mut Report) -> Option<Start> {
@@ -150,6 +157,9 @@ fn start(node: &Node, report: &mut Report) -> Option<Start> {
     session.message = message.map(str::to_owned);
     let audience = fields.optional("audience").and_then(|node| values::texts(node, "`audience`", report));
     session.audience = audience.unwrap_or_default();
+    let escalation = fields.optional("escalation");
+    let escalation = escalation.and_then(|node| values::texts(node, "`escalation`", report));
+    session.escalation = escalation.unwrap_or_default();
     session.quorum = fields.optional("quorum").and_then(|node| quorum(node, report));
     session.reminders = fields.optional("reminders").and_then(|node| reminders(node, report));
     fields.optional("run_type").and_then(|node| shape::word(node, "`run_type`", &RUN_TYPES, report));
@@ -181,6 +191,7 @@ fn begun(role: &str, input: Vec<u8>) -> StartAgain {
         audience,
         reminders,
         quorum,
+        escalation: Vec::new(),
     }
 }
 

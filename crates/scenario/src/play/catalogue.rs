@@ -237,9 +237,16 @@ impl Player<'_> {
             reminders: start.reminders,
             quorum: start.quorum,
             policies,
+            escalation: start.escalation.clone(),
+            any_approver_address: self.settings.any_approver_address,
         });
-        // What the user opens with is the user's own.
-        let starter = if start.message.is_some() { self.outside() } else { self.agent() };
+        // What the user opens with is the user's own, and another role than the usual one is an operator's to choose.
+        let usual = start.role == Role::Agent.word() && !self.settings.allow_foreign_role;
+        let starter = match (usual, start.message.is_some()) {
+            (true, true) => self.outside(),
+            (true, false) => self.agent(),
+            (false, _) => Actor { role: Role::Operator, ..self.agent() },
+        };
         let command = self.command(Scope::Session(id), starter, body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {
             return Ok(Err(rejection.into()));

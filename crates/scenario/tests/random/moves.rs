@@ -164,6 +164,8 @@ impl Game {
             reminders: None,
             quorum: None,
             policies: Vec::new(),
+            escalation: Vec::new(),
+            any_approver_address: false,
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;

@@ -90,6 +90,8 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         reminders: None,
         quorum: None,
         policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

@@ -32,6 +32,13 @@ The same bytes as a version that exists return that version.")]
     /// Let new sessions start with a version; an older one too.
     #[command(after_help = "Example:\n  switchward activate deploy-gate 3")]
     Activate(On<Activate>),
+    /// Retire a version: no session starts with it any more, and sessions that run keep it.
+    #[command(after_help = "\
+Example:
+  switchward retire deploy-gate 2
+
+The active version cannot be retired: activate another one first. `switchward activate` brings a retired one back.")]
+    Retire(On<Retire>),
     /// Start a session.
     #[command(after_help = "\
 Examples:
@@ -217,6 +224,15 @@ pub(crate) struct Deploy {
 /// Arguments of `activate`.
 #[derive(Debug, Args)]
 pub(crate) struct Activate {
+    /// The definition's name.
+    pub(crate) definition: String,
+    /// The number of the version, or `latest`.
+    pub(crate) version: String,
+}
+
+/// Arguments of `retire`.
+#[derive(Debug, Args)]
+pub(crate) struct Retire {
     /// The definition's name.
     pub(crate) definition: String,
     /// The number of the version, or `latest`.

@@ -39,6 +39,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
     match command {
         ClientCommand::Deploy(on) => definitions::deploy(&talk(&on, output).await?, on.what).await,
         ClientCommand::Activate(on) => definitions::activate(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Retire(on) => definitions::retire(&talk(&on, output).await?, on.what).await,
         ClientCommand::Start(on) => drive::start(&talk(&on, output).await?, on.what).await,
         ClientCommand::Answer(on) => drive::answer(&talk(&on, output).await?, on.what).await,
         ClientCommand::Message(on) => converse::message(&talk(&on, output).await?, on.what).await,

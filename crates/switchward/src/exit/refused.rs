@@ -185,6 +185,7 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::AlreadyResolved
         | Reason::RetryExhausted
         | Reason::StateMismatch
+        | Reason::VersionRetired
         | Reason::NoSuchWorkflow
         | Reason::RateLimited
         | Reason::BudgetExhausted

@@ -5,7 +5,7 @@ use switchward_api::v1;
 
 use super::show;
 use super::talk::Talk;
-use crate::args::{Activate, Deploy, files};
+use crate::args::{Activate, Deploy, Retire, files};
 use crate::exit::Exit;
 use crate::output::{CARE, card, clean, put};
 
@@ -78,7 +78,11 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
         put(&mut text, format_args!("{CARE}{severity}[{code}]{CARE:#}: {message}\n --> {place}\n"));
     }
     let known = if reply.created { "new" } else { "the same bytes as before" };
-    let active = if version.active { "active: new sessions start with it" } else { "not active" };
+    let active = match (version.active, version.retire_time.is_some()) {
+        (true, _) => "active: new sessions start with it",
+        (false, true) => "retired: no session starts with it",
+        (false, false) => "not active",
+    };
     text.push_str(&card(&[
         ("definition", show::definition_of(&version.name).to_owned()),
         ("version", format!("{}, {known}", version.number)),
@@ -100,4 +104,18 @@ pub(super) async fn activate(talk: &Talk, activate: Activate) -> Result<(), Exit
     let reply = reply.await?;
     let definition = reply.definition.clone().unwrap_or_default();
     talk.printer.message("ActivateVersionResponse", &reply, || show::definition(&definition))
+}
+
+pub(super) async fn retire(talk: &Talk, retire: Retire) -> Result<(), Exit> {
+    let request = v1::RetireVersionRequest {
+        name: format!("{}/versions/{}", retire.definition, retire.version),
+        expected_etag: String::new(),
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.definitions.retire_version(request).await });
+    let reply = reply.await?;
+    let version = reply.version.clone().unwrap_or_default();
+    talk.printer.message("RetireVersionResponse", &reply, || show::version(&version))
 }

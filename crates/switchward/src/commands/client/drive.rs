@@ -34,6 +34,7 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
             max,
         }),
         quorum: start.quorum,
+        escalation: start.escalation,
         request_id: talk.request_id(),
     };
     let reply =
