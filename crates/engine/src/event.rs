@@ -50,6 +50,9 @@ pub enum Event {
         /// The workflows that it may switch between, where there are several.
         #[cbor(n(9), default)]
         workflows: Vec<Attached>,
+        /// Whether whoever data or the start names may be asked to approve, whatever the tenant says.
+        #[cbor(n(10), default)]
+        any_approver_address: bool,
     },
     /// A run exists from now on.
     #[n(1)]

@@ -298,7 +298,6 @@ fn voted(fact: &VoteFact) -> Option<PublicEvent> {
         VoteFact::QuorumSet { .. }
         | VoteFact::Needed { .. }
         | VoteFact::EscalationSet { .. }
-        | VoteFact::AnyAddressTaken
         | VoteFact::Dropped { .. } => None,
     }
 }

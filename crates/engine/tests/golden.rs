@@ -520,6 +520,7 @@ fn moves() -> Vec<Event> {
             input: b"{}".to_vec(),
             contact: Some("sam@example.com".into()),
             workflows: vec![attached()],
+            any_approver_address: false,
         },
         Event::RunCreated { run, machine: digest(), of: Some(("shipping".into(), 2)), queued: true },
         Event::Entered { run, node },

@@ -55,6 +55,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         input: start.input.clone(),
         contact: start.contact.clone(),
         workflows: attached(start),
+        any_approver_address: start.any_approver_address,
     })?;
     given(turn, start)?;
     for text in &machine.opening.warnings {
@@ -122,9 +123,6 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if !start.escalation.is_empty() {
         let contacts = start.escalation.clone();
         turn.emit(Flow::Votes(VoteFact::EscalationSet { contacts }))?;
-    }
-    if start.any_approver_address {
-        turn.emit(Flow::Votes(VoteFact::AnyAddressTaken))?;
     }
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;

@@ -182,10 +182,6 @@ pub(super) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) ->
             rows.session_at_mut(&site.session_key()?)?.escalation.clone_from(contacts);
             return Ok(());
         }
-        VoteFact::AnyAddressTaken => {
-            rows.session_at_mut(&site.session_key()?)?.any_approver_address = true;
-            return Ok(());
-        }
         VoteFact::Dropped { gate, who } => {
             let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
             open.gate.asked.iter_mut().for_each(|asked| asked.dropped.extend(who.iter().cloned()));

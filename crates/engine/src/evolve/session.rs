@@ -128,6 +128,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         input: _,
         contact,
         workflows,
+        any_approver_address,
     } = event
     {
         session.machine = *machine;
@@ -139,6 +140,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         session.labels.clone_from(labels);
         session.contact.clone_from(contact);
         session.workflows.clone_from(workflows);
+        session.any_approver_address = *any_approver_address;
     }
     session
 }

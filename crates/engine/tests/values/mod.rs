@@ -144,7 +144,6 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
         Event::Flow(Flow::Votes(VoteFact::Told { gate: OpenId(6), asked: Box::new(asked()) })),
         Event::Flow(Flow::Votes(VoteFact::EscalationSet { contacts: vec!["lead".into()] })),
-        Event::Flow(Flow::Votes(VoteFact::AnyAddressTaken)),
         Event::Flow(Flow::Votes(VoteFact::Dropped { gate: OpenId(6), who: vec!["eve@example.com".into()] })),
     ];
     flows.into_iter().map(Event::Flow).chain(latest).collect()

@@ -55,9 +55,6 @@ pub enum VoteFact {
         #[n(0)]
         contacts: Vec<String>,
     },
-    /// Whoever data or the start names may be asked to approve.
-    #[n(101)]
-    AnyAddressTaken,
     /// These are not asked: data or the start names them, and the directory does not hold them.
     #[n(102)]
     Dropped {
