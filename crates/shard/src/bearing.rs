@@ -101,6 +101,7 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::CreateKey(_)
         | Body::Deploy(_)
         | Body::ActivateVersion(_)
+        | Body::RetireVersion(_)
         | Body::PutAssistant(_)
         | Body::WebhookSource(_)
         | Body::Endpoint(_)

@@ -82,20 +82,26 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
 
 /// The role under which policies look at the session. Whoever holds an agent's key must not choose one under which a
 /// policy does not hold. Returns whether the session runs without its policy.
-fn role(turn: &Turn<'_, '_>, start: &Start, machine: &Machine) -> Result<bool, Rejection> {
+fn role(turn: &Turn<'_, '_>, start: &Start, machine: &Machine) -> Result<bool, Stop> {
     let policy = machine.opening.role.as_deref();
     let foreign = policy.is_some_and(|role| *role != start.role);
     if foreign && !turn.command.settings.allow_foreign_role {
         let role = policy.unwrap_or_default();
         let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
-        return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role]));
+        return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role]).into());
     }
-    let own = policy.unwrap_or(Role::Agent.word());
+    let mut own = policy.map(str::to_owned);
+    for pinned in &start.policies {
+        let attached = turn.rows.machine(turn.tenant(), pinned.machine)?;
+        own = own.or_else(|| attached.and_then(|attached| attached.opening.role.clone()));
+    }
+    let own = own.unwrap_or_else(|| Role::Agent.word().to_owned());
     if turn.command.actor.role == Role::Agent && own != start.role {
         let message = format!(
             "an agent's key starts a session with the role {own:?}; an operator may choose another one than that"
         );
-        return Err(Rejection::new(Reason::RoleNotAllowed, message).fact("field", "role").allowed([own]));
+        let refusal = Rejection::new(Reason::RoleNotAllowed, message).fact("field", "role");
+        return Err(refusal.allowed([own.as_str()]).into());
     }
     Ok(foreign)
 }

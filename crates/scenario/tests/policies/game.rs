@@ -154,6 +154,8 @@ impl Game {
             audience: Vec::new(),
             reminders: None,
             quorum: None,
+            escalation: Vec::new(),
+            any_approver_address: false,
             policies,
         };
         self.submit(Scope::Session(self.session), Role::Agent, Body::Start(start)).unwrap();
