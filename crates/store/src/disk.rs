@@ -3,7 +3,10 @@
 
 use crate::{
     StoreError,
-    limits::{DISK_FLOOR_BYTES, DISK_LOOK, DISK_LOOK_LOW, DISK_REMEMBERED, DISK_STARVED, DISK_STARVED_BYTES},
+    limits::{
+        DISK_FLOOR_BYTES, DISK_LOOK, DISK_LOOK_LOW, DISK_NEARLY_FULL_BYTES, DISK_REMEMBERED, DISK_STARVED,
+        DISK_STARVED_BYTES,
+    },
 };
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
@@ -184,6 +187,10 @@ impl Disk {
         let mut reserve = self.reserve.lock();
         let Ok(mut free) = Space::of(&self.folder).map(|space| space.free_bytes) else { return self.level() };
         let DiskOptions { min_free_bytes, reserve_bytes } = self.options;
+        // What failed for want of room may have given some back by now.
+        if free < self.floor_bytes().max(DISK_NEARLY_FULL_BYTES) {
+            *self.full_at.lock() = Some(Instant::now());
+        }
         if reserve.is_due(free) && reserve.held && reserve_bytes > 0 {
             reserve.held = !self.give_up_reserve();
             free = Space::of(&self.folder).map_or(free, |space| space.free_bytes);

@@ -74,3 +74,5 @@ pub const REOPEN_WAIT_MAX: Duration = Duration::from_secs(2);
 pub const DISK_STARVED_BYTES: u64 = MIB as u64;
 /// How long it must be full before the reserve is given up.
 pub const DISK_STARVED: Duration = Duration::from_millis(100);
+/// Free space below which a failed write may have come from a full disk, bytes: a table that found no room is removed.
+pub const DISK_NEARLY_FULL_BYTES: u64 = 16 * MIB as u64;
