@@ -29,9 +29,9 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     let Some(machine) = turn.rows.machine(turn.tenant(), start.machine)? else {
         return Err(Rejection::new(Reason::MachineMissing, "the machine is not installed here").into());
     };
+    policies_fit(turn, start)?;
     let foreign = role(turn, start, &machine)?;
     calls_known(turn, start)?;
-    policies_fit(turn, start)?;
     let data = data(&machine, &start.input)?;
     let asks = start.definition.is_empty();
     if asks {
