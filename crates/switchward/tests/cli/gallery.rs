@@ -144,10 +144,15 @@ struct Desk {
 impl Desk {
     fn open() -> Self {
         let dev = Dev::start();
-        for name in ["complaint", "money-back", "pickup"] {
+        // The first two call the third, which is there when they are activated, whatever the order of the files.
+        let files = ["complaint", "money-back", "pickup"].map(|name| {
             let file = repository(&format!("tests/gallery/support/{name}.yaml"));
-            dev.run(&["deploy", file.to_str().expect("a plain path")]).with_code(0);
-        }
+            file.to_str().expect("a plain path").to_owned()
+        });
+        let alone = dev.run(&["deploy", &files[0]]).with_code(4);
+        assert!(alone.err.contains("complaint calls pickup, which is not in the catalogue"), "{alone:?}");
+        let words: Vec<&str> = ["deploy"].into_iter().chain(files.iter().map(String::as_str)).collect();
+        dev.run(&words).with_code(0);
         let put = ["assistant", "put", "support", "--workflow", "complaint", "--workflow", "money-back"];
         dev.run(&[&put[..], &["--instructions", "Be kind, and brief."]].concat()).with_code(0);
         let key = |name: &str| dev.ready[name].as_str().expect("a key").to_owned();
