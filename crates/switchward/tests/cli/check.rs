@@ -206,7 +206,7 @@ fn a_circle_of_calls_is_told_of_files_that_are_checked_together() {
     for (file, other) in [("a.yaml", "two"), ("b.yaml", "one")] {
         let ended = run(["check", &path(file)]).with_code(0);
         let message = format!(
-            "warning[SW1250]: `{other}` is not among the definitions that are checked together\n  --> {}:3:",
+            "warning[SW1250]: `{other}` is not among the definitions that are checked together\n --> {}:3:",
             path(file)
         );
         assert!(ended.out.contains(&message), "{ended:?}");
