@@ -6,6 +6,7 @@ mod effects;
 mod gates;
 mod make;
 mod policies;
+mod removal;
 mod republish;
 mod role;
 mod settings;
@@ -24,6 +25,7 @@ pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, Re
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate};
 pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
+pub use removal::{PutRetention, Remove, RemoveStep};
 pub use republish::{Republish, Told};
 pub use role::Role;
 pub use settings::{DefaultEffect, DefaultSetIn, Settings};
@@ -234,6 +236,12 @@ pub enum Body {
     Endpoint(ChangeEndpoint),
     /// An endpoint is told of what it has missed.
     Republish(Republish),
+    /// The data of a session is removed.
+    Remove(Remove),
+    /// A step of that.
+    RemoveStep(RemoveStep),
+    /// How long what has ended is kept.
+    PutRetention(PutRetention),
 }
 
 /// Answer the checkpoint that the session stands at.

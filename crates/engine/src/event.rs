@@ -2,6 +2,7 @@
 
 mod facts;
 mod flow;
+mod removals;
 
 use crate::policy::{LayerVerdict, LedgerRule};
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
@@ -9,6 +10,7 @@ use crate::{Version, Via};
 pub use facts::{AssistantFact, EndpointFact, PolicyFact, Speaker, VersionFact, WebhookSourceFact, Writer};
 pub use flow::{Flow, PendingFact, SenderProof, Standing, VoteFact};
 use minicbor::{CborLen, Decode, Encode};
+pub use removals::RemovalFact;
 use switchward_machine::{
     ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
     ParamIx, RunId, Time,
@@ -491,4 +493,7 @@ pub enum Event {
     /// Other policy documents hold for a definition, or for a session.
     #[n(130)]
     Policies(#[n(0)] PolicyFact),
+    /// Something about the removal of a session's data.
+    #[n(160)]
+    Removals(#[n(0)] RemovalFact),
 }

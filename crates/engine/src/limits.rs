@@ -251,3 +251,12 @@ pub const TOLD_OF_TENANT_MAX: u32 = 1_000;
 pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.
 pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;
+
+/// Rows that one step of a removal takes.
+pub const REMOVE_ROWS_MAX: usize = 256;
+/// Decisions that are kept of one session whose history is removed.
+pub const KEPT_DECISIONS_MAX: usize = 10_000;
+/// Rules of a tenant about how long what has ended is kept.
+pub const RETENTION_RULES_MAX: usize = 200;
+/// The shortest time that something is kept after its end, milliseconds.
+pub const RETENTION_MS_MIN: u64 = 60_000;

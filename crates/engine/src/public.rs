@@ -13,7 +13,7 @@ use switchward_machine::{
     TenantId, WorkKind,
 };
 
-use crate::event::{PendingFact, VoteFact};
+use crate::event::{PendingFact, RemovalFact, VoteFact};
 use crate::intent;
 use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
@@ -196,6 +196,9 @@ fn moves(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         }
         Event::Warned { text, of_definition: false } => PublicEvent::new("session.warned").with("text", text),
         Event::Left { run, node, exit } => left(machines, *run, *node, *exit)?,
+        Event::Removals(RemovalFact::Begun { how, by, .. }) => {
+            PublicEvent::new("session.removed").with("how", how.word()).with("by", by)
+        }
         Event::Paused { comment } => PublicEvent::new("session.paused").with("comment", comment),
         Event::Unpaused { comment } => PublicEvent::new("session.resumed").with("comment", comment),
         _ => return None,

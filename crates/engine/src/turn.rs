@@ -4,10 +4,10 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
 
 use crate::budget::Budget;
-use crate::command::Command;
+use crate::command::{Body, Command};
 use crate::evolve::{Site, apply};
 use crate::limits::CALL_DEPTH_MAX;
-use crate::state::{Directory, EffectBody, Run, Session, Settled, ThingBody};
+use crate::state::{Directory, EffectBody, Removing, Run, Session, Settled, ThingBody};
 use crate::working::{Held, Working};
 use crate::{Effect, Event, Flow, Key, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way};
 
@@ -97,7 +97,15 @@ impl<'a, 'b> Turn<'a, 'b> {
     /// Its row; a session of another tenant does not exist here.
     pub(crate) fn session(&self) -> Result<Held<Session>, Stop> {
         let found = self.rows.session(self.tenant(), self.session_id()?)?;
-        found.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such session").into())
+        let none = || Rejection::new(Reason::NotFound, "there is no such session");
+        let session = found.ok_or_else(none)?;
+        // What a removal leaves is for the removal alone.
+        let own = matches!(self.command.body, Body::Remove(_) | Body::AckEffect(_) | Body::Sweep(_));
+        match session.removal.as_deref().filter(|_| !own).map(|removal| removal.how) {
+            Some(how) if how.hides() => Err(none().into()),
+            Some(Removing::Erased) => Err(ended(&session).into()),
+            Some(_) | None => Ok(session),
+        }
     }
 
     /// Its row, where it has not ended and stands where the caller saw it.

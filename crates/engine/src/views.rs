@@ -224,9 +224,13 @@ pub fn session_view(
 ) -> Result<Option<SessionView>, ViewError> {
     let rows = Working::new(view);
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
+    if session.is_hidden() {
+        return Ok(None);
+    }
     let run = rows.run(tenant, id, session.root)?;
     let machine = machine_of(&rows, tenant, &run)?;
-    let data = data_of(&rows, tenant, id, session.root)?;
+    let erased = session.is_erased();
+    let data = if erased { Map::new() } else { data_of(&rows, tenant, id, session.root)? };
     let mut things = Vec::new();
     open_of(&rows, tenant, id, &run, &mut things)?;
     let mut below: Vec<Below> = Vec::new();
@@ -238,7 +242,7 @@ pub fn session_view(
         below.push(Below { id: child, run: Run::clone(&run), machine, data });
         leaf = child;
     }
-    let dead = session.outbox().dead;
+    let dead = if erased { 0 } else { session.outbox().dead };
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
     let force = crate::policy::in_force(&rows, tenant, id, &session, leaf)?;
     let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
@@ -433,6 +437,9 @@ pub fn gate_view(
     gate: OpenId,
 ) -> Result<Option<GateView>, ViewError> {
     let rows = Working::new(view);
+    if rows.session(tenant, session)?.is_none_or(|session| session.is_hidden()) {
+        return Ok(None);
+    }
     if let Some(open) = rows.open(tenant, session, gate)? {
         let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
         let reach = Reach::of(&rows, (tenant, session), &open)?;
@@ -463,6 +470,9 @@ pub fn effect_view(
     number: u64,
 ) -> Result<Option<EffectView>, ViewError> {
     let rows = Working::new(view);
+    if rows.session(tenant, session)?.is_some_and(|session| session.is_hidden()) {
+        return Ok(None);
+    }
     let found = rows.outbox_at(&Key::outbox(tenant, session, number))?;
     let Some(effect) = found.filter(|effect| !effect.body.inner()) else { return Ok(None) };
     let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, effect.run)?)?;

@@ -133,6 +133,7 @@ impl<'a> Working<'a> {
         thing_at, thing_at_mut: Thing, Thing;
         data_at, data_at_mut: Data, Data;
         said_at: Said, crate::Said;
+        removed_at, removed_at_mut: Removed, crate::Removed;
         slot_at: Slot, Slot;
         clock_at: Clock, switchward_machine::Time;
     }

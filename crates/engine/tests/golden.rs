@@ -24,8 +24,8 @@ use switchward_engine::{
     Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Held, History, Json, Judged, Lease,
     LedgerRow, Loop, MailDay, MailHead, MailKey, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Purpose,
     Quorum, Remaining, Remembered, Reminders, Reminding, Reply, ReplyKey, Request, Reservation, Resolution,
-    Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Standing, Tenancy, Tenant, Thing,
-    ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why, Writer,
+    Retention, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Standing, Tenancy, Tenant,
+    Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why, Writer,
 };
 use switchward_engine::{
     Correlation, DefaultSetIn, Endpoint, EndpointFact, EndpointHealth, GateSettings, Place, PolicyFact,
@@ -125,6 +125,7 @@ fn session() -> Session {
         escalation: Vec::new(),
         any_approver_address: false,
         callees: Vec::new(),
+        removal: None,
     }
 }
 

@@ -70,6 +70,9 @@ impl Bearing {
             | Body::Republish(_)
             | Body::EnsureTenancy(_)
             | Body::PutDirectory(_)
+            | Body::PutRetention(_)
+            | Body::Remove(_)
+            | Body::RemoveStep(_)
             | Body::InstallTenancy(_) => Self::Neither,
         }
     }
@@ -106,6 +109,8 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::WebhookSource(_)
         | Body::Endpoint(_)
         | Body::Republish(_)
+        // Rows that go are written first, in the log and in tables that are merged later.
+        | Body::RemoveStep(_)
         | Body::PutDirectory(_) => true,
         Body::RecordReply(_)
         | Body::ExtendLease(_)
@@ -132,6 +137,8 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::RemoveTenantPolicy(_)
         | Body::DeleteAssistant(_)
         | Body::EnsureTenancy(_)
+        | Body::Remove(_)
+        | Body::PutRetention(_)
         | Body::InstallTenancy(_) => false,
     }
 }

@@ -1,5 +1,7 @@
 //! All shards of this server, and what needs several of them.
 
+mod erasing;
+
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::{Mutex, RwLock};
@@ -17,14 +19,13 @@ use switchward_store::{
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::duties;
 use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, RaftSettings};
 use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX, SHARDS_MAX};
 use crate::no_peers::NoPeers;
 use crate::shard::{Halt, Shard};
 use crate::timers::{self, Fired, TimerBatch, TimerRoad};
-use crate::upkeep;
+use crate::{duties, removals, scrub, upkeep};
 
 /// Called once with one line when the server must end: its log or its state can be trusted no more.
 pub type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
@@ -142,9 +143,11 @@ impl Cluster {
     }
 
     fn begin_duties(&self) {
+        tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
             tokio::spawn(duties::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(upkeep::work(shard.clone(), Arc::downgrade(&self.0)));
         }
     }

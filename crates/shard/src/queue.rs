@@ -235,6 +235,9 @@ fn cost(body: &Body) -> usize {
         | Body::SetTenantPolicy(_)
         | Body::RemoveTenantPolicy(_)
         | Body::Endpoint(_)
+        | Body::Remove(_)
+        | Body::RemoveStep(_)
+        | Body::PutRetention(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

@@ -24,6 +24,7 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// RESERVE     allocated ahead, for what must be written on a full disk
 /// SHARDS      how many shards the buckets are spread over; said once
 /// FORMAT      the format's number; written last, so a folder with it is complete
+/// SCRUB       there while bytes of what was erased may be in the files
 /// log/ state/ snapshots/
 /// ```
 #[derive(Clone, Debug)]
@@ -103,6 +104,11 @@ impl DataDir {
         }
         files::write_whole(&file, &wish.to_string())?;
         Ok(wish)
+    }
+
+    /// There while something that was removed is still in the files.
+    pub(crate) fn owed(&self) -> PathBuf {
+        self.path.join("SCRUB")
     }
 
     pub(crate) fn log(&self) -> PathBuf {

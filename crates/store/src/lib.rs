@@ -24,6 +24,7 @@ mod forms;
 mod journal;
 pub mod limits;
 mod log;
+mod scrub;
 mod snapshot;
 mod state;
 

@@ -20,7 +20,7 @@ pub(crate) fn page(cluster: Cluster, room: Option<Mailroom>, imap: Option<Arc<He
 
 type ShardCounter = (&'static str, &'static str, fn(&ShardMetrics) -> &AtomicU64);
 
-const SHARD_COUNTERS: [ShardCounter; 7] = [
+const SHARD_COUNTERS: [ShardCounter; 10] = [
     ("switchward_shard_entries_total", "log entries that the shard decided", |of| &of.entries),
     ("switchward_shard_commands_total", "commands that came to a decision", |of| &of.commands),
     ("switchward_shard_rejections_total", "commands that the engine refused", |of| &of.rejections),
@@ -30,11 +30,18 @@ const SHARD_COUNTERS: [ShardCounter; 7] = [
     }),
     ("switchward_shard_events_total", "events that were applied", |of| &of.events),
     ("switchward_shard_bytes_total", "bytes of the decisions that were applied", |of| &of.bytes),
+    (
+        "switchward_sessions_expired_total",
+        "sessions of which all, or the history, was kept long enough",
+        |of| &of.expired,
+    ),
+    ("switchward_sessions_removed_total", "sessions whose removal has come to its end", |of| &of.removed),
+    ("switchward_rows_removed_total", "rows that removals have taken", |of| &of.removed_rows),
 ];
 
 type ShardGauge = (&'static str, &'static str, fn(&Group) -> i64);
 
-const SHARD_GAUGES: [ShardGauge; 3] = [
+const SHARD_GAUGES: [ShardGauge; 4] = [
     ("switchward_shard_dirty_bytes", "bytes of changed rows that are not yet in the state store", |of| {
         signed(of.dirty_bytes())
     }),
@@ -43,6 +50,9 @@ const SHARD_GAUGES: [ShardGauge; 3] = [
     }),
     ("switchward_shard_log_bytes", "bytes of the shard's log that are not yet purged", |of| {
         signed(of.log_bytes())
+    }),
+    ("switchward_sessions_removing", "sessions whose removal is under way", |of| {
+        signed(of.metrics().removing.load(Ordering::Relaxed))
     }),
 ];
 

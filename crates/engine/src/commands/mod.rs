@@ -21,6 +21,7 @@ mod raise_cap;
 mod record_data;
 mod record_event;
 mod record_reply;
+mod remove;
 mod report;
 mod republish;
 mod retry_node;
@@ -123,6 +124,9 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::InstallTenancy(install) => tenancy::install(turn, install),
         Body::Endpoint(change) => endpoints::run(turn, change),
         Body::Republish(wish) => republish::run(turn, wish),
+        Body::Remove(wish) => remove::begin(turn, wish),
+        Body::RemoveStep(step) => remove::step(turn, step),
+        Body::PutRetention(put) => remove::put_retention(turn, put),
         Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }
 }

@@ -75,6 +75,13 @@ fn call(turn: &mut Turn<'_, '_>, key: &Key) -> Result<(), Stop> {
     let Some(number) = number(key).filter(|_| turn.now().since_ms(call.at) >= CALL_KEPT_MS) else {
         return Ok(());
     };
+    drop(call);
+    give_back(turn, key, number)
+}
+
+/// A permitted call is taken for one that is not reported: what is held for it is given back.
+pub(super) fn give_back(turn: &mut Turn<'_, '_>, key: &Key, number: u64) -> Result<(), Stop> {
+    let Some(call) = turn.rows.call_at(key)? else { return Ok(()) };
     let (root, rules, held) = (turn.session()?.root, call.rules.clone(), call.reservation);
     drop(call);
     turn.emit(Event::CallLapsed { number })?;

@@ -7,6 +7,7 @@ mod effects;
 mod flow;
 mod gates;
 mod ledger;
+mod removals;
 mod session;
 mod tell;
 mod work;
@@ -83,6 +84,12 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::RequestsForgotten => session::apply(rows, site, event)?,
         Event::Policies(PolicyFact::Pinned { policies }) => {
             rows.session_at_mut(&site.session_key()?)?.policies.clone_from(policies);
+        }
+        Event::Removals(fact) => {
+            removals::apply(rows, site, fact)?;
+            if !fact.counts() {
+                return Ok(());
+            }
         }
         Event::Flow(flow) => flow::apply(rows, site, flow)?,
         Event::GateOpened { .. }

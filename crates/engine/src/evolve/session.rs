@@ -116,6 +116,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         any_approver_address: false,
         callees: Vec::new(),
         policies: Vec::new(),
+        removal: None,
     };
     if let Event::SessionStarted {
         definition,

@@ -11,6 +11,7 @@ mod outbox;
 mod pending;
 mod policy;
 mod quorum;
+mod removal;
 pub(crate) mod row;
 mod session;
 mod settings;
@@ -31,6 +32,7 @@ pub use pending::PendingInput;
 pub use policy::{PinnedPolicy, TenantPolicy};
 pub(crate) use quorum::Tally;
 pub use quorum::{Quorum, Vote, Voting};
+pub use removal::{KeptDecision, Removal, Removed, Removing, Retention, RetentionRule};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{

@@ -3,7 +3,10 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{EventSource, GateSettings, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum};
+use super::{
+    EventSource, GateSettings, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum, Removal,
+    Removing,
+};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -133,6 +136,9 @@ pub struct Session {
     /// Whether approvers are asked whom data or the start names and the directory does not hold, whatever the tenant says.
     #[cbor(n(40), default, skip_if = "std::ops::Not::not")]
     pub any_approver_address: bool,
+    /// The removal of its data, where one has begun.
+    #[n(46)]
+    pub removal: Option<Box<Removal>>,
 }
 
 /// How often, and after what time, those are written to again who have not decided.
@@ -276,6 +282,18 @@ impl Session {
             reminders: self.reminders,
             escalation: self.escalation.clone(),
         }
+    }
+
+    /// Whether it does not exist for callers, because its data is being removed.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.removal.as_deref().is_some_and(|removal| removal.how.hides())
+    }
+
+    /// Whether what it held is erased, or being so.
+    #[must_use]
+    pub fn is_erased(&self) -> bool {
+        self.removal.as_deref().is_some_and(|removal| removal.how == Removing::Erased)
     }
 
     /// What of it waits to arrive outside.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use minicbor::{CborLen, Decode, Encode};
 
-use super::{Endpoint, EventBinding, GateSettings, TenantPolicy};
+use super::{Endpoint, EventBinding, GateSettings, Retention, TenantPolicy};
 use crate::MailKey;
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
 
@@ -35,6 +35,9 @@ pub struct Tenancy {
     /// does not hold them.
     #[cbor(n(5), default, skip_if = "std::ops::Not::not")]
     pub any_approver_address: bool,
+    /// How long what has ended is kept.
+    #[cbor(n(9), default)]
+    pub retention: Retention,
 }
 
 /// Messages to endpoints that are about the tenant itself and about none of its sessions.
@@ -60,6 +63,7 @@ impl Tenancy {
             told: None,
             policies: Vec::new(),
             any_approver_address: false,
+            retention: Retention::default(),
         }
     }
 

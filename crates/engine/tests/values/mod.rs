@@ -1,5 +1,7 @@
 //! Values of what is stored about people who are written to.
 
+mod removal;
+
 use super::*;
 
 /// Who is told at a gate that others may decide, and was told that it is closed.
@@ -27,6 +29,7 @@ fn tenancy() -> Tenancy {
         told: None,
         policies: vec![super::tenant_policy()],
         any_approver_address: false,
+        retention: Retention::default(),
     }
 }
 
@@ -146,7 +149,7 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::Votes(VoteFact::EscalationSet { contacts: vec!["lead".into()] })),
         Event::Flow(Flow::Votes(VoteFact::Dropped { gate: OpenId(6), who: vec!["eve@example.com".into()] })),
     ];
-    flows.into_iter().map(Event::Flow).chain(latest).collect()
+    flows.into_iter().map(Event::Flow).chain(latest).chain(removal::events()).collect()
 }
 
 /// What endpoints are told of the tenant itself.
@@ -172,7 +175,7 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
     let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
     let told = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
     let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
-    vec![
+    let rows = vec![
         ("session-published", Row::Session(Session { outbox, ..session() })),
         ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
         (
@@ -184,7 +187,8 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
             }),
         ),
         ("effect-published", Row::Outbox(effect(told))),
-    ]
+    ];
+    rows.into_iter().chain(removal::rows()).collect()
 }
 
 /// What is settled beside a definition: by the directory and by a start; and which versions no start uses.

@@ -26,6 +26,7 @@ mod credentials;
 mod deciding;
 mod decision_page;
 mod effects;
+mod ending;
 mod fields;
 mod frozen;
 mod hostile;

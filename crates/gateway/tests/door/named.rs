@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 36] = [
+const NOTHING_THERE: [&str; 37] = [
     // What is only shown: a policy is set by a call of its own.
     "CreateTenant.tenant.policies.policy",
     "CreateTenant.tenant.policies.set_by",
@@ -70,6 +70,8 @@ const NOTHING_THERE: [&str; 36] = [
     "PutDirectory.directory.event_bindings.sources",
     "StartSession.audience",
     "StartSession.escalation",
+    // A rule may be for a definition that is deployed later.
+    "PutRetention.retention.rules.definition",
     // A subject is a person's, of whatever tenant.
     "CreateApiKey.subject",
     // States of the session that is named beside them.

@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 50] = [
+const NEVER_AN_AGENT: [&str; 54] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
@@ -53,6 +53,10 @@ const NEVER_AN_AGENT: [&str; 50] = [
     "ResumeSession",
     "CancelSession",
     "RecordReply",
+    "DeleteSession",
+    "EraseSession",
+    "PutRetention",
+    "GetRetention",
     "AdvanceClock",
     "PollWork",
     "StreamWork",

@@ -119,6 +119,7 @@ pub(crate) fn all() -> Vec<Rpc> {
         webhooks::endpoints(),
         sessions(),
         mail::rows(),
+        retention::rows(),
         policy::rows(),
         gates(),
         effects(),
@@ -163,6 +164,7 @@ macro_rules! ready {
 mod directory;
 mod mail;
 mod policy;
+mod retention;
 mod webhooks;
 
 fn read(method: &'static str, name: Option<(&'static str, Kind)>, ready: Ready) -> Rpc {

@@ -8,6 +8,7 @@ use crate::{
     DataDir, Disk, StoreError,
     files::failed,
     forms::{KIND_RECORD, LOG_KEY_BYTES, LOG_META, LOG_RECORD, log_key, parse_log_key},
+    scrub,
 };
 use bytes::Bytes;
 use fjall::{Keyspace, Readable, Slice, Snapshot};
@@ -19,6 +20,9 @@ use std::{
     sync::Arc,
     thread::{self, JoinHandle},
 };
+
+/// A group that there is not; what fills a journal up is its.
+const FILLER: GroupId = GroupId(u64::MAX - 1);
 
 /// The log in one fjall database, with one thread that does all writing.
 ///
@@ -51,6 +55,27 @@ impl FjallLog {
         });
         let writer = Some(writer.map_err(failed("start the writer of", &shared.dir.log()))?);
         Ok(FjallLog { shared, writer })
+    }
+
+    /// Has what was purged and replaced leave the files, as `scrub.rs` says; true where it has. Blocks for as long as it
+    /// takes to write some 70 MB and all that the log holds; appends go on between.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn scrub(&self) -> Result<bool, StoreError> {
+        scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
+            // Held for one step: whoever opens the database anew waits for no write.
+            let base = self.shared.base();
+            scrub::step(step, &base.database, std::slice::from_ref(&base.keyspace))
+        })
+    }
+
+    /// Writes zeros, as a blob of a group that there is not: it goes the way of all writes, each synced before the next.
+    fn fill(&self, bytes: usize) -> Result<(), StoreError> {
+        let (done, wait) = std::sync::mpsc::channel();
+        let done: Done = Box::new(move |result| drop(done.send(result)));
+        self.put_meta(FILLER, Meta::Committed, Bytes::from(vec![0; bytes]), done);
+        wait.recv().unwrap_or(Err(StoreError::Panicked))
     }
 
     /// Counters since opening.

@@ -172,6 +172,37 @@ impl<R: Record> State<R> {
         disk.rotate_memtable().map(drop).map_err(StoreError::database("settle rows"))
     }
 
+    /// Has what was removed leave the files of the states of all groups; true where it has. What is to be gone must have
+    /// been flushed. Blocks for as long as it takes to write some 70 MB and all that the states hold.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn scrub(&self) -> Result<bool, StoreError> {
+        self.0.store.scrub()
+    }
+
+    /// Takes note in the data folder that what was removed has to leave the files; durable.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn mark(&self) -> Result<(), StoreError> {
+        self.0.store.mark()
+    }
+
+    /// It has left them.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn unmark(&self) -> Result<(), StoreError> {
+        self.0.store.unmark()
+    }
+
+    /// Whether that was taken note of.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.0.store.is_marked()
+    }
+
     /// Syncs what was flushed, and gives the applied blob that is now durable: the log may be purged up to it.
     ///
     /// # Errors

@@ -1,14 +1,20 @@
 use super::{Record, State, reopen::Reopening, rows::Tables};
 use crate::{
-    DataDir, GroupId, StoreError, database, forms,
+    DataDir, GroupId, StoreError, database,
+    files::{self, failed},
+    forms,
     journal::Spare,
     limits::{CLEAN_BYTES_DEFAULT, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX, STATE_MEMTABLE_BYTES},
+    scrub,
 };
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, config::CompressionPolicy,
 };
 use parking_lot::{Mutex, RwLock};
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, fs, io, sync::Arc};
+
+/// A keyspace that is there while what was removed leaves the files.
+const FILLER: &str = "filler";
 
 /// The states of all groups of a server, in one database.
 ///
@@ -120,6 +126,45 @@ impl StoreInner {
 
     pub(super) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreError> {
         self.database().delete_keyspace(keyspace).map_err(StoreError::database("remove a state"))
+    }
+
+    /// Has what was removed leave the files of all states, as `scrub.rs` says; true where it has.
+    pub(super) fn scrub(&self) -> Result<bool, StoreError> {
+        let whole = scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
+            let database = self.database();
+            let names = database.list_keyspace_names();
+            let all = names.iter().map(|name| database.keyspace(name, KeyspaceCreateOptions::default));
+            let all = all.collect::<Result<Vec<_>, _>>().map_err(StoreError::database("open a state"))?;
+            scrub::step(step, &database, &all)
+        })?;
+        self.remove(self.filler()?)?;
+        Ok(whole)
+    }
+
+    fn filler(&self) -> Result<Keyspace, StoreError> {
+        let filler = self.database().keyspace(FILLER, KeyspaceCreateOptions::default);
+        filler.map_err(StoreError::database("open a state"))
+    }
+
+    fn fill(&self, bytes: usize) -> Result<(), StoreError> {
+        self.filler()?.insert("zeros", vec![0; bytes]).map_err(StoreError::database("fill a journal up"))
+    }
+
+    pub(super) fn mark(&self) -> Result<(), StoreError> {
+        files::write_whole(&self.dir.owed(), "what was erased is not yet out of the files\n")
+    }
+
+    pub(super) fn unmark(&self) -> Result<(), StoreError> {
+        match fs::remove_file(self.dir.owed()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("remove", &self.dir.owed())(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn is_marked(&self) -> bool {
+        self.dir.owed().exists()
     }
 
     pub(super) fn sync(&self) -> Result<(), StoreError> {

@@ -12,6 +12,7 @@ use super::effect::EffectArgs;
 use super::gates::Decide;
 use super::mail::MailArgs;
 use super::policy::PolicyArgs;
+use super::retention::{RetentionArgs, SessionArgs};
 use super::start::Start;
 use super::tenant::{BootstrapKey, TenantArgs};
 use super::values::duration;
@@ -108,6 +109,10 @@ Examples:
     Resume(On<Move>),
     /// End a session as cancelled; this cannot be undone.
     Cancel(On<Cancel>),
+    /// Delete or erase sessions that have ended.
+    Session(On<SessionArgs>),
+    /// Say how long what has ended is kept.
+    Retention(On<RetentionArgs>),
     /// Show one session, gate, definition or version.
     #[command(after_help = "\
 Examples:

@@ -17,6 +17,7 @@ mod mail;
 mod person;
 mod policy;
 mod quarantine;
+mod retention;
 mod show;
 mod source;
 mod talk;
@@ -68,6 +69,8 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
                 Some(ClockCommand::Advance(by)) => admin::advance(&talk, by).await,
             }
         }
+        ClientCommand::Session(on) => retention::session(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Retention(on) => retention::rules(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Assistant(on) => assistant::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Directory(on) => directory::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Policy(on) => policy::run(&talk(&on, output).await?, on.what.what).await,

@@ -179,6 +179,31 @@ fn a_person_pauses_resumes_and_cancels() {
 }
 
 #[test]
+fn an_admin_ends_what_a_session_holds() {
+    let dev = release();
+    let running = dev.run(&["session", "erase", "release-42", "--yes", "-o", "json"]).with_code(4).error();
+    assert_eq!(running["reason"], "STATE_MISMATCH");
+    dev.run(&["cancel", "release-42", "--yes"]).with_code(0);
+    let id = dev.json(&["get", "release-42"])["session"]["name"].as_str().unwrap().to_owned();
+    let agent = dev.run(&["session", "delete", "release-42", "--yes", "--as", "agent", "-o", "json"]);
+    assert_eq!(agent.with_code(6).error()["reason"], "ROLE_NOT_ALLOWED");
+    let unsure = dev.run(&["session", "erase", "release-42"]).with_code(2);
+    assert!(unsure.err.contains("--yes"), "{unsure:?}");
+    let erased = dev.json(&["session", "erase", "release-42", "--yes"]);
+    assert!(erased["goneTime"].is_string() && erased["session"]["sessionId"].is_null(), "{erased}");
+    dev.run(&["session", "delete", "release-42", "--yes"]).with_code(0);
+    dev.run(&["get", &id]).with_code(3);
+
+    let rules = r#"{"rules": [{"ended_sessions": "400d"}, {"definition": "deploy-gate", "history": "30d"}]}"#;
+    let folder = folder(&[("retention.json", rules), ("wrong.json", r#"{"rules": [{"history": "soon"}]}"#)]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    dev.run(&["retention", "put", &path("wrong.json")]).with_code(2);
+    dev.run(&["retention", "put", &path("retention.json")]).with_code(0);
+    let shown = dev.run(&["retention", "get"]).with_code(0);
+    assert!(shown.out.contains("(all others)") && shown.out.contains("30d"), "{shown:?}");
+}
+
+#[test]
 fn what_was_deployed_is_given_back_byte_for_byte() {
     let dev = release();
     for name in ["deploy-gate", "deploy-gate/versions/1", "deploy-gate/versions/latest"] {
