@@ -251,6 +251,7 @@ fn machine() -> Machine {
             text: Some("Begin.".into()),
             warnings: vec!["odd".into()],
             input_is_data: true,
+            only_policy: false,
         },
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         fields: vec![Field { key: "notes".into(), holds: DataType::List, reducer: Reducer::UniqueAppend }],

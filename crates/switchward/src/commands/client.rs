@@ -26,7 +26,9 @@ mod watch;
 mod work;
 
 use super::offline;
-use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, TenantCommand, WorkCommand};
+use crate::args::{
+    ClientCommand, ClockCommand, KeysArgs, KeysCommand, On, Output, TenantArgs, TenantCommand, WorkCommand,
+};
 use crate::exit::Exit;
 use talk::Talk;
 
@@ -80,21 +82,8 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Trigger(on) => endpoint::trigger(&talk(&on, output).await?, on.what).await,
         ClientCommand::Mail(on) => mail::run(on, output).await,
         ClientCommand::Effect(on) => effect::run(&talk(&on, output).await?, on.what.what).await,
-        ClientCommand::Keys(on) => match on.what.what {
-            KeysCommand::Bootstrap(bootstrap) => offline::bootstrap(bootstrap, output).await,
-            KeysCommand::Create(create) => {
-                admin::create_key(&Talk::open(&on.connection, output).await?, create).await
-            }
-            KeysCommand::Revoke(revoke) => {
-                admin::revoke_key(&Talk::open(&on.connection, output).await?, revoke).await
-            }
-        },
-        ClientCommand::Tenant(on) => match on.what.what {
-            TenantCommand::Create(create) if create.data_dir.is_some() => {
-                offline::create_tenant(create, output).await
-            }
-            what => tenant::run(&Talk::open(&on.connection, output).await?, what).await,
-        },
+        ClientCommand::Keys(on) => keys(on, output).await,
+        ClientCommand::Tenant(on) => tenants(on, output).await,
         ClientCommand::Work(on) => {
             let talk = talk(&on, output).await?;
             match on.what.what {
@@ -105,6 +94,30 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
                 WorkCommand::Extend(extend) => work::extend(&talk, extend).await,
             }
         }
+    }
+}
+
+async fn keys(on: On<KeysArgs>, output: Output) -> Result<(), Exit> {
+    match on.what.what {
+        KeysCommand::Bootstrap(bootstrap) => offline::bootstrap(bootstrap, output).await,
+        KeysCommand::Create(create) => {
+            admin::create_key(&Talk::open(&on.connection, output).await?, create).await
+        }
+        KeysCommand::Revoke(revoke) => {
+            admin::revoke_key(&Talk::open(&on.connection, output).await?, revoke).await
+        }
+    }
+}
+
+async fn tenants(on: On<TenantArgs>, output: Output) -> Result<(), Exit> {
+    match on.what.what {
+        TenantCommand::Create(create) if create.data_dir.is_some() => {
+            offline::create_tenant(create, output).await
+        }
+        what @ (TenantCommand::Create(_)
+        | TenantCommand::Get(_)
+        | TenantCommand::List(_)
+        | TenantCommand::Set(_)) => tenant::run(&Talk::open(&on.connection, output).await?, what).await,
     }
 }
 

@@ -98,15 +98,17 @@ fn roomy(space: Space, options: DiskOptions) -> Found {
 
 /// What helps against an error of writing.
 fn remedy(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::StorageFull => {
-            "make room on this disk; a server refuses what would grow until there is some"
-        }
-        ErrorKind::QuotaExceeded => "raise the quota of the server's user, or make room",
-        ErrorKind::PermissionDenied => "give its owner to whoever runs the server",
-        ErrorKind::ReadOnlyFilesystem => "mount it so that it can be written to",
-        _ => "look at the disk and at the system's log",
-    }
+    let remedies = [
+        (
+            ErrorKind::StorageFull,
+            "make room on this disk; a server refuses what would grow until there is some",
+        ),
+        (ErrorKind::QuotaExceeded, "raise the quota of the server's user, or make room"),
+        (ErrorKind::PermissionDenied, "give its owner to whoever runs the server"),
+        (ErrorKind::ReadOnlyFilesystem, "mount it so that it can be written to"),
+    ];
+    let known = remedies.into_iter().find(|(kind, _)| *kind == error.kind());
+    known.map_or("look at the disk and at the system's log", |(_, remedy)| remedy)
 }
 
 /// The middle one of some syncs of a file that is gone then.
