@@ -27,8 +27,8 @@ pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutA
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
     Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
-    Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise, Retire,
-    RevokeKey, Watch,
+    Explain, Get, KeyRole, Keys, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
+    Retire, RevokeKey, Watch,
 };
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{
@@ -42,7 +42,9 @@ pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineC
 pub(crate) use policy::{AttachPolicy, DetachPolicy, PolicyCommand};
 pub(crate) use retention::{EndSession, PutRetention, RetentionCommand, SessionCommand};
 pub(crate) use start::Start;
-pub(crate) use tenant::{BootstrapKey, CreateTenant, DefaultEffect, GetTenant, SetTenant, TenantCommand};
+pub(crate) use tenant::{
+    BootstrapKey, CreateTenant, DefaultEffect, GetTenant, SetTenant, TenantArgs, TenantCommand,
+};
 pub(crate) use values::{duration, quorum};
 pub(crate) use webhooks::{
     CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, Listen, NamedEndpoint,

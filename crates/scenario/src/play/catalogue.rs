@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Assisted, AttachPolicy, Body, Command, CreateTenant, Deploy, Key, MailKey, PutAssistant, Queued,
-    Reason, Reply, ReplyKey, ReplyToken, Role, Row, Scope, SetTenantPolicy, Settings, Start, pin_callees,
-    pin_policies,
+    Actor, Assisted, AttachPolicy, Body, Command, CreateTenant, Deploy, Key, MailKey, Pinned, PinnedPolicy,
+    PutAssistant, Queued, Reason, Rejection, Reply, ReplyKey, ReplyToken, Role, Row, Scope, SetTenantPolicy,
+    Settings, Start, pin_callees, pin_policies,
 };
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, RunId, SessionId, TenantId};
@@ -204,15 +204,7 @@ impl Player<'_> {
             Ok(callees) => callees,
             Err(rejection) => return Ok(Err(rejection.into())),
         };
-        let runs = queue.iter().chain(&first.workflows).map(|other| other.definition.clone());
-        let runs: Vec<String> = [first.of.definition.clone()]
-            .into_iter()
-            .chain(runs)
-            .chain(callees.iter().map(|pinned| pinned.callee.name.clone()))
-            .collect();
-        let policies =
-            read(self.world, self.tenant, &Scope::Catalogue, |view| pin_policies(view, self.tenant, runs))?;
-        let policies = match policies {
+        let policies = match self.pinned_policies(&first, &queue, &callees)? {
             Ok(policies) => policies,
             Err(rejection) => return Ok(Err(rejection.into())),
         };
@@ -255,6 +247,19 @@ impl Player<'_> {
         self.last = None;
         self.before = 0;
         Ok(Ok(()))
+    }
+
+    /// The policy documents that are attached to what a session runs, as they are now.
+    fn pinned_policies(
+        &self,
+        first: &First,
+        queue: &[Queued],
+        callees: &[Pinned],
+    ) -> Result<Result<Vec<PinnedPolicy>, Rejection>, Broken> {
+        let runs = queue.iter().chain(&first.workflows).chain([&first.of]);
+        let runs = runs.map(|run| run.definition.clone());
+        let runs: Vec<String> = runs.chain(callees.iter().map(|pinned| pinned.callee.name.clone())).collect();
+        read(self.world, self.tenant, &Scope::Catalogue, |view| pin_policies(view, self.tenant, runs))
     }
 
     /// The reply token of one entry of the session, as the session makes it or as somebody else would.

@@ -93,6 +93,7 @@ impl Game {
             default_effect: ways.default_effect,
             allow_foreign_role: false,
             default_set_in: DefaultSetIn::Tenant,
+            any_approver_address: false,
         };
         let care = if ways.restart { Care::Restart } else { Care::Plain };
         let mut game = Self {

@@ -27,7 +27,7 @@ mod work;
 
 use super::offline;
 use crate::args::{
-    ClientCommand, ClockCommand, KeysArgs, KeysCommand, On, Output, TenantArgs, TenantCommand, WorkCommand,
+    ClientCommand, ClockCommand, Keys, KeysCommand, On, Output, TenantArgs, TenantCommand, WorkCommand,
 };
 use crate::exit::Exit;
 use talk::Talk;
@@ -97,7 +97,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
     }
 }
 
-async fn keys(on: On<KeysArgs>, output: Output) -> Result<(), Exit> {
+async fn keys(on: On<Keys>, output: Output) -> Result<(), Exit> {
     match on.what.what {
         KeysCommand::Bootstrap(bootstrap) => offline::bootstrap(bootstrap, output).await,
         KeysCommand::Create(create) => {
