@@ -28,8 +28,8 @@ use switchward_engine::{
     Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why, Writer,
 };
 use switchward_engine::{
-    Correlation, DefaultSetIn, Endpoint, EndpointFact, EndpointHealth, GateSettings, Place, PolicyFact,
-    Retired, SourceSecret, TenantOutbox, VersionFact, WebhookSource, WebhookSourceFact,
+    Correlation, DefaultSetIn, Definition, Endpoint, EndpointFact, EndpointHealth, GateSettings, Place,
+    PolicyFact, Retired, SourceSecret, TenantOutbox, VersionFact, WebhookSource, WebhookSourceFact,
 };
 use switchward_engine::{EventBinding, EventSource, Said, SenderProof, Speaker};
 use switchward_machine::{

@@ -135,10 +135,7 @@ async fn what_holds_for_gates_stands_in_the_directory_and_a_session_shows_from_w
     // An admin's change holds at once, for sessions that run too.
     world.directory(vec![entry("definition:release", &[], Some(own)), owners], &["ops@acme.example"]).await;
     let session = world.look(&session.name).await;
-    assert_eq!(
-        (session.quorum.clone(), session.quorum_source()),
-        (at_least(2), SettingSource::DefinitionEntry)
-    );
+    assert_eq!((session.quorum, session.quorum_source()), (at_least(2), SettingSource::DefinitionEntry));
     assert_eq!((session.reminders, session.reminders_source()), (hourly(2), SettingSource::OwnerEntry));
     assert_eq!(session.escalation, ["head@acme.example"]);
     let told = world.authorize(&session.name, "mcp:filesystem:write_file").await;
@@ -217,10 +214,10 @@ async fn an_approver_whom_data_names_is_asked_only_if_the_directory_holds_them()
         name: session.name.clone(),
         from: EVE.into(),
         text: "yes".into(),
-        authenticated: true,
         ..Default::default()
     };
-    let _: v1::RecordReplyResponse = world.ask("operator", "RecordReply", &mail).await;
+    let vouched: Result<v1::RecordReplyResponse, _> = world.attempt("operator", "RecordReply", &mail).await;
+    refused(vouched, "NOT_AN_APPROVER");
     assert_eq!(world.look(&session.name).await.at, ["decide"], "their reply decides nothing");
     // The next round would ask the contact, whom the agent has chosen as well.
     world.node.clock.advance(3_600_000);
