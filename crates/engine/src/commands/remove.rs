@@ -20,6 +20,10 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, remove: &Remove) -> Result<Reply, S
             .into());
     };
     let before = session.removal.as_ref().map(|removal| removal.how);
+    // What is on its way out stays so: another wish would show again what is half gone.
+    if session.is_hidden() && before != Some(remove.how) {
+        return Err(Rejection::new(Reason::NotFound, "there is no such session").into());
+    }
     let trims = remove.how == Removing::Trimmed;
     let late = remove.ended_by.is_some_and(|by| ended > by);
     if late || before == Some(remove.how) || (trims && before.is_some()) {
