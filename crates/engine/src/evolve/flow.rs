@@ -52,12 +52,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChildCreated { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
-        Flow::Pending(PendingFact::Held { run, input, .. }) => {
-            rows.run_at_mut(&run_key(*run))?.pending.push(input.clone());
-        }
-        Flow::Pending(PendingFact::Entered { run, .. }) => {
-            rows.run_at_mut(&run_key(*run))?.pending.clear();
-        }
+        Flow::Pending(fact) => pending(rows, site, fact)?,
         Flow::Votes(fact) => gates::voted(rows, site, fact)?,
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
@@ -78,6 +73,20 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::AudienceSet { .. }
         | Flow::RemindersSet { .. } => given(rows, site, flow)?,
         Flow::Signalled { .. } | Flow::Faulted { .. } => {}
+    }
+    Ok(())
+}
+
+/// Data wait for an approval to close, or enter because it has.
+fn pending(rows: &mut Working<'_>, site: &Site<'_>, fact: &PendingFact) -> Result<(), ViewError> {
+    let id = site.session()?;
+    match fact {
+        PendingFact::Held { run, input, .. } => {
+            rows.run_at_mut(&Key::run(site.tenant, id, *run))?.pending.push(input.clone());
+        }
+        PendingFact::Entered { run, .. } => {
+            rows.run_at_mut(&Key::run(site.tenant, id, *run))?.pending.clear();
+        }
     }
     Ok(())
 }

@@ -74,8 +74,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
     Ok(())
 }
 
-fn started(site: &Site<'_>, event: &Event) -> Session {
-    let mut session = Session {
+/// A session of which nothing is known yet but when it began.
+fn blank(site: &Site<'_>) -> Session {
+    Session {
         machine: switchward_machine::Digest([0; 32]),
         head: switchward_machine::Digest([0; 32]),
         definition: String::new(),
@@ -117,7 +118,11 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         callees: Vec::new(),
         policies: Vec::new(),
         removal: None,
-    };
+    }
+}
+
+fn started(site: &Site<'_>, event: &Event) -> Session {
+    let mut session = blank(site);
     if let Event::SessionStarted {
         definition,
         version,

@@ -5,7 +5,7 @@ use switchward_machine::{OpenId, Port};
 
 use super::Json;
 
-/// Data that came for a run while an approval of it was open; they enter in their order when it closes. Stored form.
+/// Data that came for a run while an approval of it was open; they enter in their order when it closes.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum PendingInput {
     /// The data of an event.

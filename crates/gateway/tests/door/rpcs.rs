@@ -113,6 +113,7 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
 pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> = [
         definitions(),
+        retiring(),
         assistants(),
         directory::rows(),
         webhooks::sources(),
@@ -228,22 +229,27 @@ fn definitions() -> Vec<Rpc> {
                 set(message, "name", Value::String(latest));
             },
         },
-        Rpc {
-            method: "RetireVersion",
-            name: Some(("name", Kind::Version)),
-            ready: ready!(|world| {
-                let first = world.deploy(&named(&world.fresh("process"))).await;
-                let source = named(first.name.split('/').nth(3).expect("the definition's name"));
-                world.deploy(&source.replace("Is it ready?", "Is it all ready?")).await;
-                world.deploy(&source.replace("Is it ready?", "Is all ready?")).await;
-                v1::RetireVersionRequest { name: first.name, ..v1::RetireVersionRequest::default() }
-            }),
-            other: |message| {
-                let second = text(message, "name").replace("/versions/1", "/versions/2");
-                set(message, "name", Value::String(second));
-            },
-        },
     ]
+}
+
+/// The call that keeps new sessions from a version.
+fn retiring() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Version));
+    vec![Rpc {
+        method: "RetireVersion",
+        name,
+        ready: ready!(|world| {
+            let first = world.deploy(&named(&world.fresh("process"))).await;
+            let source = named(first.name.split('/').nth(3).expect("the definition's name"));
+            world.deploy(&source.replace("Is it ready?", "Is it all ready?")).await;
+            world.deploy(&source.replace("Is it ready?", "Is all ready?")).await;
+            v1::RetireVersionRequest { name: first.name, ..v1::RetireVersionRequest::default() }
+        }),
+        other: |message| {
+            let second = text(message, "name").replace("/versions/1", "/versions/2");
+            set(message, "name", Value::String(second));
+        },
+    }]
 }
 
 fn assistants() -> Vec<Rpc> {

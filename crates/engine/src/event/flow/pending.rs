@@ -7,7 +7,7 @@ use super::Flow;
 use crate::Event;
 use crate::state::PendingInput;
 
-/// A fact about data that wait for an approval. Stored form.
+/// A fact about data that wait for an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum PendingFact {
     /// They came while it was open, and enter when it closes.
