@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench bench-delivery crash disk faults mutants parking random timers
+.PHONY: help demo test fix bench bench-delivery crash disk faults lesser mutants parking random timers
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,10 @@ faults: ## ten minutes of kills of the server and its Redis under effects that f
 
 mutants: ## change the engine in small ways and see that the scenarios alone notice: many minutes
 	@sh tests/scripts/mutants.sh
+
+lesser: ## 10,000 random runs by an agent's and by a worker's key, optimised: no control that holds them gets weaker: many minutes
+	@sh tests/scripts/need.sh rust cc
+	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --release -p switchward-gateway --test door lesser -- --nocapture
 
 random: ## five million steps of random conversation workflows, optimised; the test has a hundred thousand: many minutes
 	@sh tests/scripts/need.sh rust cc

@@ -26,6 +26,7 @@ fn event(event: &Event) -> Event {
     match event {
         Event::SessionStarted { definition, version, machine, role, without_policy, workflows, .. } => {
             Event::SessionStarted {
+                any_approver_address: false,
                 definition: definition.clone(),
                 version: *version,
                 machine: *machine,

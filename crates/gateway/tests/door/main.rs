@@ -31,6 +31,7 @@ mod fields;
 mod frozen;
 mod hostile;
 mod layers;
+mod lesser;
 mod lists;
 mod mailing;
 mod masks;
