@@ -51,20 +51,9 @@ fn event(event: &Event) -> Event {
         Event::RunEnded { run, ending, .. } => {
             Event::RunEnded { run: *run, ending: ending.clone(), comment: String::new() }
         }
-        Event::GateOpened { gate, run, body } => Event::GateOpened {
-            gate: *gate,
-            run: *run,
-            body: Gate {
-                spec: body.spec,
-                kind: body.kind,
-                requester: body.requester.clone(),
-                call: None,
-                exit: body.exit,
-                notice: None,
-                asked: None,
-                part: body.part,
-            },
-        },
+        Event::GateOpened { gate, run, body } => {
+            Event::GateOpened { gate: *gate, run: *run, body: gate_of(body) }
+        }
         Event::GateClosed { gate, decision, by, via, .. } => Event::GateClosed {
             gate: *gate,
             decision: *decision,
@@ -91,6 +80,20 @@ fn event(event: &Event) -> Event {
             via: *via,
         }),
         _ => Event::Removals(RemovalFact::Redacted),
+    }
+}
+
+/// A gate without what was asked.
+fn gate_of(body: &Gate) -> Gate {
+    Gate {
+        spec: body.spec,
+        kind: body.kind,
+        requester: body.requester.clone(),
+        call: None,
+        exit: body.exit,
+        notice: None,
+        asked: None,
+        part: body.part,
     }
 }
 
