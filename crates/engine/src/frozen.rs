@@ -34,8 +34,7 @@ pub(crate) fn gate(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<OpenId>, St
 pub(crate) fn may_record(turn: &Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
     let Some(gate) = gate(turn, run)? else { return Ok(()) };
     let name = gate_name(turn, gate)?;
-    let message =
-        format!("the data stand still until the approval {name} is decided; record them afterwards");
+    let message = "the data stand still until the open approval is decided; record them afterwards";
     Err(Rejection::new(Reason::ApprovalPending, message).fact("gate", name).into())
 }
 
@@ -70,7 +69,7 @@ pub(crate) fn room(turn: &Turn<'_, '_>, run: RunId, gate: OpenId, input: &Pendin
     }
     let name = gate_name(turn, gate)?;
     let message = format!(
-        "{PENDING_INPUTS_MAX} events and results or {PENDING_INPUT_BYTES_MAX} bytes of them wait for the approval {name}"
+        "{PENDING_INPUTS_MAX} events and results or {PENDING_INPUT_BYTES_MAX} bytes of them wait for the open approval"
     );
     Err(Rejection::new(Reason::QuotaExceeded, message).fact("gate", name).into())
 }

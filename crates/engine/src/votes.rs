@@ -12,7 +12,7 @@ use crate::command::Start;
 use crate::commands::check_quorum;
 use crate::event::VoteFact;
 use crate::gates::{self, Ruling};
-use crate::state::{Directory, Gate, GateSettings, Open, Quorum, Settled, Tally, Vote, Voting};
+use crate::state::{Asked, Directory, Gate, GateSettings, Open, Quorum, Settled, Tally, Vote, Voting};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Reason, Rejection};
 
@@ -42,12 +42,8 @@ pub(crate) fn cast(
         return Ok(Cast::Decides);
     }
     let people = turn.directory()?;
-    let mine = asked.to.iter().find(|one| people.same(one, &ruling.by));
-    let address = mine.unwrap_or(&ruling.by).clone();
-    let before = voting.votes.iter().find(|vote| {
-        vote.shown == asked.digest() && (vote.is_of(&ruling.by, &people) || vote.is_of(&address, &people))
-    });
-    if let Some(before) = before {
+    let address = address_of(asked, &ruling.by, &people);
+    if let Some(before) = earlier(asked, voting, &ruling.by, &people) {
         // The directory may have changed so that what there is has become enough.
         if Tally::of(open, voting.quorum, None, &people).is_enough() {
             return Ok(Cast::Decides);
@@ -68,6 +64,31 @@ pub(crate) fn cast(
     now.votes.push(vote.clone());
     turn.emit(Flow::Votes(VoteFact::Cast { gate, vote, need: now.need }))?;
     Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now.so_far()) })
+}
+
+/// Refuses an approval of somebody who has approved before what is shown, as long as others are missing.
+pub(crate) fn not_again(turn: &Turn<'_, '_>, open: &Open, by: &str) -> Result<(), Stop> {
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let Some(voting) = &asked.voting else { return Ok(()) };
+    let people = turn.directory()?;
+    match earlier(asked, voting, by, &people) {
+        Some(before) if !Tally::of(open, voting.quorum, None, &people).is_enough() => {
+            Err(again(before, &voting.so_far()).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The address under which somebody is asked; else what they are called.
+fn address_of(asked: &Asked, by: &str, people: &Directory) -> String {
+    asked.to.iter().find(|one| people.same(one, by)).map_or(by, String::as_str).to_owned()
+}
+
+/// The vote that this person has cast on what is shown now.
+fn earlier<'v>(asked: &Asked, voting: &'v Voting, by: &str, people: &Directory) -> Option<&'v Vote> {
+    let address = address_of(asked, by, people);
+    let theirs = |vote: &&Vote| vote.is_of(by, people) || vote.is_of(&address, people);
+    voting.votes.iter().filter(|vote| vote.shown == asked.digest()).find(theirs)
 }
 
 /// Whether this person's approval would count: where all who are told must approve, others cannot stand in for them.

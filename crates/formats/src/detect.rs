@@ -67,7 +67,8 @@ fn fits(format: Format, root: &Node) -> bool {
         }
         Format::Native => has(root, "format_version") && has(root, "nodes"),
         Format::Kno => root.get("type").and_then(Node::as_text) == Some("process-template"),
-        Format::Policy => root.get("policy").is_some_and(|it| it.as_text().is_some()),
+        // A process of states has a policy of its own, whatever it holds.
+        Format::Policy => !has(root, "states") && root.get("policy").is_some_and(|it| it.as_text().is_some()),
         // Its files are told by their names.
         Format::ProcessMd => false,
     }

@@ -64,7 +64,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         return Err(ended(&session).into());
     }
     drop(session);
-    if reply.token.is_none() {
+    if reply.token.is_none() && !matches!(about, About::Gate(..)) {
         super::conversation(turn, leaf)?;
     }
     check(reply)?;

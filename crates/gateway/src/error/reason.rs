@@ -133,7 +133,7 @@ mod tests {
     fn the_table_is_the_one_that_is_published() {
         let readme = include_str!("../../../../proto/README.md");
         let (_, after) = readme.split_once("## Errors").unwrap();
-        let (table, _) = after.split_once("## Roles").unwrap();
+        let (table, _) = after.split_once("\n## ").unwrap();
         let rows: Vec<Vec<&str>> = table
             .lines()
             .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))

@@ -32,7 +32,7 @@ pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::De
     });
     definition(call, name, change.definition).await?;
     let reply = call.execute(Scope::Catalogue, change.request, None, body).await;
-    reply.map_err(|refusal| named(refusal, "policy", change.policy))?;
+    reply.map_err(|refusal| named(refusal, "definition", change.policy))?;
     Ok(of_definition(&call.caller, &definition(call, name, change.definition).await?))
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn set(
     let body =
         Body::SetTenantPolicy(SetTenantPolicy { name: name.to_owned(), version: message.version, key });
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
-    reply.map_err(|refusal| named(refusal, "policy", &message.policy))?;
+    reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
     let policy = list(call).await?.into_iter().find(|policy| policy.name == name);
     Ok(v1::SetTenantPolicyResponse { policy: policy.map(|policy| shown(call, policy)) })
 }
@@ -61,7 +61,7 @@ pub(super) async fn remove(
     let name = names::definition(&call.caller, "policy", &message.policy)?.to_owned();
     let body = Body::RemoveTenantPolicy(RemoveTenantPolicy { name });
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
-    reply.map_err(|refusal| named(refusal, "policy", &message.policy))?;
+    reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
     Ok(v1::RemoveTenantPolicyResponse {})
 }
 

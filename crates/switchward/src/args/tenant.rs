@@ -96,6 +96,10 @@ pub(crate) struct Switches {
     /// Whether sessions may start with another role than their policy's; they run without the policy.
     #[arg(long, value_name = "true|false")]
     pub(crate) allow_foreign_role: Option<bool>,
+    /// Whether approvers and escalation contacts that come from data or from the start are asked although the directory
+    /// does not hold them.
+    #[arg(long, value_name = "true|false")]
+    pub(crate) any_approver_address: Option<bool>,
 }
 
 /// Arguments of `keys bootstrap`.

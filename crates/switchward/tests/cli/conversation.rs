@@ -157,17 +157,26 @@ fn an_approval_is_shown_and_a_reply_that_is_passed_on_is_the_operators_decision(
         .error();
     assert_eq!(refused["reason"], "ROLE_NOT_ALLOWED");
 
-    let both = ASKS.replace("[lead@example.com]", "[lead@example.com, person]");
+    let both = ASKS.replace("[lead@example.com]", "[lead@example.com, kim@acme.example]");
     let folder = self::folder(&[("asks.yaml", &both)]);
     dev.run(&["deploy", folder.path().join("asks.yaml").to_str().unwrap()]).with_code(0);
     let started = dev.json(&["start", "asks", "--key", "asks-2"]);
     let gate = started["session"]["waitingOn"][0]["name"].as_str().expect("a gate").to_owned();
-    let moved = dev.json(&["reply", "asks-2", "lead@example.com", "no, thanks\ntoo dear"]);
+    let key = dev.json(&["keys", "create", "operator", "--subject", "kim@acme.example"]);
+    let key = key["secret"].as_str().expect("a key").to_owned();
+    let words = ["reply", "asks-2", "lead@example.com", "no, thanks\ntoo dear", "--api-key", &key];
+    let moved = dev.json(&words);
     assert_eq!(moved["session"]["at"][0], "stop");
     let card = dev.run(&["get", &gate]).with_code(0).out;
-    assert!(card.contains("rejected by a reply, vouched by person") && card.contains("too dear"), "{card}");
+    assert!(
+        card.contains("rejected by a reply, vouched by kim@acme.example") && card.contains("too dear"),
+        "{card}"
+    );
     let listed = dev.json(&["list", "events", "asks-2"]).to_string();
-    assert!(listed.contains("vouched_by=person") && !listed.contains("authenticated=true"), "{listed}");
+    assert!(
+        listed.contains("vouched_by=kim@acme.example") && !listed.contains("authenticated=true"),
+        "{listed}"
+    );
 }
 
 const SURVEY: &str = "name: survey
@@ -201,7 +210,7 @@ fn parts_of_a_task_are_listed_and_answered_and_another_assistant_takes_over() {
     let refused =
         dev.run(&["reply", "survey-1", "ann@example.com", "Fine", "-o", "json"]).with_code(6).error();
     assert_eq!(refused["reason"], "NOT_AN_APPROVER", "it is Ann's to answer");
-    let key = dev.json(&["keys", "create", "--role", "approver", "--subject", "ann@example.com"]);
+    let key = dev.json(&["keys", "create", "approver", "--subject", "ann@example.com"]);
     let key = key["secret"].as_str().expect("a key").to_owned();
     let gate = gates["gates"][1]["name"].as_str().expect("a gate").to_owned();
     dev.run(&["decide", &gate, "answer", "--answer", "Fine", "--api-key", &key]).with_code(0);

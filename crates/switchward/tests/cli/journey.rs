@@ -133,7 +133,7 @@ fn json_says_what_the_json_door_says() {
         assert_eq!((&ours["type"], &ours["debug"]), (&theirs["type"], &theirs["debug"]));
     }
     assert_eq!(typed["metadata"], door["details"][0]["debug"]["metadata"]);
-    let typed = dev.json(&["get", "release-42"]);
+    let typed = dev.json(&["get", "release-42", "--as", "agent"]);
     assert_eq!(typed, dev.post("SessionService/GetSession", key, &json!({ "name": "release-42" })));
 }
 

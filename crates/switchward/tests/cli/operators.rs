@@ -121,8 +121,12 @@ fn tenants_are_made_shown_and_set() {
         (&set["tenant"]["allowForeignRole"], &set["tenant"]["defaultEffect"]),
         (&json!(true), &json!("DEFAULT_EFFECT_ASK"))
     );
+    let set = dev.json(&["tenant", "set", "--any-approver-address", "true"]);
+    assert_eq!(set["tenant"]["anyApproverAddress"], true, "{set}");
     let shown = dev.run(&["tenant", "get"]).with_code(0);
-    assert!(shown.out.contains("default") && shown.out.contains("ask"), "{shown:?}");
+    for part in ["default", "ask", "any address"] {
+        assert!(shown.out.contains(part), "{part}: {shown:?}");
+    }
     dev.run(&["tenant", "set"]).with_code(2);
     dev.run(&["tenant", "get", "globex"]).with_code(3);
     dev.run(&["tenant", "set", "--default", "deny", "--as", "agent"]).with_code(6);

@@ -23,7 +23,7 @@ fn an_event_is_sent_with_a_token_in_the_place_of_a_key() {
     assert!(dev.run(&["get", "order-7"]).with_code(0).out.contains(&token), "a person sees it");
     let agents = dev.run(&["event", "order-7", "paid", "--as", "agent", "-o", "json"]).with_code(6).error();
     assert_eq!(agents["reason"], "ROLE_NOT_ALLOWED");
-    let made = dev.json(&["keys", "create", "--role", "integration", "--subject", "shop"]);
+    let made = dev.json(&["keys", "create", "integration", "--subject", "shop"]);
     let key = made["secret"].as_str().expect("a key").to_owned();
     let unread = dev.run(&["get", "order-7", "--api-key", &key, "-o", "json"]).with_code(6).error();
     assert_eq!(unread["reason"], "ROLE_NOT_ALLOWED");

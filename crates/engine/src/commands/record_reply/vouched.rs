@@ -32,6 +32,8 @@ pub(super) fn decide(
     let decision = decision_of(&spec, &own);
     if decision == Some(Decision::Approve) {
         votes::may_approve(&turn.command.actor.subject, open, &people)?;
+        // Nothing may be recorded before what can be refused.
+        votes::not_again(turn, open, &turn.command.actor.subject)?;
     }
     let grant = granting(turn, gate, open, reply, &own)?;
     recorded(turn, leaf, reply, &own, &About::Gate(gate, Box::new(open.clone())))?;

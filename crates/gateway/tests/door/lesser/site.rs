@@ -17,7 +17,7 @@ pub(super) const PAY: &str = r#"{
       "request_template": {
         "subject_template": "Pay?", "body_template": "Pay {{ gathered_data.amount }} to {{ gathered_data.to }}?" } },
     { "name": "used", "type": "logic", "operations": [
-      { "type": "set_data", "config": { "key": "paid", "value": "{approval.decide.shown.amount}" } } ] },
+      { "type": "set_data", "config": { "key": "paid", "value": "{gathered_data.approval.decide.shown.amount}" } } ] },
     { "name": "forbidden", "type": "conversation" },
     { "name": "refused", "type": "conversation" }
   ],

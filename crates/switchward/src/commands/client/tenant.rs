@@ -75,6 +75,10 @@ async fn set(talk: &Talk, set: SetTenant) -> Result<(), Exit> {
         tenant.allow_foreign_role = allow;
         paths.push("allow_foreign_role".to_owned());
     }
+    if let Some(any) = set.switches.any_approver_address {
+        tenant.any_approver_address = any;
+        paths.push("any_approver_address".to_owned());
+    }
     let request = v1::UpdateTenantRequest {
         tenant: Some(tenant),
         update_mask: Some(prost_types::FieldMask { paths }),
@@ -141,6 +145,10 @@ fn shown(tenant: &v1::Tenant) -> String {
         ("name", clean(&tenant.display_name)),
         ("default", show::word(tenant.default_effect().as_str_name(), "DEFAULT_EFFECT_")),
         ("foreign role", if tenant.allow_foreign_role { "allowed".into() } else { "refused".into() }),
+        (
+            "approvers from data",
+            if tenant.any_approver_address { "any address" } else { "in the directory" }.into(),
+        ),
         ("created", show::time(tenant.create_time.as_ref())),
         ("changed", show::time(tenant.update_time.as_ref())),
     ])
