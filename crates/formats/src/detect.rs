@@ -67,8 +67,11 @@ fn fits(format: Format, root: &Node) -> bool {
         }
         Format::Native => has(root, "format_version") && has(root, "nodes"),
         Format::Kno => root.get("type").and_then(Node::as_text) == Some("process-template"),
-        // A process of states has a policy of its own, whatever it holds.
-        Format::Policy => !has(root, "states") && root.get("policy").is_some_and(|it| it.as_text().is_some()),
+        // A process with a name has a policy of its own, whatever it holds.
+        Format::Policy => {
+            let process = has(root, "name") && has(root, "states");
+            !process && root.get("policy").is_some_and(|it| it.as_text().is_some())
+        }
         // Its files are told by their names.
         Format::ProcessMd => false,
     }

@@ -32,7 +32,7 @@ pub(super) const PAY: &str = r#"{
 const SHIP: &str = r#"{
   "name": "ship",
   "states": [
-    { "name": "arrive", "type": "wait", "wait_for": "webhook", "config": { "event_key": "shipped" } },
+    { "name": "arrive", "type": "wait", "wait_for": "webhook", "timeout_hours": 48 },
     { "name": "forbidden", "type": "conversation" }
   ],
   "transitions": [{ "from": "arrive", "port": "received", "to": "forbidden" }]

@@ -39,8 +39,13 @@ impl Site {
         if definition.ends_with("/release") {
             assert_eq!(session.version, 2, "{name} runs an older version");
         }
-        assert!(session.quorum.is_none(), "{name} has a quorum of its own");
-        assert!(session.audience.is_empty(), "{name} has an audience of its own");
+        let sources = [
+            session.audience_source(),
+            session.quorum_source(),
+            session.reminders_source(),
+            session.escalation_source(),
+        ];
+        assert!(!sources.contains(&v1::SettingSource::Start), "{name} says itself who decides: {sources:?}");
         assert!(!session.without_policy, "{name} runs without its policy");
         let filter = format!("session=\"{name}\"");
         let request = v1::ListGatesRequest { filter, ..Default::default() };
