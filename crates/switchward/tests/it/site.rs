@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 use switchward_api::v1;
+use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::effect_service_client::EffectServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
@@ -223,6 +224,19 @@ impl Caller {
         let mut request = Request::new(message);
         request.metadata_mut().insert("authorization", self.key.clone());
         request
+    }
+
+    /// An operator of the same tenant, who has not asked for what the caller asks for.
+    pub(crate) async fn operator(&self, subject: &str) -> anyhow::Result<Self> {
+        let role = v1::KeyRole::Operator.into();
+        let wanted = v1::CreateApiKeyRequest {
+            role,
+            subject: subject.to_owned(),
+            ..v1::CreateApiKeyRequest::default()
+        };
+        let mut keys = ApiKeyServiceClient::new(self.channel.clone());
+        let made = keys.create_api_key(self.request(wanted)).await?.into_inner();
+        Ok(Self { channel: self.channel.clone(), key: format!("Bearer {}", made.secret).parse()? })
     }
 
     pub(crate) fn sessions(&self) -> SessionServiceClient<Channel> {

@@ -61,8 +61,10 @@ fn take(data: &Path, image: &Path) -> anyhow::Result<()> {
     copy(data, image)?;
     let journal = journal(image)?;
     let bytes = fs::read(&journal)?;
-    let whole = batches(&bytes).last().context("the log has no batch")?;
-    Ok(File::options().write(true).open(&journal)?.set_len(whole as u64)?)
+    // The last batch is written whole, and is what the sync is for.
+    let ends: Vec<usize> = batches(&bytes).collect();
+    let [.., synced, _] = ends[..] else { anyhow::bail!("the log has no batch before the last") };
+    Ok(File::options().write(true).open(&journal)?.set_len(synced as u64)?)
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
