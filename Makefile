@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench bench-delivery crash faults mutants parking random timers
+.PHONY: help demo test fix bench bench-delivery crash disk faults lesser mutants parking random timers
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -22,11 +22,19 @@ test: ## format, lints, repository checks and every test; gets what is missing
 crash: ## 200 kills and 20 power cuts under load, and limits kept through them: many minutes
 	@sh tests/scripts/crash.sh
 
+disk: ## a disk is filled to its last byte under load, ten times: nothing acknowledged is lost, decisions go on, writes come back
+	@sh tests/scripts/need.sh rust cc
+	CRASH_FULL=$(or $(CRASH_FULL),10) cargo nextest run --locked -p switchward --test crash --no-capture full_disk
+
 faults: ## ten minutes of kills of the server and its Redis under effects that fail three times in ten: none may be lost
 	@sh tests/scripts/faults.sh
 
 mutants: ## change the engine in small ways and see that the scenarios alone notice: many minutes
 	@sh tests/scripts/mutants.sh
+
+lesser: ## 10,000 random runs by an agent's and by a worker's key, optimised: no control that holds them gets weaker: many minutes
+	@sh tests/scripts/need.sh rust cc
+	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --release -p switchward-gateway --test door lesser -- --nocapture
 
 random: ## five million steps of random conversation workflows, optimised; the test has a hundred thousand: many minutes
 	@sh tests/scripts/need.sh rust cc

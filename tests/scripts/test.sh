@@ -32,7 +32,7 @@ trap finish EXIT
 
 # Fewer crashes than `make crash` has, so that the whole stays within its time.
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
-export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}"
+export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}" CRASH_FULL="${CRASH_FULL:-2}"
 
 run "what this needs" sh tests/scripts/need.sh lints cc git python redis node mail
 run "format" cargo fmt --all --check

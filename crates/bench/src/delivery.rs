@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use switchward_api::v1;
+use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -17,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::Request;
+use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
 use crate::load::{bearer, channel};
@@ -28,6 +30,8 @@ const KEY: &str = "swk_0123456789abcdef_0123456789abcdef0123456789abcdef01234567
 const SESSIONS: u64 = 1_000;
 const MESSAGES: u64 = 20;
 const CALLERS: u64 = 16;
+/// Who approves.
+const LEAD: &str = "lead@example.com";
 /// Sinks, so that what may be out to one place at one time is not what is measured.
 const SINKS: u64 = 4;
 /// Decisions that are measured one after the other.
@@ -280,6 +284,15 @@ impl Client {
         Ok(request)
     }
 
+    /// The key of an operator who approves, as whoever asks may not.
+    async fn lead(&self) -> anyhow::Result<MetadataValue<Ascii>> {
+        let role = v1::KeyRole::Operator.into();
+        let wanted =
+            v1::CreateApiKeyRequest { role, subject: LEAD.to_owned(), ..v1::CreateApiKeyRequest::default() };
+        let mut keys = ApiKeyServiceClient::new(self.channel.clone());
+        bearer(&keys.create_api_key(Self::request(wanted)?).await?.into_inner().secret)
+    }
+
     fn sessions(&self) -> SessionServiceClient<Channel> {
         SessionServiceClient::new(self.channel.clone())
     }
@@ -293,8 +306,7 @@ impl Client {
         };
         let fine = serde_json::json!({ "name": "fine", "type": "conversation" });
         let end = serde_json::json!({ "from": "told", "port": "done", "to": "fine" });
-        let asked =
-            serde_json::json!({ "name": "decide", "type": "approval", "approvers": ["lead@example.com"] });
+        let asked = serde_json::json!({ "name": "decide", "type": "approval", "approvers": [LEAD] });
         let approved = serde_json::json!({ "from": "decide", "port": "approved", "to": "told" });
         let rejected = serde_json::json!({ "from": "decide", "port": "rejected", "to": "fine" });
         let one = sent(&[sinks.url(0)]);
@@ -350,18 +362,19 @@ async fn through(client: &Client, sinks: &Sinks) -> anyhow::Result<f64> {
 /// The median from sending a decision to the arrival of the message that it sends, milliseconds.
 async fn ways(client: &Client, sinks: &Sinks) -> anyhow::Result<f64> {
     let mut ways = Histogram::<u64>::new_with_max(LATENCY_MAX_US, 3)?;
+    let lead = client.lead().await?;
     for number in 0..DECISIONS {
         client.start("gate", number).await?;
         let before = *sinks.count.borrow();
         let reply = v1::RecordReplyRequest {
             name: format!("gate-{number}"),
-            from: "lead@example.com".into(),
+            from: LEAD.into(),
             text: "yes".into(),
-            authenticated: true,
             ..v1::RecordReplyRequest::default()
         };
         let begun = Instant::now();
-        let (mut sessions, reply) = (client.sessions(), Client::request(reply)?);
+        let (mut sessions, mut reply) = (client.sessions(), Request::new(reply));
+        reply.metadata_mut().insert("authorization", lead.clone());
         let decided = async { sessions.record_reply(reply).await.map_err(anyhow::Error::from) };
         tokio::try_join!(decided, sinks.until(before + 1))?;
         ways.saturating_record(u64::try_from(begun.elapsed().as_micros())?.max(1));

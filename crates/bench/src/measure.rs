@@ -131,7 +131,7 @@ struct Counters {
 
 impl Counters {
     async fn read(server: &Server) -> anyhow::Result<Self> {
-        let address = server.address.strip_prefix("http://").context("the address is not http")?;
+        let address = server.metrics()?;
         let mut stream = TcpStream::connect(address).await?;
         let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;

@@ -15,11 +15,15 @@ pub(crate) struct Server {
     pub(crate) agent_key: String,
     /// The key of the person.
     pub(crate) person_key: String,
+    /// Where its metrics are.
+    metrics: String,
 }
 
 #[derive(Deserialize)]
 struct Ready {
     address: String,
+    #[serde(default)]
+    metrics: String,
     #[serde(default)]
     agent_key: String,
     #[serde(default)]
@@ -64,8 +68,14 @@ impl Server {
         BufReader::new(out).read_line(&mut line)?;
         let ready: Ready =
             serde_json::from_str(&line).with_context(|| format!("the process said {line:?}"))?;
-        let Ready { address, agent_key, person_key } = ready;
-        Ok(Self { child, address, agent_key, person_key })
+        let Ready { address, metrics, agent_key, person_key } = ready;
+        Ok(Self { child, address, metrics, agent_key, person_key })
+    }
+
+    /// The host and port of its page of metrics.
+    pub(crate) fn metrics(&self) -> anyhow::Result<&str> {
+        let host = self.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
+        host.context("the server does not say where its metrics are")
     }
 
     /// Sends the process a signal, like `-STOP`.

@@ -211,7 +211,7 @@ async fn at_once(server: &Server, client: &Client, rate: f64) -> anyhow::Result<
 
 /// Timers that the server has fired.
 async fn fired(server: &Server) -> anyhow::Result<u64> {
-    let address = server.address.strip_prefix("http://").context("the address is not http")?;
+    let address = server.metrics()?;
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;

@@ -51,6 +51,19 @@ impl Args {
     }
 }
 
+/// The canonical text of a value, as that of arguments.
+pub(crate) fn canonical_of(value: &serde_json::Value) -> Vec<u8> {
+    let (text, mut out) = (value.to_string(), Vec::new());
+    // A value of the data has each key once, and nests less than that.
+    if canonical(&text, VALUE_DEPTH_MAX, &mut out).is_err() {
+        return text.into_bytes();
+    }
+    out
+}
+
+/// Nesting of a value of the data, with room for the names of keys that it stands below.
+const VALUE_DEPTH_MAX: usize = 4 * ARGS_DEPTH_MAX;
+
 fn canonical(text: &str, depth: usize, out: &mut Vec<u8>) -> Result<(), BadArgs> {
     let text = text.trim();
     let deeper =

@@ -36,8 +36,9 @@ pub fn pin_callees(
     })
 }
 
-/// Whether a version closes a circle of definitions that call one another, once it is the active one of its name.
-pub(crate) fn closes_circle(
+/// Says why a version cannot be the active one of its name: it calls a definition that the catalogue lacks, or it closes
+/// a circle of definitions that call one another.
+pub(crate) fn check_callees(
     rows: &Working<'_>,
     tenant: TenantId,
     name: &str,
@@ -46,10 +47,15 @@ pub(crate) fn closes_circle(
     if machine.callees.is_empty() {
         return Ok(Ok(()));
     }
+    for callee in machine.callees.iter().filter(|callee| callee.name != name) {
+        if rows.definition_at(&Key::definition(tenant, &callee.name))?.is_none() {
+            return Ok(Err(absent(name, &callee.name)));
+        }
+    }
     let mut search = Search::new(rows, tenant, Some((name, machine)));
     match search.look(machine, machine.digest())? {
         Err(bad) if bad.reason == Reason::DefinitionInvalid => Ok(Err(bad)),
-        // What is missing may still come, and what is too deep may still change: a start looks again.
+        // What has no active version may get one, and what is too deep may still change: a start looks again.
         Err(_) | Ok(_) => Ok(Ok(())),
     }
 }
@@ -158,6 +164,15 @@ impl<'r, 'v> Search<'r, 'v> {
         }
         Ok(Ok((number, version.machine, machine)))
     }
+}
+
+/// The refusal of a version that calls what the catalogue lacks.
+fn absent(by: &str, name: &str) -> Rejection {
+    let message = format!(
+        "{by} calls {name}, which is not in the catalogue; deploy {name} first, or deploy {by} without activating it \
+         and activate it when {name} is there"
+    );
+    Rejection::new(Reason::NoSuchWorkflow, message).fact("workflow", name)
 }
 
 type Found = (u32, Digest, Arc<Machine>);

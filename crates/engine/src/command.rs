@@ -5,7 +5,12 @@ mod conversation;
 mod effects;
 mod gates;
 mod make;
+mod policies;
+mod removal;
 mod republish;
+mod role;
+mod settings;
+mod start;
 mod work;
 
 use minicbor::{CborLen, Decode, Encode};
@@ -13,18 +18,23 @@ use switchward_machine::{Bucket, Digest, Micros, SessionId, TenantId, Time};
 
 pub use catalogue::{
     ActivateVersion, ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy,
-    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RevokeKey, UpdateTenant,
+    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RetireVersion, RevokeKey,
+    UpdateTenant,
 };
 pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate};
+pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
+pub use removal::{PutRetention, Remove, RemoveStep};
 pub use republish::{Republish, Told};
+pub use role::Role;
+pub use settings::{DefaultEffect, DefaultSetIn, Settings};
+pub use start::Start;
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
+use crate::Args;
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
-use crate::state::{Assisted, Pinned};
-use crate::{Args, ReplyKey};
 
 /// A wish, and everything that is known of who wishes it.
 #[derive(Debug, Clone)]
@@ -115,83 +125,6 @@ impl Actor {
     }
 }
 
-/// What a credential allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
-pub enum Role {
-    /// Drives sessions; never decides.
-    #[n(0)]
-    Agent,
-    /// Deploys definitions.
-    #[n(1)]
-    Author,
-    /// Decides gates.
-    #[n(2)]
-    Approver,
-    /// Looks after sessions, and decides.
-    #[n(3)]
-    Operator,
-    /// Everything inside the tenant.
-    #[n(4)]
-    Admin,
-    /// The server's own duties; no credential has it.
-    #[n(5)]
-    Server,
-    /// Does work; drives no session and decides nothing.
-    #[n(6)]
-    Worker,
-}
-
-impl Role {
-    /// The role's public name.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Author => "author",
-            Self::Approver => "approver",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-            Self::Server => "server",
-            Self::Worker => "worker",
-        }
-    }
-
-    /// Whether a gate may be decided with it.
-    #[must_use]
-    pub fn decides(self) -> bool {
-        match self {
-            Self::Approver | Self::Operator | Self::Admin => true,
-            Self::Agent | Self::Author | Self::Server | Self::Worker => false,
-        }
-    }
-}
-
-/// A tenant's switches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
-pub struct Settings {
-    /// What holds for a call that no rule matches.
-    #[n(0)]
-    pub default_effect: DefaultEffect,
-    /// Whether a session may start with another role than its policy's; it then runs without the policy.
-    #[n(1)]
-    pub allow_foreign_role: bool,
-}
-
-/// What holds for a call that no rule matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
-pub enum DefaultEffect {
-    /// It is allowed, as the source document says.
-    #[default]
-    #[n(0)]
-    Allow,
-    /// A person is asked.
-    #[n(1)]
-    Ask,
-    /// It is denied.
-    #[n(2)]
-    Deny,
-}
-
 /// The wishes.
 #[derive(Debug, Clone)]
 pub enum Body {
@@ -279,6 +212,14 @@ pub enum Body {
     Deploy(Deploy),
     /// Another version is used from now on.
     ActivateVersion(ActivateVersion),
+    /// A policy document holds for a definition's new sessions from now on, or does so no more.
+    AttachPolicy(AttachPolicy),
+    /// A policy document holds for all sessions of the tenant from now on.
+    SetTenantPolicy(SetTenantPolicy),
+    /// It does so no more.
+    RemoveTenantPolicy(RemoveTenantPolicy),
+    /// No session starts with a version any more.
+    RetireVersion(RetireVersion),
     /// An assistant is made, or made anew.
     PutAssistant(PutAssistant),
     /// An assistant is no more.
@@ -295,55 +236,12 @@ pub enum Body {
     Endpoint(ChangeEndpoint),
     /// An endpoint is told of what it has missed.
     Republish(Republish),
-}
-
-/// Begin a session. The scope's session id is derived from `key`, else from the request id.
-#[derive(Debug, Clone)]
-pub struct Start {
-    /// The definition's name; empty where the first message tells which of `workflows` are meant.
-    pub definition: String,
-    /// Its version; 0 where there is no definition.
-    pub version: u32,
-    /// The machine that it compiled to, or the assistant's; must be installed in the shard.
-    pub machine: Digest,
-    /// The caller's own key for the session.
-    pub key: Option<String>,
-    /// The session's role, which the policy's must equal.
-    pub role: String,
-    /// Free, for the caller's own use; ordered by key.
-    pub labels: Vec<(String, String)>,
-    /// JSON, or empty.
-    pub input: Vec<u8>,
-    /// Further runs, which wait for the ones before them.
-    pub queue: Vec<Queued>,
-    /// The address of whom the conversation is with.
-    pub contact: Option<String>,
-    /// The workflows that it may switch between, its own among them; none where there is only its own.
-    pub workflows: Vec<Queued>,
-    /// The assistant that it is with, where it is with one.
-    pub assistant: Option<Assisted>,
-    /// What the user opens the conversation with.
-    pub message: Option<String>,
-    /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
-    pub callees: Vec<Pinned>,
-    /// What its reply tokens are to be made with, drawn for it alone; kept where events from outside can be for it.
-    pub reply_key: Option<ReplyKey>,
-    /// Who is told of gates that address nobody: addresses and names of the tenant's directory; none: as that says.
-    pub audience: Vec<String>,
-    /// How those who are asked to decide are reminded; nothing: not at all.
-    pub reminders: Option<crate::Reminders>,
-    /// How many of those whom a gate asks must approve; nothing: one is enough.
-    pub quorum: Option<crate::Quorum>,
-}
-
-impl Start {
-    /// The machines that must be installed, each once.
-    pub fn machines(&self) -> impl Iterator<Item = Digest> {
-        let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
-        let callees = self.callees.iter().map(|pinned| pinned.machine);
-        let all = [self.machine].into_iter().chain(others).chain(callees);
-        all.collect::<std::collections::BTreeSet<_>>().into_iter()
-    }
+    /// The data of a session is removed.
+    Remove(Remove),
+    /// A step of that.
+    RemoveStep(RemoveStep),
+    /// How long what has ended is kept.
+    PutRetention(PutRetention),
 }
 
 /// Answer the checkpoint that the session stands at.

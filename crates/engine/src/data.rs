@@ -106,6 +106,35 @@ pub(crate) fn put_below(
     Ok(None)
 }
 
+/// Whether something of this name stands below a key that is kept, for the run's state.
+pub(crate) fn has_below(turn: &Turn<'_, '_>, run: RunId, key: &str, name: &str) -> Result<bool, Stop> {
+    Ok(below(turn, run, key)?.is_some_and(|fields| fields.contains_key(name)))
+}
+
+/// Writes fields of an object as [`put_below`] writes a value; what else the object has stays.
+pub(crate) fn merge_below(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    key: &str,
+    fields: Value,
+    by: Writer,
+) -> Result<Option<String>, Stop> {
+    let mut all = below(turn, run, key)?.unwrap_or_default();
+    if let Value::Object(fields) = fields {
+        all.extend(fields);
+    }
+    put_below(turn, run, key, Value::Object(all), by)
+}
+
+/// The object that stands below a key that is kept, for the run's state.
+fn below(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<Option<Map<String, Value>>, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let state = machine.node(at.node).map(|node| node.name.as_str()).unwrap_or_default();
+    let scope = Scope::of_run(turn, run)?;
+    Ok(scope.key(key).and_then(|all| all.get(state)?.as_object()).cloned())
+}
+
 /// Bytes of a value's JSON text.
 pub(crate) fn length(value: &Value) -> usize {
     value.to_string().len()

@@ -2,12 +2,15 @@
 
 mod facts;
 mod flow;
+mod removals;
 
+use crate::policy::{LayerVerdict, LedgerRule};
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
-use crate::{Version, Via, policy::LedgerRule};
-pub use facts::{AssistantFact, EndpointFact, WebhookSourceFact, Writer};
-pub use flow::{Flow, Standing, VoteFact};
+use crate::{Version, Via};
+pub use facts::{AssistantFact, EndpointFact, PolicyFact, Speaker, VersionFact, WebhookSourceFact, Writer};
+pub use flow::{Flow, PendingFact, SenderProof, Standing, VoteFact};
 use minicbor::{CborLen, Decode, Encode};
+pub use removals::RemovalFact;
 use switchward_machine::{
     ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
     ParamIx, RunId, Time,
@@ -49,6 +52,9 @@ pub enum Event {
         /// The workflows that it may switch between, where there are several.
         #[cbor(n(9), default)]
         workflows: Vec<Attached>,
+        /// Whether whoever data or the start names may be asked to approve, whatever the tenant says.
+        #[cbor(n(10), default)]
+        any_approver_address: bool,
     },
     /// A run exists from now on.
     #[n(1)]
@@ -214,6 +220,9 @@ pub enum Event {
         /// Whether it counts as a mail.
         #[n(4)]
         mail: bool,
+        /// What each layer said, where several did.
+        #[cbor(n(5), default, skip_if = "Vec::is_empty")]
+        layers: Vec<LayerVerdict>,
     },
     /// A call is denied.
     #[n(13)]
@@ -233,6 +242,9 @@ pub enum Event {
         /// The call's name.
         #[n(4)]
         call_id: String,
+        /// What each layer said, where several did.
+        #[cbor(n(5), default, skip_if = "Vec::is_empty")]
+        layers: Vec<LayerVerdict>,
     },
     /// A person is asked about a call.
     #[n(14)]
@@ -252,6 +264,9 @@ pub enum Event {
         /// The call's name.
         #[n(4)]
         call_id: String,
+        /// What each layer said, where several did.
+        #[cbor(n(5), default, skip_if = "Vec::is_empty")]
+        layers: Vec<LayerVerdict>,
     },
     /// A call may be made once.
     #[n(15)]
@@ -408,11 +423,7 @@ pub enum Event {
     },
     /// Reservations that nobody confirmed, or old replies, are given up.
     #[n(31)]
-    Swept {
-        /// The row.
-        #[cbor(n(0), with = "minicbor::bytes")]
-        key: Vec<u8>,
-    },
+    Swept(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
     /// A shard knows a machine.
     #[n(32)]
     MachineInstalled {
@@ -423,26 +434,15 @@ pub enum Event {
     /// A tenant exists from now on.
     #[n(33)]
     TenantCreated(#[n(0)] Tenant),
-    /// A tenant has other switches.
+    /// A tenant of this name has other switches, all of which these are.
     #[n(34)]
-    TenantChanged {
-        /// Its name.
-        #[n(0)]
-        name: String,
-        /// All of its switches.
-        #[n(1)]
-        settings: Settings,
-    },
+    TenantChanged(#[n(0)] String, #[n(1)] Settings),
     /// A key exists from now on.
     #[n(35)]
     KeyCreated(#[n(0)] ApiKey),
-    /// A key is void.
+    /// The key of this public id is void.
     #[n(36)]
-    KeyRevoked {
-        /// Its public id.
-        #[n(0)]
-        id: String,
-    },
+    KeyRevoked(#[n(0)] String),
     /// A version exists from now on.
     #[n(37)]
     VersionDeployed {
@@ -459,16 +459,9 @@ pub enum Event {
         #[cbor(n(3), with = "crate::state::machine_bytes")]
         machine: std::sync::Arc<Machine>,
     },
-    /// New sessions use this version from now on.
-    #[n(38)]
-    VersionActivated {
-        /// The definition.
-        #[n(0)]
-        name: String,
-        /// The version.
-        #[n(1)]
-        number: u32,
-    },
+    /// New sessions use another version from now on, or never one.
+    #[n(100)]
+    Versions(#[n(0)] VersionFact),
     /// A person said something at a gate, and it stays open.
     #[n(39)]
     GateDiscussed {
@@ -497,4 +490,10 @@ pub enum Event {
     /// An endpoint does so, or is told of something that is the tenant's own.
     #[n(80)]
     Endpoints(#[n(0)] EndpointFact),
+    /// Other policy documents hold for a definition, or for a session.
+    #[n(130)]
+    Policies(#[n(0)] PolicyFact),
+    /// Something about the removal of a session's data.
+    #[n(160)]
+    Removals(#[n(0)] RemovalFact),
 }

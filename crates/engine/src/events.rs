@@ -32,10 +32,10 @@ pub(crate) enum Found {
 }
 
 /// The oldest event that came early, is still kept and ends this wait; else the newest that a model can be asked about.
-pub(crate) fn earliest(turn: &Turn<'_, '_>, wait: &Wait) -> Result<Found, Stop> {
-    let now = turn.now();
+pub(crate) fn earliest(turn: &Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Found, Stop> {
     let session = turn.session()?;
-    let kept = || (0u32..).zip(&session.early).filter(|(_, early)| now < early.until);
+    let usable = usable(turn, run)?;
+    let kept = || (0u32..).zip(&session.early).filter(|(_, early)| usable(early));
     for (place, early) in kept() {
         let none = Map::new();
         if let Some(port) = port_of(wait, &early.key, early.data.0.as_object().unwrap_or(&none)) {
@@ -45,6 +45,15 @@ pub(crate) fn earliest(turn: &Turn<'_, '_>, wait: &Wait) -> Result<Found, Stop> 
     let asks = wait.sort.as_ref().is_some_and(|sort| !sort.hinted);
     let newest = kept().filter(|(_, early)| asks && early.model).last();
     Ok(newest.map_or(Found::None, |(place, early)| Found::Asks(early.clone(), place)))
+}
+
+/// Returns which events that came early a run may use: those that are still kept and that its definition takes from where
+/// they came. They may have come when another definition was active.
+fn usable(turn: &Turn<'_, '_>, run: RunId) -> Result<impl Fn(&Early) -> bool + use<>, Stop> {
+    let (now, people, definition) = (turn.now(), turn.directory()?, turn.run(run)?.definition.clone());
+    Ok(move |early: &Early| {
+        now < early.until && people.other_sources(&definition, &early.key, &early.source).is_none()
+    })
 }
 
 /// How an event ends a wait; nothing where the wait sorts and no phrase, or phrases of several ports, stand in the event:
@@ -80,9 +89,9 @@ pub(crate) fn take_early(turn: &mut Turn<'_, '_>, run: RunId, node: &Node) -> Re
     if session.early.is_empty() {
         return Ok(());
     }
-    let now = turn.now();
+    let usable = usable(turn, run)?;
     let asked = |early: &Early| node.exits.iter().any(|exit| exit.guard.listens(&early.key));
-    let kept = (0u32..).zip(&session.early).filter(|(_, early)| now < early.until);
+    let kept = (0u32..).zip(&session.early).filter(|(_, early)| usable(early));
     let found = kept.filter(|(_, early)| asked(early)).map(|(place, early)| (early.key.clone(), place));
     let (keys, places): (Vec<String>, Vec<u32>) = found.unzip();
     drop(session);

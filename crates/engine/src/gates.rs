@@ -1,26 +1,27 @@
 //! Gates that people are asked at: how they open, what a resolution does, and what happens while nobody decides.
 //! Sources: workflows, *Approval State* and *Approval Gates*; semantics §6.2 and §7.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchward_machine::kept::APPROVAL;
 use switchward_machine::{
-    Channel, Content, Decision, ExitIx, GateIx, GateSpec, Inquiry, OpenId, Resolve, Rounds, RunId, Status,
-    Trigger,
+    Channel, Content, Decision, ExitIx, GateIx, GateKind, GateSpec, Inquiry, OpenId, Resolve, Rounds, RunId,
+    Status, Trigger,
 };
 
-use crate::budget;
-use crate::data::keep_below;
-use crate::event::{Flow, Writer};
+use crate::data::{length, merge_below};
+use crate::event::{Flow, VoteFact, Writer};
 use crate::faults::Fault;
+use crate::frozen;
 use crate::limits::{ADDRESSEES_MAX, ANSWERS_MAX, EFFECT_BYTES};
-use crate::messages::{People, compose, recipients};
+use crate::messages::{Approvers, People, approvers, worded};
 use crate::moves::{self, Next};
 use crate::period;
 use crate::reminders;
 use crate::scope::Scope;
+use crate::shown;
 use crate::state::{Asked, Due, EffectBody, Gate, Open, Purpose, Via};
 use crate::turn::{Stop, Turn};
-use crate::{Event, Key, ViewError, votes};
+use crate::{Event, Key, ViewError, audience, budget, tasks, votes};
 
 /// What a person said.
 pub(crate) struct Ruling {
@@ -39,19 +40,31 @@ pub(crate) fn open(
 ) -> Result<Option<Fault>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
     let found = machine.gate(spec).ok_or_else(|| ViewError(format!("the machine has no {spec:?}")))?;
-    let gate = OpenId(turn.session()?.next_id);
     let plain = Gate { exit, ..Gate::open_to_all(spec, found.kind, turn.requester()) };
     let Some(inquiry) = &found.inquiry else {
+        let gate = OpenId(turn.session()?.next_id);
         turn.emit(Event::GateOpened { gate, run, body: plain })?;
         return Ok(None);
     };
     let people = People::of(turn)?;
-    let letter = match compose(&Scope::of_run(turn, run)?, &inquiry.message, &people) {
+    let scope = Scope::of_run(turn, run)?;
+    let Approvers { mut to, dropped } = match approvers(&scope, &inquiry.message.to, &people) {
+        Ok(approvers) => approvers,
+        Err(fault) => return Ok(Some(fault)),
+    };
+    if to.is_empty() {
+        // As if nobody were named: those are asked whose affair the process is, else whoever may decide at all.
+        to = audience::addresses(turn, run)?;
+    }
+    let open = to.is_empty();
+    let letter = match worded(&scope, &inquiry.message, to) {
         Ok(letter) => letter,
         Err(fault) => return Ok(Some(fault)),
     };
-    // The gate shows what the letter says, and those who get it.
-    let shown = letter.bytes() / letter.to.len().max(1) + letter.bytes();
+    let values = shown::values(&scope, &inquiry.message);
+    // The gate shows what the letter says, and those who get it; the data keep the values, too.
+    let size = length(&Value::Object(values.clone()));
+    let shown = letter.bytes() / letter.to.len().max(1) + letter.bytes() + size;
     if let Some(fault) = budget::mails(turn, letter.to.len(), letter.bytes())?.or(turn.budget.room(shown)) {
         return Ok(Some(fault));
     }
@@ -64,18 +77,38 @@ pub(crate) fn open(
         mails: Vec::new(),
         answered: Vec::new(),
         last: Vec::new(),
-        open: false,
+        open,
         told: Vec::new(),
         bounced: Vec::new(),
-        remind: reminders::first(turn)?,
+        remind: reminders::first(turn, run)?,
         voting: None,
+        values: (found.kind == GateKind::Approval).then(|| shown::digest(&values)),
+        dropped: dropped.clone(),
     };
+    if let Some(problem) = shown::record(turn, run, values, &asked)? {
+        return Ok(Some(Fault::operation(problem)));
+    }
+    let gate = OpenId(turn.session()?.next_id);
+    let (kind, subject) = (found.kind, asked.subject.clone());
     let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..plain })?;
     turn.emit(Event::GateOpened { gate, run, body })?;
+    not_asked(turn, gate, &dropped)?;
+    if open {
+        turn.send(run, EffectBody::Notice { gate, kind, subject })?;
+    }
     for mail in letter.effects(Some(gate)) {
         turn.send(run, mail)?;
     }
     Ok(None)
+}
+
+/// Records that people whom data or the start names are not asked.
+fn not_asked(turn: &mut Turn<'_, '_>, gate: OpenId, dropped: &[String]) -> Result<(), Stop> {
+    if !dropped.is_empty() {
+        let text = format!("gate {} does not ask {}: not in the directory", gate.0, dropped.join(", "));
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    Ok(())
 }
 
 /// The spec of an open gate.
@@ -95,25 +128,33 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
         comment: ruling.comment.clone(),
         via: ruling.via,
     })?;
-    if ruling.decision != Decision::Refuse || open.gate.asked.as_ref().is_none_or(|asked| asked.open) {
+    if ruling.decision != Decision::Refuse || open.gate.kind != GateKind::Approval {
         return Ok(());
     }
     let value = json!({
-        "decision": ruling.decision.word(open.gate.kind),
+        "decision": ruling.decision.word(),
         "by": ruling.by,
         "comment": ruling.comment,
         "at": period::text(turn.now()),
     });
-    keep_below(turn, open.run, APPROVAL, value, Writer::Person)
+    if let Some(text) = merge_below(turn, open.run, APPROVAL, value, Writer::Person)? {
+        turn.emit(Event::Warned { text, of_definition: false })?;
+    }
+    Ok(())
 }
 
 /// What the resolution of a closed gate does; where the session is paused it happens on resuming, so that a decision
 /// is never lost. Grants and denials of calls are their own affair.
 pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) -> Result<(), Stop> {
     let exit = || open.gate.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
+    let worked = if open.gate.kind == GateKind::Approval { frozen::enter(turn, open.run)? } else { None };
     let due = match resolve {
-        Resolve::Grant | Resolve::Deny => return Ok(()),
-        Resolve::Stay => return stay(turn, open.run, exit()?),
+        Resolve::Grant | Resolve::Deny | Resolve::PassOn => return Ok(()),
+        Resolve::Stay => {
+            stay(turn, open.run, exit()?)?;
+            // The state's own work was done while its people were asked.
+            return worked.map_or(Ok(()), |port| now_or_later(turn, open.run, Due::Ended(port)));
+        }
         Resolve::TakeHeld => Due::Take(exit()?),
         Resolve::End(ending) => Due::End(ending.clone()),
         Resolve::Settle(port) => Due::Ended(port.clone()),
@@ -202,27 +243,54 @@ fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), St
     };
     let Some(Inquiry { rounds: Some(rounds), .. }) = spec_of(turn, &open)?.inquiry else { return Ok(()) };
     if asked.round < rounds.max {
-        return escalate(turn, gate, open.run, asked, &rounds);
+        return escalate(turn, gate, open.run, asked, Some(&rounds));
+    }
+    if let Some(part) = open.gate.part {
+        return tasks::lapsed(turn, gate, &open, part, &rounds.lapse);
     }
     turn.asker = Some(open.gate.requester.clone());
     turn.emit(Flow::GateLapsed { gate })?;
     resolved(turn, &open, &rounds.lapse)
 }
 
-/// Nobody whom a gate asks can be reached: its next round begins now, where it has one. Where it has none, it stays as it
-/// is, because it can be decided without a mail.
+/// Nobody whom a gate asks can be reached: its next round begins now, where it has one. Where its definition has none,
+/// those are asked, once, whom the start or the directory names for that; else it stays as it is, because it can be decided
+/// without a mail.
 pub(crate) fn escalate_now(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
     let Some(open) = open.map(|open| Open::clone(&open)) else { return Ok(()) };
-    let (Some(asked), Some(Inquiry { rounds: Some(rounds), .. })) =
-        (&open.gate.asked, spec_of(turn, &open)?.inquiry)
-    else {
-        return Ok(());
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let rounds = spec_of(turn, &open)?.inquiry.and_then(|inquiry| inquiry.rounds);
+    let again = match &rounds {
+        Some(rounds) => asked.round < rounds.max,
+        // A part of a task is one person's.
+        None if asked.round > 0 || open.gate.part.is_some() => false,
+        None => !turn.settled(open.run)?.escalation.value.is_empty(),
     };
-    if asked.round < rounds.max {
-        return escalate(turn, gate, open.run, asked, &rounds);
+    if again {
+        return escalate(turn, gate, open.run, asked, rounds.as_ref());
     }
     Ok(())
+}
+
+/// Who is asked in the next round: those whom the definition names, and where it names nobody who counts, those whom the
+/// start or the directory does. With what is wrong about them.
+fn contacts(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    rounds: Option<&Rounds>,
+) -> Result<(Approvers, Option<String>), Stop> {
+    let (mut found, mut problem) = (Approvers { to: Vec::new(), dropped: Vec::new() }, None);
+    if let Some(rounds) = rounds.filter(|rounds| !rounds.to.is_empty()) {
+        match approvers(&Scope::of_run(turn, run)?, &rounds.to, &People::of(turn)?) {
+            Ok(approvers) => found = approvers,
+            Err(fault) => problem = Some(fault.message),
+        }
+    }
+    if found.to.is_empty() {
+        found.to = turn.directory()?.all(&turn.settled(run)?.escalation.value);
+    }
+    Ok((found, problem))
 }
 
 /// The contacts are asked with the words that the first were asked with.
@@ -231,14 +299,9 @@ fn escalate(
     gate: OpenId,
     run: RunId,
     asked: &Asked,
-    rounds: &Rounds,
+    rounds: Option<&Rounds>,
 ) -> Result<(), Stop> {
-    let people = People::of(turn)?;
-    let found = recipients(&Scope::of_run(turn, run)?, &rounds.to, &people);
-    let (mut to, mut problem) = match found {
-        Ok(to) => (to, None),
-        Err(fault) => (Vec::new(), Some(fault.message).filter(|_| !rounds.to.is_empty())),
-    };
+    let (Approvers { mut to, dropped }, mut problem) = contacts(turn, run, rounds)?;
     // Whoever has approved is not asked anew.
     let directory = turn.directory()?;
     to.retain(|one| !asked.has_voted(one, &directory));
@@ -252,8 +315,12 @@ fn escalate(
         new.clear();
         problem = Some(fault.message);
     }
-    let due = turn.now().after_ms(rounds.every_ms);
+    let due = rounds.map(|rounds| turn.now().after_ms(rounds.every_ms));
     turn.emit(Flow::GateEscalated { gate, to: new, due })?;
+    if !dropped.is_empty() {
+        not_asked(turn, gate, &dropped)?;
+        turn.emit(Flow::Votes(VoteFact::Dropped { gate, who: dropped }))?;
+    }
     votes::escalated(turn, gate)?;
     if let Some(problem) = problem {
         let text = format!("nobody else is asked at gate {} in its next round: {problem}", gate.0);

@@ -25,7 +25,7 @@ impl Looked {
             scope: Scope::of_run(turn, run)?,
             called: turn.run(run)?.called.clone(),
             seen: turn.run(run)?.seen.clone(),
-            said: said.map(|said| String::clone(&said)).unwrap_or_default(),
+            said: said.filter(|said| said.by_user).map(|said| said.text.clone()).unwrap_or_default(),
         })
     }
 

@@ -5,7 +5,7 @@ use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, T
 use crate::command::Scope;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
-use crate::state::{Asked, Effect, EffectBody, Thing, ThingBody};
+use crate::state::{Asked, Effect, EffectBody, Removing, Session, Thing, ThingBody};
 use crate::{Key, Row};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
@@ -19,6 +19,10 @@ const READY_OF: u8 = 7;
 const DELIVERIES: u8 = 9;
 const EFFECTS: u8 = 10;
 const ERRANDS: u8 = 11;
+const ENDED: u8 = 16;
+const HISTORIES: u8 = 17;
+const REMAINS: u8 = 18;
+const REMOVALS: u8 = 19;
 
 /// How an entry of the effects of a tenant begins: dead letters come first.
 const DEAD: u8 = 1;
@@ -50,6 +54,9 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
     match row {
         Row::Session(session) => {
             let Some(id) = key.session_of() else { return Vec::new() };
+            if let Some(removal) = session.removal.as_deref().filter(|it| it.under_way() && it.how.hides()) {
+                return vec![due(REMOVALS, removal.at, key)];
+            }
             let (tenant, newest) = (key.tenant_of(), (u64::MAX - session.created.0).to_be_bytes());
             let mut keys = vec![
                 Key::index(tenant, BY_TIME, &[&newest, &id.0]),
@@ -58,7 +65,14 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
             if let Some(ended) = session.ended.filter(|_| !session.requests.is_empty()) {
                 keys.push(due(DUE, ended.after_ms(REQUESTS_KEPT_MS), key));
             }
+            keys.extend(kept(key, id, session));
             keys
+        }
+        Row::Removed(removed) => {
+            let Some(id) = key.session_of().filter(|_| removed.how == Removing::Expired) else {
+                return Vec::new();
+            };
+            vec![lasting(REMAINS, key.tenant_of(), &removed.definition, removed.ended, id)]
         }
         Row::Open(open) => {
             let at = open.at.0.to_be_bytes();
@@ -106,8 +120,35 @@ pub fn may_be_indexed(key: &Key) -> bool {
         Kind::Ledger,
         Kind::Outbox,
         Kind::Request,
+        Kind::Removed,
     ];
     kinds.into_iter().any(|kind| key.is(kind))
+}
+
+/// Where a session stands in the order in which what has ended is kept, and whose steps of a removal are left.
+fn kept(key: &Key, id: SessionId, session: &Session) -> Vec<Key> {
+    let (mut keys, tenant) = (Vec::new(), key.tenant_of());
+    if let Some(removal) = session.removal.as_deref().filter(|removal| removal.under_way()) {
+        keys.push(due(REMOVALS, removal.at, key));
+    }
+    if let Some(ended) = session.ended {
+        keys.push(lasting(ENDED, tenant, &session.definition, ended, id));
+        if session.removal.is_none() {
+            keys.push(lasting(HISTORIES, tenant, &session.definition, ended, id));
+        }
+    }
+    keys
+}
+
+/// What is kept for a time after this one, beside the rest of its definition.
+fn lasting(index: u8, tenant: TenantId, definition: &str, ended: Time, id: SessionId) -> Key {
+    Key::index(tenant, index, &[&mark(definition), &ended.0.to_be_bytes(), &id.0])
+}
+
+/// Stands for a definition in the order in which what has ended is kept.
+#[must_use]
+pub fn mark(definition: &str) -> [u8; 8] {
+    queue(definition)
 }
 
 /// When a thing falls due, and where it stands while it is work that nobody has.
@@ -210,6 +251,47 @@ impl IndexKey {
     #[must_use]
     pub fn errands() -> Vec<u8> {
         Key::index(NOBODY, ERRANDS, &[]).as_bytes().to_vec()
+    }
+
+    /// The sessions of a tenant that have ended: one definition after the other, of each the earliest first.
+    #[must_use]
+    pub fn ended(tenant: TenantId) -> Vec<u8> {
+        Key::index(tenant, ENDED, &[]).as_bytes().to_vec()
+    }
+
+    /// Those of them whose history is whole.
+    #[must_use]
+    pub fn histories(tenant: TenantId) -> Vec<u8> {
+        Key::index(tenant, HISTORIES, &[]).as_bytes().to_vec()
+    }
+
+    /// What remains of expired sessions, in the same order.
+    #[must_use]
+    pub fn remains(tenant: TenantId) -> Vec<u8> {
+        Key::index(tenant, REMAINS, &[]).as_bytes().to_vec()
+    }
+
+    /// The sessions of all tenants whose removal is under way, the earliest first.
+    #[must_use]
+    pub fn removals() -> Vec<u8> {
+        Key::index(NOBODY, REMOVALS, &[]).as_bytes().to_vec()
+    }
+
+    /// The definition's mark, the end and the session of an entry of [`IndexKey::ended`], [`IndexKey::histories`] or
+    /// [`IndexKey::remains`].
+    #[must_use]
+    pub fn lasting_of(entry: &Key) -> Option<([u8; 8], Time, SessionId)> {
+        let rest = entry.rest();
+        let mark = rest.get(1..9)?.try_into().ok()?;
+        let ended = Time(u64::from_be_bytes(rest.get(9..17)?.try_into().ok()?));
+        Some((mark, ended, SessionId(rest.get(17..33)?.try_into().ok()?)))
+    }
+
+    /// Stands in such an index behind all of a definition that ended no later than this, or behind all of it.
+    #[must_use]
+    pub fn behind_lasting(index: &[u8], mark: [u8; 8], ended: Option<Time>) -> Vec<u8> {
+        let time = ended.map_or([u8::MAX; 8], |ended| ended.0.to_be_bytes());
+        [index, &mark, &time, &[u8::MAX; 17]].concat()
     }
 
     /// What goes to the same place as this entry of [`IndexKey::deliveries`] or [`IndexKey::errands`].
@@ -323,7 +405,7 @@ impl IndexKey {
         Some((SessionId(id), OpenId(u64::from_be_bytes(bytes.get(16..24)?.try_into().ok()?))))
     }
 
-    /// What an entry of [`IndexKey::due`] or [`IndexKey::relay`] is about.
+    /// What an entry of [`IndexKey::due`], [`IndexKey::relay`] or [`IndexKey::removals`] is about.
     #[must_use]
     pub fn due_of(entry: &Key) -> Option<Due> {
         let rest = entry.rest();

@@ -129,7 +129,7 @@ fn said_since(turn: &Turn<'_, '_>) -> Result<bool, Stop> {
         let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, *thing))?;
         if let Some(ThingBody::Work { owed, .. }) = row.as_ref().map(|row| &row.body) {
             let asked = owed.input.0.get("text").and_then(Value::as_str);
-            return Ok(asked != said.as_ref().map(|said| said.as_str()));
+            return Ok(asked != said.as_ref().map(|said| said.text.as_str()));
         }
     }
     Ok(false)

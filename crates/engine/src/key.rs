@@ -69,7 +69,25 @@ pub enum Kind {
     WebhookSource = 40,
     /// What every shard must know of a tenant.
     Tenancy = 50,
+    /// What remains of a session whose data was removed.
+    Removed = 60,
 }
+
+/// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
+pub const REMOVED_KINDS: [Kind; 12] = [
+    Kind::Outbox,
+    Kind::Data,
+    Kind::Said,
+    Kind::Thing,
+    Kind::Open,
+    Kind::Slot,
+    Kind::Call,
+    Kind::Grant,
+    Kind::Closed,
+    Kind::Request,
+    Kind::Run,
+    Kind::History,
+];
 
 /// Above every bucket: rows that belong to a shard as a whole.
 const SHARD: u16 = 0xfffe;
@@ -131,6 +149,12 @@ impl Key {
     #[must_use]
     pub fn data(tenant: TenantId, session: SessionId, run: RunId) -> Self {
         Self::of_session(tenant, session, Kind::Data).with(&run.0.to_be_bytes())
+    }
+
+    /// What remains of a session.
+    #[must_use]
+    pub fn removed(tenant: TenantId, session: SessionId) -> Self {
+        Self::of_session(tenant, session, Kind::Removed)
     }
 
     /// The user's last message in a session.
@@ -301,6 +325,18 @@ impl Key {
     #[must_use]
     pub fn prefix_of_versions(tenant: TenantId, name: &str) -> Vec<u8> {
         Self::start(CATALOGUE, tenant, Kind::Version).with(name.as_bytes()).with(&[0]).0.into_vec()
+    }
+
+    /// Stands before all rows that a shard has of a tenant as a whole, and behind those of the tenants before it.
+    #[must_use]
+    pub fn before_tenant(tenant: TenantId) -> Vec<u8> {
+        [SHARD.to_be_bytes().as_slice(), &tenant.0.to_be_bytes()].concat()
+    }
+
+    /// Stands behind all rows that a shard has as a whole.
+    #[must_use]
+    pub fn behind_tenants() -> Vec<u8> {
+        (SHARD + 1).to_be_bytes().to_vec()
     }
 
     /// The bytes, in the order of which rows are kept.

@@ -9,6 +9,7 @@
 
 mod acts;
 mod args;
+mod attached;
 mod audience;
 mod budget;
 mod callees;
@@ -17,10 +18,12 @@ mod commands;
 mod data;
 mod decide;
 mod decision;
+mod discussion;
 mod event;
 mod events;
 mod evolve;
 mod faults;
+mod frozen;
 mod gates;
 mod guards;
 mod index;
@@ -36,6 +39,7 @@ pub mod policy;
 mod public;
 mod publish;
 mod reach;
+mod redact;
 mod rejection;
 mod remarks;
 mod remembered;
@@ -43,6 +47,7 @@ mod reminders;
 mod reply;
 mod reply_token;
 mod scope;
+mod shown;
 mod state;
 mod tasks;
 mod turn;
@@ -52,28 +57,34 @@ mod votes;
 mod working;
 
 pub use args::{Args, BadArgs};
+pub use attached::pin_policies;
 pub use callees::pin_callees;
 pub use command::{
-    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, Authorize, Body, Cancel, ChangeEndpoint,
-    ChangeWebhookSource, Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate, DefaultEffect,
-    DeferEffect, DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn, EnsureTenancy, ExtendLease,
-    FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant,
-    PutDirectory, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork,
-    ReportCall, ReportUsage, Republish, RequestId, Reserve, Resume, RetryEffect, RevokeKey, Role, Scope,
-    Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
+    AckEffect, ActivateVersion, Actor, Answer, AnswerGate, AttachPolicy, Authorize, Body, Cancel,
+    ChangeEndpoint, ChangeWebhookSource, Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate,
+    DefaultEffect, DefaultSetIn, DeferEffect, DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn,
+    EnsureTenancy, ExtendLease, FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause,
+    PostMessage, PutAssistant, PutDirectory, PutRetention, Queued, RaiseCap, RecordBounce, RecordData,
+    RecordEvent, RecordReply, ReleaseWork, Remove, RemoveStep, RemoveTenantPolicy, ReportCall, ReportUsage,
+    Republish, RequestId, Reserve, Resume, RetireVersion, RetryEffect, RevokeKey, Role, Scope,
+    SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
-pub use event::{AssistantFact, EndpointFact, Event, Flow, Standing, VoteFact, WebhookSourceFact, Writer};
+pub use event::{
+    AssistantFact, EndpointFact, Event, Flow, PendingFact, PolicyFact, RemovalFact, SenderProof, Speaker,
+    Standing, VersionFact, VoteFact, WebhookSourceFact, Writer,
+};
 pub use evolve::{Changes, evolve};
-pub use index::{Due, IndexKey, index_keys, may_be_indexed};
-pub use key::{Key, KeyBytes, Kind, TENANT_ITSELF, scope_of_effects};
+pub use index::{Due, IndexKey, index_keys, mark, may_be_indexed};
+pub use key::{Key, KeyBytes, Kind, REMOVED_KINDS, TENANT_ITSELF, scope_of_effects};
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};
 pub use outgoing::{BadMail, Draft, Outgoing};
 pub use period::text as time_text;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
 pub use publish::{Missed, PUBLISHED, missed};
 pub use reach::Reach;
+pub use redact::is_redacted;
 pub use rejection::{Reason, Rejection};
 pub use remarks::{Remark, remarks};
 pub use remembered::is_remembered;
@@ -82,11 +93,13 @@ pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
     Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Endpoint, EndpointHealth, Fate, Gate, Grant, Held, History, Json, Judged, Lease, LedgerRow,
-    Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Place, Purpose, Quorum,
-    Remembered, Reminders, Reminding, Request, Reservation, Resolution, Row, RowError, Run, Session, Slot,
-    SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, Thing, ThingBody, Unknown, Version, Via,
-    Vote, Voting, WebhookSource, Why,
+    EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate, Gate, GateSettings, Grant, Held,
+    History, Json, Judged, KeptDecision, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox,
+    Owed, Parent, Part, PendingInput, Pinned, PinnedPolicy, Place, Purpose, Quorum, Remembered, Reminders,
+    Reminding, Removal, Removed, Removing, Request, Reservation, Resolution, Retention, RetentionRule,
+    Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot, Source as SettingSource, SourceFile,
+    SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, TenantPolicy, Thing, ThingBody, Unknown, Version,
+    Via, Vote, Voting, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

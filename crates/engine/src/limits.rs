@@ -1,5 +1,11 @@
 //! Named maxima of the engine's state and of what comes in. Units are in the names.
 
+/// In whose name the limits of a tenant's policies count: no definition is called so.
+pub const TENANT_LEDGER: &str = "tenant/";
+/// Policy documents that are attached to one definition, or hold for one tenant.
+pub const POLICIES_MAX: usize = 16;
+/// Policy documents that one session is pinned to.
+pub const POLICIES_PINNED_MAX: usize = 256;
 /// Open gates of one session; one more is QUOTA_EXCEEDED.
 pub const OPENS_MAX: usize = 100;
 /// People who take part in one task: each of them is asked at a gate, and no more may be open.
@@ -68,6 +74,12 @@ pub const EARLY_BYTES_MAX: usize = 1024 * 1024;
 pub const EVENT_WORDS_BYTES_MAX: usize = 4 * 1024;
 /// How long such an event is kept, milliseconds.
 pub const EARLY_KEPT_MS: u64 = HOUR_MS;
+/// What lists show of a question at an approval, bytes.
+pub const QUESTION_LINE_BYTES_MAX: usize = 200;
+/// Events and results that wait for an approval of one run to close; one more is QUOTA_EXCEEDED.
+pub const PENDING_INPUTS_MAX: usize = 100;
+/// What they hold together, bytes of JSON; more is QUOTA_EXCEEDED.
+pub const PENDING_INPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Workflows that one session may switch between.
 pub const WORKFLOWS_MAX: usize = 100;
 /// The data of one run, bytes of JSON.
@@ -115,6 +127,8 @@ pub const DEAD_CODE_BYTES_MAX: usize = 64;
 pub const INCIDENTS_SHOWN_MAX: usize = 20;
 /// Names of a tenant's directory.
 pub const DIRECTORY_ENTRIES_MAX: usize = 1_000;
+/// Bindings of events to their sources in a tenant's directory.
+pub const EVENT_BINDINGS_MAX: usize = 1_000;
 /// What one name stands for, entries; and who is told by default.
 pub const DIRECTORY_MEMBERS_MAX: usize = 100;
 /// A name of the directory, bytes.
@@ -237,3 +251,12 @@ pub const TOLD_OF_TENANT_MAX: u32 = 1_000;
 pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.
 pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;
+
+/// Rows that one step of a removal takes.
+pub const REMOVE_ROWS_MAX: usize = 256;
+/// Decisions that are kept of one session whose history is removed.
+pub const KEPT_DECISIONS_MAX: usize = 10_000;
+/// Rules of a tenant about how long what has ended is kept.
+pub const RETENTION_RULES_MAX: usize = 200;
+/// The shortest time that something is kept after its end, milliseconds.
+pub const RETENTION_MS_MIN: u64 = 60_000;

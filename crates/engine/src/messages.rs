@@ -1,6 +1,7 @@
 //! Messages to the outside: who gets them, and what they say.
 
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId};
 
 use crate::Key;
@@ -20,12 +21,23 @@ pub(crate) struct People {
     /// The address of whom the conversation is with.
     contact: Option<String>,
     tenancy: Option<Held<Tenancy>>,
+    /// Whether approvers are asked whom the directory does not hold, wherever they come from.
+    any_approver: bool,
 }
 
 impl People {
     pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Self, Stop> {
-        let contact = turn.session()?.contact.clone();
-        Ok(Self { contact, tenancy: turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))? })
+        let session = turn.session()?;
+        let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+        let any = tenancy.as_ref().is_some_and(|known| known.any_approver_address);
+        let any_approver = any || session.any_approver_address;
+        Ok(Self { contact: session.contact.clone(), tenancy, any_approver })
+    }
+
+    /// Whether the directory knows of this name, or holds this address.
+    fn holds(&self, name: &str) -> bool {
+        let directory = self.tenancy.as_ref().map(|known| &known.directory);
+        directory.is_some_and(|known| !known.addresses(name).is_empty() || known.holds(name))
     }
 
     /// The addresses that a name stands for in the tenant's directory; what stands for nobody there is one itself.
@@ -119,7 +131,7 @@ pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Resul
 /// Everybody whom a list names, each once, in its order; never nobody.
 pub(crate) fn recipients(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
     let same = |one: &str, other: &str| one == other;
-    let found = named(scope, list, people, RECIPIENTS_MAX, same)?;
+    let found = named(scope, list, people, RECIPIENTS_MAX, same, &|_, _| true)?;
     let found = found.ok_or_else(|| format!("a message goes to at most {RECIPIENTS_MAX}"));
     let found = found.map_err(Fault::recipients)?;
     if found.is_empty() {
@@ -128,26 +140,57 @@ pub(crate) fn recipients(scope: &Scope, list: &[Recipient], people: &People) -> 
     Ok(found)
 }
 
+/// Whom a list names to approve something.
+pub(crate) struct Approvers {
+    /// Addresses, each once, in the list's order; nobody only if somebody was dropped.
+    pub(crate) to: Vec<String>,
+    /// Those who come from data or from the start, and whom the directory does not hold.
+    pub(crate) dropped: Vec<String>,
+}
+
+/// Everybody whom a list names to approve something, or to be asked later. Whoever holds an agent's key chooses data and
+/// start, so that those who come from there count only if the directory holds them.
+pub(crate) fn approvers(scope: &Scope, list: &[Recipient], people: &People) -> Result<Approvers, Fault> {
+    let dropped = RefCell::new(Vec::new());
+    let counts = |recipient: &Recipient, name: &str| {
+        let counts = recipient.is_fixed() || people.any_approver || people.holds(name);
+        let mut dropped = dropped.borrow_mut();
+        if !counts && dropped.len() < RECIPIENTS_MAX && !dropped.iter().any(|known| known == name) {
+            dropped.push(name.to_owned());
+        }
+        counts
+    };
+    let same = |one: &str, other: &str| one == other;
+    let to = named(scope, list, people, RECIPIENTS_MAX, same, &counts)?;
+    let to = to.ok_or_else(|| Fault::recipients(format!("a message goes to at most {RECIPIENTS_MAX}")))?;
+    let dropped = dropped.into_inner();
+    if to.is_empty() && dropped.is_empty() {
+        return Err(Fault::recipients("the message has nobody to go to"));
+    }
+    Ok(Approvers { to, dropped })
+}
+
 /// Everybody who takes part in a task, each once, in the list's order; maybe nobody. Addresses are compared without
 /// regard to case, as at the gates.
 pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
-    let found = named(scope, list, people, PARTICIPANTS_MAX, str::eq_ignore_ascii_case)?;
+    let found = named(scope, list, people, PARTICIPANTS_MAX, str::eq_ignore_ascii_case, &|_, _| true)?;
     let found = found.ok_or_else(|| format!("at most {PARTICIPANTS_MAX} take part in a task"));
     found.map_err(Fault::recipients)
 }
 
-/// Those whom a list names, each once; nothing where there are more than so many.
+/// Those whom a list names and who count, each once; `None` if there are more than so many.
 fn named(
     scope: &Scope,
     list: &[Recipient],
     people: &People,
     max: usize,
     same: impl Fn(&str, &str) -> bool,
+    counts: &dyn Fn(&Recipient, &str) -> bool,
 ) -> Result<Option<Vec<String>>, Fault> {
     let mut found: Vec<String> = Vec::new();
     for recipient in list {
         for value in values(scope, recipient, people)? {
-            let Some(address) = address(value)? else { continue };
+            let Some(address) = address(value)?.filter(|name| counts(recipient, name)) else { continue };
             for address in people.addresses(address) {
                 if !found.iter().any(|known| same(known, &address)) {
                     found.push(address);

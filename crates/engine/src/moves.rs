@@ -12,6 +12,7 @@ use crate::gates;
 use crate::guards::{Looked, Verdict};
 use crate::intent;
 use crate::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
+use crate::policy::by_ledger;
 use crate::state::{Due, EffectBody};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, ViewError};
@@ -309,7 +310,7 @@ pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
         return Ok(());
     }
     let (opens, all_grants) = (session.opens.clone(), session.grants.clone());
-    let (things, process) = (at.things.clone(), session.definition.clone());
+    let things = at.things.clone();
     drop((session, at));
     let (mut gates, mut grants) = (Vec::new(), Vec::new());
     for gate in opens {
@@ -324,7 +325,7 @@ pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
         return Ok(());
     }
     for number in &grants {
-        release(turn, run, &process, *number)?;
+        release(turn, run, *number)?;
     }
     let of = (!things.is_empty()).then_some(run);
     turn.emit(Event::Voided { gates, grants, things, run: of })?;
@@ -332,19 +333,14 @@ pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
 }
 
 /// Gives back the money that an unused grant holds in a ledger.
-pub(crate) fn release(turn: &mut Turn<'_, '_>, run: RunId, process: &str, number: u64) -> Result<(), Stop> {
+pub(crate) fn release(turn: &mut Turn<'_, '_>, run: RunId, number: u64) -> Result<(), Stop> {
     let key = Key::grant(turn.tenant(), turn.session_id()?, number);
     let Some(grant) = turn.rows.grant_at(&key)? else { return Ok(()) };
-    let Some(call) = grant.reservation else { return Ok(()) };
-    let body = EffectBody::Settle {
-        process: process.to_owned(),
-        call: Some(call),
-        rules: grant.rules.clone(),
-        cost: switchward_machine::Micros(0),
-        at: turn.now(),
-        release: false,
-    };
+    let (Some(held), rules) = (grant.reservation, grant.rules.clone()) else { return Ok(()) };
     drop(grant);
-    turn.send(run, body)?;
+    for (process, rules) in by_ledger(&rules) {
+        let (call, cost, at) = (Some(held), switchward_machine::Micros(0), turn.now());
+        turn.send(run, EffectBody::Settle { process, call, rules, cost, at, release: false })?;
+    }
     Ok(())
 }

@@ -1,5 +1,10 @@
 //! Events as the outside sees them: a public type, and what a reader needs of it.
 
+mod calls;
+mod pending;
+mod said;
+
+use said::{posted, replied};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +13,13 @@ use switchward_machine::{
     TenantId, WorkKind,
 };
 
-use crate::event::{Standing, VoteFact};
+use crate::event::{PendingFact, RemovalFact, VoteFact};
 use crate::intent;
 use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
 use crate::working::Working;
 use crate::{Event, Flow, Key, View, ViewError};
+use calls::calls;
 
 /// An event for a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +152,7 @@ fn run_of(event: &Event) -> Option<RunId> {
             | Flow::Restarted { run, .. }
             | Flow::ThingOpened { run, .. }
             | Flow::EventRecorded { run, .. }
+            | Flow::Pending(PendingFact::Held { run, .. } | PendingFact::Entered { run, .. })
             | Flow::ReplyRecorded { run, .. }
             | Flow::WorkDone { run, .. }
             | Flow::Judged { run, .. }
@@ -189,6 +196,9 @@ fn moves(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         }
         Event::Warned { text, of_definition: false } => PublicEvent::new("session.warned").with("text", text),
         Event::Left { run, node, exit } => left(machines, *run, *node, *exit)?,
+        Event::Removals(RemovalFact::Begun { how, by, .. }) => {
+            PublicEvent::new("session.removed").with("how", how.word()).with("by", by)
+        }
         Event::Paused { comment } => PublicEvent::new("session.paused").with("comment", comment),
         Event::Unpaused { comment } => PublicEvent::new("session.resumed").with("comment", comment),
         _ => return None,
@@ -205,9 +215,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("definition", definition)
             .with("version", version)
             .with("parent", parent.run.0),
-        Flow::MessagePosted { text, by_agent } => PublicEvent::new("message.posted")
-            .with("from", if *by_agent { "agent" } else { "user" })
-            .with("text", text),
+        Flow::MessagePosted { text, speaker } => posted(text, *speaker),
         Flow::Assisted { assistant } => {
             PublicEvent::new("session.assisted").with("assistant", &assistant.name)
         }
@@ -222,9 +230,11 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("message", message),
         Flow::Restarted { asked, .. } => PublicEvent::new("state.retried").with("asked", asked),
         Flow::ThingOpened { body, .. } => opened(body),
-        Flow::EventRecorded { key, early, .. } => {
-            PublicEvent::new("event.recorded").with("key", key).with("early", early.is_some())
-        }
+        Flow::EventRecorded { key, early, source, .. } => PublicEvent::new("event.recorded")
+            .with("key", key)
+            .with("source", source.label())
+            .with("early", early.is_some()),
+        Flow::Pending(fact) => pending::told(fact),
         Flow::Votes(fact) => return voted(fact),
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
@@ -235,6 +245,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("gate", number(gate))
             .with("by", by)
             .with("via", via.word())
+            .with("vouched_by", via.vouched_by(by))
             .with("answer", &answer.0)
             .with("comment", comment),
         Flow::WorkLeased { .. } | Flow::WorkReleased { .. } | Flow::WorkDone { .. } => return worked(flow),
@@ -279,14 +290,18 @@ fn voted(fact: &VoteFact) -> Option<PublicEvent> {
     match fact {
         VoteFact::Cast { gate, vote, need } => {
             let told = PublicEvent::new("approval.voted").with("gate", number(gate)).with("by", &vote.by);
-            let told = told.with("via", vote.via.word()).with("needed", need);
+            let told = told.with("via", vote.via.word()).with("vouched_by", vote.via.vouched_by(&vote.by));
+            let told = told.with("needed", need);
             Some(told.with("comment", &vote.comment))
         }
         VoteFact::Told { gate, asked } => {
             let told = PublicEvent::new("approval.told").with("gate", number(gate));
             Some(told.with("to", asked.to.join(" ")))
         }
-        VoteFact::QuorumSet { .. } | VoteFact::Needed { .. } => None,
+        VoteFact::QuorumSet { .. }
+        | VoteFact::Needed { .. }
+        | VoteFact::EscalationSet { .. }
+        | VoteFact::Dropped { .. } => None,
     }
 }
 
@@ -304,21 +319,6 @@ fn delivered(flow: &Flow) -> Option<PublicEvent> {
     {
         let told = PublicEvent::new("delivery.deferred").with("number", number).with("until_ms", until.0);
         Some(told.with("code", code).with("message", message))
-    } else {
-        None
-    }
-}
-
-/// What came by mail, and whom it was answered to.
-fn replied(flow: &Flow) -> Option<PublicEvent> {
-    if let Flow::ReplyRecorded { from, text, authenticated, about, evidence, why, .. } = flow {
-        let told = PublicEvent::new("reply.recorded").with("from", from).with("text", text);
-        let told = told.with("authenticated", authenticated).with("evidence", evidence);
-        let told = told.with("about", about.as_ref().map(number).unwrap_or_default());
-        Some(told.with("why", why.map(Standing::word).unwrap_or_default()))
-    } else if let Flow::ReplyAnswered { gate, to, run } = flow {
-        let gate = if run.is_some() { String::new() } else { number(gate) };
-        Some(PublicEvent::new("reply.answered").with("gate", gate).with("to", to))
     } else {
         None
     }
@@ -385,14 +385,17 @@ fn gates(event: &Event) -> Option<PublicEvent> {
             let told = told.with("to", to);
             match &body.call {
                 Some(call) => told.with("capability", &call.capability).with("args_digest", call.digest),
-                None => told,
+                None => {
+                    told.with("digest", body.shown().map(|digest| digest.to_string()).unwrap_or_default())
+                }
             }
         }
         Event::GateClosed { gate, decision, by, comment, via } => PublicEvent::new("approval.decided")
             .with("gate", number(gate))
-            .with("decision", decision.word(GateKind::ToolAsk))
+            .with("decision", decision.word())
             .with("by", by)
-            .with("via", if *via == Via::Mail { via.word() } else { "" })
+            .with("via", if matches!(via, Via::Mail | Via::Vouched) { via.word() } else { "" })
+            .with("vouched_by", via.vouched_by(by))
             .with("comment", comment),
         Event::GateDiscussed { gate, by, comment } => PublicEvent::new("approval.discussed")
             .with("gate", number(gate))
@@ -402,35 +405,6 @@ fn gates(event: &Event) -> Option<PublicEvent> {
             let list: Vec<String> = gates.iter().map(number).collect();
             PublicEvent::new("approval.voided").with("gates", list.join(" "))
         }
-        _ => return None,
-    })
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
-fn calls(event: &Event) -> Option<PublicEvent> {
-    Some(match event {
-        Event::CallPermitted { call, digest, .. } => PublicEvent::new("policy.allowed")
-            .with("capability", &call.capability)
-            .with("call_id", &call.call_id)
-            .with("args_digest", digest),
-        Event::CallDenied { capability, digest, reason, call_id, .. } => PublicEvent::new("policy.denied")
-            .with("capability", capability)
-            .with("reason", reason)
-            .with("call_id", call_id)
-            .with("args_digest", digest),
-        Event::CallAsked { capability, digest, gate, call_id, .. } => PublicEvent::new("policy.asked")
-            .with("capability", capability)
-            .with("gate", gate.0)
-            .with("call_id", call_id)
-            .with("args_digest", digest),
-        Event::CallReported { capability, success, .. } => {
-            PublicEvent::new("tool.reported").with("capability", capability).with("success", success)
-        }
-        Event::GrantMade { grant, .. } => {
-            PublicEvent::new("grant.made").with("gate", grant.gate).with("capability", &grant.capability)
-        }
-        Event::GrantUsed { .. } => PublicEvent::new("grant.used"),
-        Event::GrantLapsed { .. } => PublicEvent::new("grant.lapsed"),
         _ => return None,
     })
 }

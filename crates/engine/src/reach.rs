@@ -1,6 +1,6 @@
 //! Whom mails about a gate reach, and what happens where that is too few.
 
-use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
 
 use crate::gates;
 use crate::state::{Asked, Directory, EffectBody, Open, Quorum, Tally};
@@ -30,13 +30,15 @@ pub(crate) fn unreached(
 /// Who knows of an open gate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Whom no mail about it has reached that was sent so far: addresses.
+    /// Whom no mail about it has reached that was sent so far, and who was named and is not asked: addresses.
     pub unreached: Vec<String>,
     /// Whether nobody who may decide knows of it by mail: nobody is told, no mail reaches any of those who are, or they
     /// may not decide.
     pub unheard: bool,
     /// What whoever looks at it should know of that, each a sentence.
     pub warnings: Vec<String>,
+    /// How many inputs of its run wait for it to close.
+    pub held: u32,
 }
 
 impl Reach {
@@ -59,7 +61,16 @@ impl Reach {
             warnings.push("no mail reaches anybody who may decide".to_owned());
         }
         warnings.extend(asked.and_then(|asked| few(open, asked, &people)));
-        Ok(Self { unreached, unheard, warnings })
+        let dropped = asked.map(|asked| asked.dropped.as_slice()).unwrap_or_default();
+        warnings.extend(dropped.iter().map(|one| {
+            format!("{one} is not asked: data or the start names them, and the directory does not hold them")
+        }));
+        let unreached = unreached.into_iter().chain(dropped.iter().cloned()).collect();
+        let held = match open.gate.kind {
+            GateKind::Approval => rows.run(at.0, at.1, open.run)?.pending.len(),
+            GateKind::Notify | GateKind::ToolAsk | GateKind::Task => 0,
+        };
+        Ok(Self { unreached, unheard, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
     }
 }
 

@@ -102,6 +102,12 @@ reasons! {
     SelfApproval = "SELF_APPROVAL",
     /// Not one of those who may decide.
     NotAnApprover = "NOT_AN_APPROVER",
+    /// The tenant takes this event from other sources alone.
+    EventSourceNotAllowed = "EVENT_SOURCE_NOT_ALLOWED",
+    /// The key's role may not say that.
+    RoleNotAllowed = "ROLE_NOT_ALLOWED",
+    /// No session starts with this version any more.
+    VersionRetired = "VERSION_RETIRED",
     /// A rate limit has no room.
     RateLimited = "RATE_LIMITED",
     /// Money or tokens are used up.

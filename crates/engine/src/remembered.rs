@@ -3,7 +3,7 @@
 use crate::command::{Command, Scope};
 use crate::state::Answered;
 use crate::working::Working;
-use crate::{Key, View, ViewError};
+use crate::{Key, Reply, View, ViewError};
 
 /// What the command's request id was answered with before. A session's replies stand in its history, the others under
 /// their request ids.
@@ -14,7 +14,16 @@ pub(crate) fn answered(rows: &Working<'_>, command: &Command) -> Result<Option<A
         let known = rows.request_at(&Key::request(command.tenant, &command.scope, hash))?;
         return Ok(known.map(|known| Answered { body: known.body, reply: known.reply.clone() }));
     };
-    let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
+    let session = rows.session(command.tenant, id)?;
+    if session.as_ref().is_none_or(|session| session.removal.is_some()) {
+        // Of a session whose data is removed, the request is known that wished it.
+        let removed = rows.removed_at(&Key::removed(command.tenant, id))?;
+        let wish = removed.and_then(|removed| removed.request.clone());
+        if let Some((_, body)) = wish.filter(|(known, _)| *known == request.id) {
+            return Ok(Some(Answered { body, reply: Reply::Done }));
+        }
+    }
+    let Some(session) = session else { return Ok(None) };
     // A session knows which replies are kept, so a new request needs no look at the disk.
     let Some(known) = session.requests.iter().rev().find(|known| known.hash == hash) else { return Ok(None) };
     let history = rows.history_at(&Key::history(command.tenant, id, known.sequence))?;

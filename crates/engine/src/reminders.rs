@@ -1,27 +1,29 @@
-//! Those who were asked and have not decided are written to again, where whoever began the session asks for it: with the same
+//! Those who were asked and have not decided are written to again, where the start or the directory asks for it: with the same
 //! words, in the same thread, and what was sent before stays as good as it was.
+//!
+//! With the last reminder of a gate without rounds of its own those are asked, too, whom the directory names for that.
 //!
 //! Whoever cannot be reached, or has approved a gate that needs more approvals, is left out. A round that is over asks anew
 //! by itself; a reminder changes nothing about it.
 
-use switchward_machine::OpenId;
+use switchward_machine::{OpenId, RunId};
 
 use crate::budget;
-use crate::gates::{mail, mail_bytes};
+use crate::gates::{self, mail, mail_bytes};
 use crate::reach::unreached;
 use crate::state::{Open, Purpose, Reminding};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key};
 
 /// When a gate that opens now is reminded of first.
-pub(crate) fn first(turn: &Turn<'_, '_>) -> Result<Option<Reminding>, Stop> {
+pub(crate) fn first(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<Reminding>, Stop> {
     let now = turn.now();
     let reminding = |asked: crate::Reminders| Reminding {
         next: now.after_ms(asked.every_ms),
         left: asked.max,
         every_ms: asked.every_ms,
     };
-    Ok(turn.session()?.reminders.map(reminding))
+    Ok(turn.settled(run)?.reminders.value.map(reminding))
 }
 
 /// Reminds whom a gate asks; nothing happens where it is not time yet.
@@ -46,6 +48,9 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     }
     for one in to {
         turn.send(open.run, mail(one, asked.subject.clone(), asked.body.clone(), gate, Purpose::Remind))?;
+    }
+    if next.is_none() && asked.due.is_none() {
+        gates::escalate_now(turn, gate)?;
     }
     Ok(())
 }

@@ -4,6 +4,8 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, Time};
 
 use crate::Standing;
+use crate::command::DefaultSetIn;
+use crate::policy::LayerVerdict;
 
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -140,6 +142,9 @@ pub struct Authorized {
     /// What is left after this call.
     #[n(8)]
     pub remaining: Remaining,
+    /// What each layer said, where several did.
+    #[cbor(n(9), default, skip_if = "Vec::is_empty")]
+    pub layers: Vec<LayerVerdict>,
 }
 
 /// Allow, ask or deny.
@@ -180,6 +185,9 @@ pub struct MatchedRule {
     /// Its pattern; empty for a default.
     #[n(2)]
     pub capability: String,
+    /// Where the default was set, where it is one.
+    #[n(3)]
+    pub default_set_in: Option<DefaultSetIn>,
 }
 
 /// What is left.
@@ -191,4 +199,14 @@ pub struct Remaining {
     /// Money, by the tightest limit or cap.
     #[n(1)]
     pub usd: Option<Micros>,
+}
+
+impl Remaining {
+    /// The least of both.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        let calls = self.calls.into_iter().chain(other.calls).min();
+        let usd = self.usd.into_iter().chain(other.usd).min();
+        Self { calls, usd }
+    }
 }

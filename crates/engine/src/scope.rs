@@ -54,6 +54,11 @@ impl Scope {
         self.bytes
     }
 
+    /// All that can be read.
+    pub(crate) fn root(&self) -> &Value {
+        &self.root
+    }
+
     pub(crate) fn keys(&self) -> usize {
         self.root.as_object().map_or(0, Map::len)
     }

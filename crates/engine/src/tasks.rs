@@ -1,9 +1,10 @@
 //! Tasks: everybody who takes part is asked at a gate of her own, which one answer ends. When all have answered, the
-//! answers are kept and the act is done. Sources: workflows, *States*, Task; semantics §4a, §6.2 and §7 (11).
+//! answers are kept and the act is done. A part may have an escalation, as an approval has. Sources: workflows, *States*,
+//! Task; semantics §4a, §6.2 and §7 (11), second round (21).
 
 use serde_json::{Value, json};
 pub(crate) use switchward_machine::kept::TASKS;
-use switchward_machine::{Decision, GateIx, OpenId, Port, RunId};
+use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId};
 
 use crate::budget;
 use crate::data::put_below;
@@ -68,9 +69,10 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     let first = OpenId(turn.session()?.next_id);
     let part = Part { first, of: u32::try_from(letter.to.len()).unwrap_or(u32::MAX) };
     let subject = letter.subject.clone().unwrap_or_default();
-    let remind = reminders::first(turn)?;
+    let remind = reminders::first(turn, run)?;
+    let due = inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms));
     for (gate, person) in part.gates().zip(&letter.to) {
-        let asked = Asked { remind, ..Asked::once(person, &subject, &letter.body) };
+        let asked = Asked { remind, due, ..Asked::once(person, &subject, &letter.body) };
         let plain = Gate::open_to_all(spec, found.kind, turn.requester());
         let body = Gate { asked: Some(asked), part: Some(part), ..plain };
         turn.emit(Event::GateOpened { gate, run, body })?;
@@ -91,9 +93,40 @@ pub(crate) fn answer(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, given: 
     turn.asker = Some(open.gate.requester.clone());
     let Given { answer, by, comment, via } = given;
     turn.emit(Flow::GateAnswered { gate, by, answer: Json(answer), comment, via })?;
+    let lapse = spec.inquiry.as_ref().and_then(|inquiry| inquiry.rounds.as_ref());
+    let lapse = lapse.map(|rounds| &rounds.lapse);
+    over(turn, open, part, resolve, lapse)
+}
+
+/// Nobody has answered a part in time. Whoever is asked at another part may still answer; the last part that is over ends
+/// the act.
+pub(crate) fn lapsed(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    part: Part,
+    lapse: &Resolve,
+) -> Result<(), Stop> {
+    turn.asker = Some(open.gate.requester.clone());
+    turn.emit(Flow::GateLapsed { gate })?;
+    over(turn, open, part, lapse, Some(lapse))
+}
+
+/// Ends the act where no part is open any more: as a lapse does if any part has lapsed. What was answered is kept.
+fn over(
+    turn: &mut Turn<'_, '_>,
+    open: &Open,
+    part: Part,
+    resolve: &Resolve,
+    lapse: Option<&Resolve>,
+) -> Result<(), Stop> {
     if turn.session()?.opens.iter().any(|one| part.has(*one)) {
         return Ok(());
     }
+    let resolve = match lapse {
+        Some(lapse) if any_lapsed(turn, part)? => lapse,
+        Some(_) | None => resolve,
+    };
     let answers = answers(turn, part)?;
     match keep(turn, open.run, answers)? {
         None => gates::resolved(turn, open, resolve),
@@ -101,6 +134,18 @@ pub(crate) fn answer(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, given: 
             gates::now_or_later(turn, open.run, Due::Fault { code: code.to_owned(), message })
         }
     }
+}
+
+/// Whether a part was not answered in time.
+fn any_lapsed(turn: &Turn<'_, '_>, part: Part) -> Result<bool, Stop> {
+    let id = turn.session_id()?;
+    for gate in part.gates() {
+        let closed = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))?;
+        if closed.is_some_and(|closed| matches!(closed.resolution, Resolution::Lapsed)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The answers of all, in the order in which they were asked.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
 
 use crate::budget::Budget;
-use crate::command::Command;
+use crate::command::{Body, Command};
 use crate::evolve::{Site, apply};
-use crate::state::{Directory, EffectBody, Run, Session, ThingBody};
+use crate::limits::CALL_DEPTH_MAX;
+use crate::state::{Directory, EffectBody, Removing, Run, Session, Settled, ThingBody};
 use crate::working::{Held, Working};
 use crate::{Effect, Event, Flow, Key, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way};
 
@@ -96,7 +97,15 @@ impl<'a, 'b> Turn<'a, 'b> {
     /// Its row; a session of another tenant does not exist here.
     pub(crate) fn session(&self) -> Result<Held<Session>, Stop> {
         let found = self.rows.session(self.tenant(), self.session_id()?)?;
-        found.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such session").into())
+        let none = || Rejection::new(Reason::NotFound, "there is no such session");
+        let session = found.ok_or_else(none)?;
+        // What a removal leaves is for the removal alone.
+        let own = matches!(self.command.body, Body::Remove(_) | Body::AckEffect(_) | Body::Sweep(_));
+        match session.removal.as_deref().filter(|_| !own).map(|removal| removal.how) {
+            Some(how) if how.hides() => Err(none().into()),
+            Some(Removing::Erased) => Err(ended(&session).into()),
+            Some(_) | None => Ok(session),
+        }
     }
 
     /// Its row, where it has not ended and stands where the caller saw it.
@@ -147,6 +156,12 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn directory(&self) -> Result<Directory, ViewError> {
         let tenancy = self.rows.tenancy_at(&Key::tenancy(self.tenant()))?;
         Ok(tenancy.map(|known| known.directory.clone()).unwrap_or_default())
+    }
+
+    /// What holds for the gates of a run, by the start and the directory.
+    pub(crate) fn settled(&self, run: RunId) -> Result<Settled, Stop> {
+        let session = self.session()?;
+        Ok(settled(self.rows, (self.tenant(), self.session_id()?), &session, run)?)
     }
 
     /// Whether a mail token was made for this session, this way and this person.
@@ -201,6 +216,25 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn moved(&self) -> Result<Reply, Stop> {
         Ok(Reply::Session { session: self.session_id()?, sequence: self.session()?.sequence })
     }
+}
+
+/// What holds for the gates of a run: as its own definition says, else as those that called it.
+pub(crate) fn settled(
+    rows: &Working<'_>,
+    (tenant, id): (TenantId, SessionId),
+    session: &Session,
+    run: RunId,
+) -> Result<Settled, ViewError> {
+    let (mut names, mut next) = (Vec::new(), Some(run));
+    while let Some(run) = next.filter(|_| names.len() <= CALL_DEPTH_MAX) {
+        let run = rows.run(tenant, id, run)?;
+        names.push(run.definition.clone());
+        next = run.parent.map(|parent| parent.run);
+    }
+    let tenancy = rows.tenancy_at(&Key::tenancy(tenant))?;
+    let none = Directory::default();
+    let directory = tenancy.as_deref().map_or(&none, |tenancy| &tenancy.directory);
+    Ok(Settled::of(&session.start_settings(), &names, directory))
 }
 
 /// The refusal of a session that is at its end.

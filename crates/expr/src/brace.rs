@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Decoder, Encode, Encoder, encode::Write};
 use serde_json::Value;
 
 use crate::limits::PATH_BYTES_MAX;
+use crate::mention::{Mention, Name, NameKind};
 use crate::path::Path;
 use crate::value;
 
@@ -116,6 +117,72 @@ fn reference(text: &str) -> Option<(Path, &str)> {
     Some((Path::new(&inner[..end]).ok()?, &inner[end + 1..]))
 }
 
+/// The references that a text holds, as they are written, each with the bytes before it.
+pub(crate) fn written(source: &str) -> impl Iterator<Item = (usize, &str)> {
+    source.match_indices('{').filter_map(|(at, _)| {
+        let (_, after) = reference(&source[at..])?;
+        Some((at, &source[at..source.len() - after.len()]))
+    })
+}
+
+/// What a text mentions in braces: values of the data, what looks like a reference to them and is text, a root that
+/// there is not, and single words.
+#[must_use]
+pub fn braces_mentions(source: &str) -> Vec<Mention> {
+    let mut found = Vec::new();
+    for (at, _) in source.match_indices('{') {
+        if let Some((path, after)) = reference(&source[at..]) {
+            let first = source.len() - after.len() - 1 - path.as_str().len();
+            let name = |name: &str| {
+                let offset = name.as_ptr().addr() - path.as_str().as_ptr().addr();
+                Name { text: name.to_owned(), at: first + offset }
+            };
+            found.push(Mention::Data(path.names().map(name).collect()));
+        } else {
+            found.extend(odd(source, at));
+        }
+    }
+    found
+}
+
+/// What stands in braces that begin here and hold no reference, where its author may have meant one.
+fn odd(source: &str, at: usize) -> Option<Mention> {
+    let (before, inner) = (&source[..at], &source[at + 1..]);
+    let end = inner.bytes().take(PATH_BYTES_MAX + 1).position(|byte| matches!(byte, b'{' | b'}' | b'"'))?;
+    // `${x}` is a variable of a shell or a script, and a brace behind a backslash one of a pattern.
+    let escaped = before.ends_with(['$', '\\']) || before.ends_with("\\p") || before.ends_with("\\P");
+    if escaped || inner.as_bytes().get(end) != Some(&b'}') {
+        return None;
+    }
+    let text = &inner[..end];
+    let name = |part: &str| {
+        let offset = part.as_ptr().addr() - source.as_ptr().addr();
+        Name { text: part.to_owned(), at: offset }
+    };
+    let trimmed = text.trim();
+    if ROOTS.iter().any(|root| trimmed.starts_with(root) || trimmed == root.trim_end_matches('.')) {
+        return Some(Mention::Literal(name(trimmed)));
+    }
+    let mut words = text.split('.');
+    if !words.clone().all(is_word) {
+        return None;
+    }
+    let first = name(words.next()?);
+    Some(match words.next() {
+        None => Mention::Word(first),
+        Some(_) => {
+            let known = ROOTS.map(|root| root.trim_end_matches('.').to_owned()).into();
+            Mention::Unknown { kind: NameKind::Variable, name: first, known }
+        }
+    })
+}
+
+/// A name of letters, digits and underscores that begins with no digit.
+fn is_word(text: &str) -> bool {
+    let begins = text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    begins && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
 impl<C> Encode<C> for Braces {
     fn encode<W: Write>(
         &self,
@@ -193,6 +260,33 @@ mod tests {
     fn references_are_listed() {
         let braces = Braces::parse("{gathered.a} {b} {gathered_data.c.d}{gathered.a}");
         assert_eq!(braces.references().map(Path::as_str).collect::<Vec<_>>(), ["a", "c.d", "a"]);
+    }
+
+    #[test]
+    fn what_a_text_mentions_is_told_with_its_place() {
+        let told = |source: &str| -> Vec<String> {
+            let name = |name: &Name| {
+                assert!(source[name.at..].starts_with(&name.text), "{source}: {name:?}");
+                name.text.clone()
+            };
+            let one = |mention: &Mention| match mention {
+                Mention::Data(names) => names.iter().map(name).collect::<Vec<_>>().join("/"),
+                Mention::Unknown { name: it, .. } => format!("no {}", name(it)),
+                Mention::Literal(it) => format!("text {}", name(it)),
+                Mention::Word(it) => format!("word {}", name(it)),
+            };
+            braces_mentions(source).iter().map(one).collect()
+        };
+        assert_eq!(told("é {gathered.größe} {gathered_data.c.d}"), ["größe", "c/d"]);
+        assert_eq!(told("{gatered.nam} {item} {a.b.c}"), ["no gatered", "word item", "no a"]);
+        assert_eq!(
+            told("{ gathered.x } {gathered.a..b} {gathered}"),
+            ["text gathered.x", "text gathered.a..b", "text gathered"]
+        );
+        for text in ["{}", "{1,3}", "{\"a\": 1}", "${HOME}", "\\p{Lu}", "{a b}", "{x", "{a.}", "{-x}"] {
+            assert_eq!(told(text), [""; 0], "{text}");
+        }
+        assert_eq!(told("{\"a\": {\"b\": {gathered.amount}}}"), ["amount"]);
     }
 
     #[test]

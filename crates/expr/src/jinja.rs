@@ -26,7 +26,9 @@ mod filters;
 mod guard;
 mod meter;
 mod methods;
+mod names;
 mod own;
+mod reads;
 mod slices;
 mod text;
 
@@ -40,6 +42,8 @@ use serde_json::Value;
 
 use crate::limits::DATA_DEPTH_MAX;
 use meter::{Meter, Over};
+pub use names::mentions;
+pub use reads::{Reads, reads};
 
 /// What one rendering may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

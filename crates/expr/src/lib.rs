@@ -12,6 +12,7 @@ mod compare;
 mod jinja;
 pub mod limits;
 mod markdown;
+mod mention;
 mod path;
 mod phrase;
 mod reduce;
@@ -19,10 +20,13 @@ mod reply;
 mod transform;
 mod value;
 
-pub use brace::{Braces, TooLong};
+pub use brace::{Braces, TooLong, braces_mentions};
 pub use compare::{CmpOp, CompareError, check_pattern, compare};
-pub use jinja::{Escape, JinjaError, JinjaLimits, RenderError, check, render, render_with};
+pub use jinja::{
+    Escape, JinjaError, JinjaLimits, Reads, RenderError, check, mentions, reads, render, render_with,
+};
 pub use markdown::to_html;
+pub use mention::{Mention, Name, NameKind};
 pub use path::{Path, PathError};
 pub use phrase::{CONFIRMATIONS, classify, confirmed, contains_phrase, hints};
 pub use reduce::{Clash, DataType, Reducer, never, reduce};

@@ -16,6 +16,8 @@ pub const JINJA_ELIFS_MAX: usize = 100;
 pub const JINJA_WORK_PER_FUEL: u64 = 64;
 /// How often the largest output may be written: what a `set` block holds is written into it and out of it again.
 pub const JINJA_CAPTURE_FACTOR: u64 = 4;
+/// Names told beside one that is not offered.
+pub const KNOWN_NAMES_MAX: usize = 100;
 /// Values of one `range(...)`.
 pub const JINJA_RANGE_MAX: usize = 100_000;
 /// Digits of a rounded number, before or after the point.

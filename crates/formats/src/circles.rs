@@ -1,8 +1,9 @@
-//! Definitions that call one another in a circle, which only shows where several are looked at together.
+//! Definitions that call one another in a circle, or call what is not there, which only shows if several are looked at
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::codes::CALL_CIRCLE;
+use crate::codes::{CALL_CIRCLE, CALLEE_ABSENT};
 use crate::limits::CIRCLE_NAMES_MAX;
 use crate::{Call, Finding, Report, quoted};
 
@@ -43,6 +44,38 @@ pub fn circles(definitions: &[Calls<'_>]) -> Vec<(usize, Finding)> {
         }
     }
     found
+}
+
+/// A finding for each call of a definition that is not among these, with the position of the definition that it stands in.
+#[must_use]
+pub fn absent(definitions: &[Calls<'_>]) -> Vec<(usize, Finding)> {
+    let names: BTreeSet<&str> = definitions.iter().map(|one| one.name).collect();
+    let mut found = Vec::new();
+    for (at, one) in definitions.iter().enumerate() {
+        let mut report = Report::new(one.file);
+        for call in one.calls.iter().filter(|call| !names.contains(call.name.as_str())) {
+            let others = names.iter().copied().filter(|name| *name != one.name);
+            let nearest = report.nearest(&call.name, others);
+            let message =
+                format!("{} is not among the definitions that are checked together", quoted(&call.name));
+            let hint = "it must be in the catalogue when this definition is activated";
+            report.add(Finding::new(CALLEE_ABSENT, call.span, message).nearest(nearest).hint(hint));
+        }
+        found.extend(report.finish().into_iter().map(|finding| (at, finding)));
+    }
+    found
+}
+
+/// A warning for each call of these whose name the catalogue lacks, as `lacks` says.
+#[must_use]
+pub fn not_in_catalogue(file: &str, calls: &[Call], lacks: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let mut report = Report::new(file);
+    for call in calls.iter().filter(|call| lacks(&call.name)) {
+        let message = format!("{} is not in the catalogue", quoted(&call.name));
+        let hint = "deploy it before this definition is activated";
+        report.add(Finding::new(CALLEE_ABSENT, call.span, message).hint(hint));
+    }
+    report.finish()
 }
 
 /// The circles that are met from here on, without what was gone through before: the names of each, the first again at

@@ -69,6 +69,11 @@ codes! {
     ADDRESS "SW1210" Error "an address is name@domain or *@domain"
     TOOL_DROPPED "SW1211" Warning "a name in allowed_tools is none of the endpoint's tools and is dropped"
     MACHINE_TOO_LARGE "SW1212" Error "the definition compiles to more than may be stored"
+    APPROVER_CHOSEN "SW1220" Warning "an approver or an escalation contact comes from data or from the start, and counts only if the directory holds them"
+
+    CHANGED_SINCE_SHOWN "SW1225" Warning "a value that an approval showed is sent on where an agent may have changed it since"
+    POLICY_OPEN "SW1230" Notice "no rule of the policy covers everything, and it states no default: what it does not name is allowed, unless the tenant's or the server's default effect is another"
+    CALLEE_ABSENT "SW1250" Warning "a definition that is called is neither among those that are checked together nor in the catalogue"
 
     NOT_RUN "SW1301" Error "the format has this, and this build does not run it"
     DUPLICATE_NAME "SW1302" Error "the name of a state, of a field or of a classification port stands twice"
@@ -100,6 +105,9 @@ codes! {
     ONLY_ERROR "SW1361" Warning "the only way on from a state is its error port"
     NEVER_TRIED "SW1362" Warning "a transition stands behind one that always fires"
     REDUCER_WRITES "SW1363" Warning "a value is written to a key whose type or reducer never takes such a value"
+    NAME_UNKNOWN "SW1370" Error "a text names something that is not offered there: a root, a filter, a test, a function, a method or a tag"
+    TEXT_BRACES "SW1371" Warning "a text holds braces that look like a reference and are written as they stand"
+    NO_PARTICIPANTS "SW1372" Warning "nobody takes part in a task, which is complete at once"
 }
 
 /// The code of this id.

@@ -4,7 +4,7 @@ use switchward_machine::{Digest, Machine};
 
 use crate::codes::FORMAT_UNSUPPORTED;
 use crate::document::{Span, Syntax, read};
-use crate::{Finding, Format, Report, checkpoint, conversation, detect, has_errors};
+use crate::{Finding, Format, Report, checkpoint, conversation, detect, has_errors, policy};
 
 /// One file of a definition.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,9 @@ pub fn compile(files: &[SourceFile<'_>], format: Option<Format>) -> Compiled {
     let mut report = Report::new(files.first().map_or("", |file| file.path));
     let format = format.or_else(|| detect::is_workspace(files).then_some(Format::ProcessMd));
     let (format, definition) = match format {
-        Some(Format::Checkpoint | Format::Conversation) | None => document(files, format, &mut report),
+        Some(Format::Checkpoint | Format::Conversation | Format::Policy) | None => {
+            document(files, format, &mut report)
+        }
         Some(known @ (Format::ProcessMd | Format::Native | Format::Kno)) => {
             unsupported(known, Span::START, &mut report);
             (format, None)
@@ -86,7 +88,8 @@ fn document(
     let compiled = match format {
         None => None,
         Some(Format::Checkpoint) => checkpoint::compile(&root, report),
-        Some(Format::Conversation) => conversation::compile(&root, report),
+        Some(Format::Conversation) => conversation::compile(&root, file.bytes, report),
+        Some(Format::Policy) => policy::compile(&root, report),
         Some(known @ (Format::ProcessMd | Format::Native | Format::Kno)) => {
             unsupported(known, root.span, report);
             None
@@ -95,7 +98,8 @@ fn document(
     let source = Digest::of(file.bytes);
     let calls = match format {
         Some(Format::Conversation) => conversation::calls(&root),
-        Some(Format::Checkpoint | Format::ProcessMd | Format::Native | Format::Kno) | None => Vec::new(),
+        Some(Format::Checkpoint | Format::ProcessMd | Format::Native | Format::Kno | Format::Policy)
+        | None => Vec::new(),
     };
     let definition = compiled.map(|(name, machine)| Definition { name, machine, source, calls });
     (format, definition)
@@ -105,6 +109,6 @@ fn unsupported(format: Format, span: Span, report: &mut Report) {
     let message = format!("format {} is recognised, and not supported by this build", format.name());
     report.add(
         Finding::new(FORMAT_UNSUPPORTED, span, message)
-            .allowed([Format::Checkpoint, Format::Conversation].map(Format::name)),
+            .allowed([Format::Checkpoint, Format::Conversation, Format::Policy].map(Format::name)),
     );
 }

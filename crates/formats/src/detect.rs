@@ -43,7 +43,10 @@ pub(crate) fn of_document(root: &Node, report: &mut Report) -> Option<Format> {
     let fitting: Vec<Format> = Format::ALL.into_iter().filter(|format| fits(*format, root)).collect();
     match fitting.as_slice() {
         [format] => return Some(*format),
-        [] => report.add(none_fits(root)),
+        [] => {
+            let finding = none_fits(root, report);
+            report.add(finding);
+        }
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name()).collect();
             let message = format!("the file fits {}", names.join(" and "));
@@ -64,6 +67,11 @@ fn fits(format: Format, root: &Node) -> bool {
         }
         Format::Native => has(root, "format_version") && has(root, "nodes"),
         Format::Kno => root.get("type").and_then(Node::as_text) == Some("process-template"),
+        // A process with a name has a policy of its own, whatever it holds.
+        Format::Policy => {
+            let process = has(root, "name") && has(root, "states");
+            !process && root.get("policy").is_some_and(|it| it.as_text().is_some())
+        }
         // Its files are told by their names.
         Format::ProcessMd => false,
     }
@@ -73,7 +81,7 @@ fn has(root: &Node, key: &str) -> bool {
     root.get(key).is_some()
 }
 
-fn none_fits(root: &Node) -> Finding {
+fn none_fits(root: &Node, report: &mut Report) -> Finding {
     let found = match &root.value {
         Value::Map(entries) => {
             let keys: Vec<String> =
@@ -93,9 +101,21 @@ fn none_fits(root: &Node) -> Finding {
     };
     let looked_for: Vec<String> =
         Format::ALL.into_iter().map(|format| format!("{}: {}", format.name(), format.told_by())).collect();
-    Finding::new(FORMAT_UNKNOWN, root.span, format!("this fits none of the formats: it is {found}"))
+    let (span, nearest) = mistyped(root, report).unwrap_or((root.span, None));
+    Finding::new(FORMAT_UNKNOWN, span, format!("this fits none of the formats: it is {found}"))
         .allowed(looked_for.iter().map(String::as_str))
+        .nearest(nearest)
         .hint("name the format that is meant to be told what is missing")
 }
 
 const SHOWN_KEYS: usize = 8;
+/// Keys of the outermost map that tell a format.
+const TELLING: [&str; 5] = ["initial", "states", "transitions", "format_version", "nodes"];
+
+/// The first key that is nearly one of those that tell a format, and that one.
+fn mistyped(root: &Node, report: &mut Report) -> Option<(Span, Option<String>)> {
+    let missing = || TELLING.into_iter().filter(|key| !has(root, key));
+    let entries = root.as_map().unwrap_or_default().iter().take(SHOWN_KEYS);
+    let mut own = entries.filter(|(key, _)| !TELLING.contains(&key.text.as_str()));
+    own.find_map(|(key, _)| Some((key.span, Some(report.nearest(&key.text, missing())?))))
+}

@@ -13,6 +13,8 @@ pub enum Severity {
     Error,
     /// It compiles, and probably does not mean what its author wants.
     Warning,
+    /// It compiles and means what it says; its author should know what that is.
+    Notice,
 }
 
 impl Severity {
@@ -22,6 +24,7 @@ impl Severity {
         match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Notice => "notice",
         }
     }
 }

@@ -13,12 +13,14 @@ pub enum Format {
     Conversation,
     /// A process template, `.kno`.
     Kno,
+    /// A policy document: one JSON or YAML object, attached to definitions of any other format.
+    Policy,
 }
 
 impl Format {
     /// Every format, in order.
-    pub const ALL: [Self; 5] =
-        [Self::Checkpoint, Self::ProcessMd, Self::Native, Self::Conversation, Self::Kno];
+    pub const ALL: [Self; 6] =
+        [Self::Checkpoint, Self::ProcessMd, Self::Native, Self::Conversation, Self::Kno, Self::Policy];
 
     /// The format's public name.
     #[must_use]
@@ -29,6 +31,7 @@ impl Format {
             Self::Native => "native",
             Self::Conversation => "conversation",
             Self::Kno => "kno",
+            Self::Policy => "policy",
         }
     }
 
@@ -46,6 +49,7 @@ impl Format {
             Self::Native => "`format_version` and `nodes`",
             Self::Conversation => "`transitions`, and `states` as a list",
             Self::Kno => "`type: process-template`",
+            Self::Policy => "`policy` as a text, the policy's name",
         }
     }
 }

@@ -25,8 +25,9 @@ mod suggest;
 
 mod checkpoint;
 mod conversation;
+mod policy;
 
-pub use circles::{Calls, circles};
+pub use circles::{Calls, absent, circles, not_in_catalogue};
 pub use compile::{Call, Compiled, Definition, SourceFile, compile, compile_file};
 pub use detect::detect;
 pub use finding::{Finding, Severity, has_errors};

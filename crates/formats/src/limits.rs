@@ -43,6 +43,8 @@ pub const SCHEMA_KEYS_MAX: usize = 1_000;
 pub const DATA_KEY_BYTES_MAX: usize = 256;
 /// A dotted path into the data, bytes.
 pub const DATA_PATH_BYTES_MAX: usize = 1024;
+/// Values of one request that are followed to where they are used; of more, the first.
+pub const SHOWN_TRACED_MAX: usize = 64;
 /// Names of one dotted path.
 pub const DATA_PATH_NAMES_MAX: usize = 32;
 /// Names in `required_fields`, in `keys` of a guard, and fields of a parse state.

@@ -10,14 +10,21 @@ use crate::{Finding, Report, quoted, shape};
 
 /// Lower-case letters, digits and hyphens.
 pub(crate) fn definition_name<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
-    let name = shape::name(node, "`name`", PROCESS_NAME_BYTES_MAX, report)?;
+    named(node, "`name`", report)
+}
+
+/// The same at another key.
+pub(crate) fn named<'a>(node: &'a Node, what: &str, report: &mut Report) -> Option<&'a str> {
+    let name = shape::name(node, what, PROCESS_NAME_BYTES_MAX, report)?;
     if is_definition_name(name) {
         return Some(name);
     }
     let message =
-        format!("`name` may hold lower-case letters, digits and hyphens only, and is {}", quoted(name));
+        format!("{what} may hold lower-case letters, digits and hyphens only, and is {}", quoted(name));
     let mended = name.to_ascii_lowercase().replace(|c: char| !fits(c), "-");
-    let nearest = mended.contains(|c: char| c.is_ascii_alphanumeric()).then_some(mended);
+    // What is mostly made of other characters is near to no name.
+    let odd = name.chars().filter(|c| !fits(c.to_ascii_lowercase())).count();
+    let nearest = (odd <= name.chars().count() / 3).then_some(mended);
     report.add(Finding::new(NAME, node.span, message).nearest(nearest));
     None
 }

@@ -1,35 +1,71 @@
 //! The name that was probably meant.
 
+use std::cmp::Reverse;
+
 use crate::limits::COMPARED_CHARS_MAX;
 
-/// The candidate with the fewest edits from `word`, the first of several; nothing where even that one differs in
-/// more than a third of its characters. Case does not matter. Every comparison uses one of `left` up.
+/// Letters from which on a word can be taken for the beginning or for a part of a name.
+const PART_CHARS_MIN: usize = 3;
+
+/// The candidate that was probably meant by `word`: the one with the fewest edits, if it differs in at most a third of its
+/// characters; else the shortest one of which `word` is the beginning or a whole part, or that is so in `word`. The
+/// first of several that are as near. Case does not matter. Every comparison uses one of `left` up.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
     left: &mut usize,
 ) -> Option<String> {
+    let word = word.to_lowercase();
     let word_chars = word.chars().count();
     if word_chars > COMPARED_CHARS_MAX {
         return None;
     }
-    let mut best: Option<(usize, &str)> = None;
+    let mut best: Option<((usize, Reverse<usize>), &str)> = None;
+    let mut part: Option<(usize, &str)> = None;
     for candidate in candidates {
         if *left == 0 {
             break;
         }
         let chars = candidate.chars().count();
-        let edits_max = word_chars.max(chars) / 3;
-        if chars > COMPARED_CHARS_MAX || chars.abs_diff(word_chars) > edits_max {
+        if chars > COMPARED_CHARS_MAX {
             continue;
         }
         *left -= 1;
-        let edits = strsim::osa_distance(&word.to_lowercase(), &candidate.to_lowercase());
-        if edits <= edits_max && best.is_none_or(|(fewest, _)| edits < fewest) {
-            best = Some((edits, candidate));
+        let name = candidate.to_lowercase();
+        let edits_max = word_chars.max(chars) / 3;
+        if chars.abs_diff(word_chars) <= edits_max {
+            let rank = (strsim::osa_distance(&word, &name), Reverse(shared(&word, &name)));
+            if rank.0 <= edits_max && best.is_none_or(|(fewest, _)| rank < fewest) {
+                best = Some((rank, candidate));
+            }
+        }
+        let surplus = chars.abs_diff(word_chars);
+        if is_part(&word, &name) && part.is_none_or(|(least, _)| surplus < least) {
+            part = Some((surplus, candidate));
         }
     }
-    best.map(|(_, name)| name.to_owned())
+    best.map(|(_, name)| name).or(part.map(|(_, name)| name)).map(str::to_owned)
+}
+
+/// Characters that both begin with, and end with.
+fn shared(one: &str, other: &str) -> usize {
+    let begin = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    begin + one.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).count()
+}
+
+/// Whether one begins with the other, or has it as a whole part between hyphens, underscores, dots or spaces.
+fn is_part(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    if short.chars().count() < PART_CHARS_MIN {
+        return false;
+    }
+    let bound = |c: Option<char>| c.is_none_or(|c| matches!(c, '_' | '-' | '.' | ' '));
+    // A word may be the beginning of a name; of what is longer than a name, only whole parts count.
+    let begins = one.len() <= other.len() && other.starts_with(one);
+    begins
+        || long.match_indices(short).any(|(at, _)| {
+            bound(long[..at].chars().next_back()) && bound(long[at + short.len()..].chars().next())
+        })
 }
 
 #[cfg(test)]
@@ -51,6 +87,28 @@ mod tests {
             "the first"
         );
         assert_eq!(near("ox"), None, "of two letters, one is half");
+        assert_eq!(
+            nearest("orde", ["code", "order"], &mut 9).as_deref(),
+            Some("order"),
+            "of two that are as near, the one that begins so"
+        );
+    }
+
+    #[test]
+    fn beginnings_and_parts_of_names_are_found() {
+        let names =
+            ["subject_template", "body_template", "timeout_hours", "notify_human", "description", "to"];
+        let near = |word| nearest(word, names, &mut 100);
+        assert_eq!(near("subject").as_deref(), Some("subject_template"));
+        assert_eq!(near("timeout").as_deref(), Some("timeout_hours"));
+        assert_eq!(near("notify").as_deref(), Some("notify_human"));
+        assert_eq!(near("desc").as_deref(), Some("description"));
+        assert_eq!(near("template").as_deref(), Some("body_template"));
+        assert_eq!(near("hours").as_deref(), Some("timeout_hours"));
+        assert_eq!(nearest("approver-list", ["approver", "list-x"], &mut 9).as_deref(), Some("approver"));
+        assert_eq!(near("our"), None, "in the middle of a part");
+        assert_eq!(near("total"), None, "two letters are no part");
+        assert_eq!(near("ünï"), None);
     }
 
     #[test]

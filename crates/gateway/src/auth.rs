@@ -144,11 +144,15 @@ impl Caller {
 pub(crate) mod roles {
     use switchward_engine::Role;
 
-    /// All that read.
+    /// All that read. An integration brings what happened and reads nothing.
     pub(crate) const ANY: &[Role] =
         &[Role::Agent, Role::Author, Role::Approver, Role::Operator, Role::Admin, Role::Worker];
     /// Who drives sessions.
     pub(crate) const DRIVE: &[Role] = &[Role::Agent, Role::Operator, Role::Admin];
+    /// Who says what a user has said: an agent relays it, and what it relays confirms nothing.
+    pub(crate) const SAY: &[Role] = &[Role::Agent, Role::Operator, Role::Admin, Role::Integration];
+    /// Who says what happened outside.
+    pub(crate) const EVENTS: &[Role] = &[Role::Operator, Role::Admin, Role::Integration];
     /// Who asks for tool calls and reports them.
     pub(crate) const CALL: &[Role] = &[Role::Agent, Role::Operator, Role::Admin, Role::Worker];
     /// Who does work.

@@ -36,7 +36,7 @@ pub fn pages(door: Door) -> Router {
 /// What a form says.
 #[derive(Debug, Deserialize)]
 struct Said {
-    /// `approve`, `refuse`, `discuss` or `answer`; nothing where nothing was chosen.
+    /// `approve`, `reject`, `discuss` or `answer`; nothing where nothing was chosen.
     #[serde(default)]
     decision: String,
     #[serde(default)]
@@ -138,7 +138,7 @@ fn body(asked: &Asked, said: &Said) -> Result<Body, &'static str> {
     };
     match said.decision.as_str() {
         "approve" => Ok(decide(Decision::Approve, comment, proof)),
-        "refuse" => Ok(decide(Decision::Refuse, comment, proof)),
+        "reject" => Ok(decide(Decision::Refuse, comment, proof)),
         "discuss" if comment.trim().is_empty() => Err("Write your question first."),
         "discuss" => Ok(Body::DiscussGate(DiscussGate { gate, comment, shown, proof })),
         "answer" if comment.trim().is_empty() => Err("Write your answer first."),

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
 use switchward_engine::{
-    Body, Command, Key, Reply, RequestId, Role, Row, Scope, SessionView, View, ViewError, session_view,
+    Body, Command, DefaultEffect, Key, Reply, RequestId, Role, Row, Scope, SessionView, View, ViewError,
+    session_view,
 };
 use switchward_machine::{Digest, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
@@ -41,6 +42,8 @@ pub struct Door {
     pub(crate) own: Arc<[WorkKind]>,
     /// True from the beginning of the server's end.
     pub(crate) draining: Arc<watch::Sender<bool>>,
+    /// What holds for a call that no rule names, where its tenant says nothing and the configuration does.
+    default_effect: Option<DefaultEffect>,
 }
 
 /// A call: who makes it, and under which trace.
@@ -81,7 +84,14 @@ impl Door {
             deleted: Arc::default(),
             own: Arc::new([]),
             draining,
+            default_effect: None,
         }
+    }
+
+    /// What holds for a call that no rule names, where its tenant says nothing.
+    #[must_use]
+    pub fn defaulting(self, default_effect: Option<DefaultEffect>) -> Self {
+        Self { default_effect, ..self }
     }
 
     /// The way in to a development server.
@@ -113,7 +123,9 @@ impl Door {
 
     /// Looks at the credential, and refuses a role that may not make the call.
     pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
-        Ok(self.call_of(caller(&self.cluster, metadata)?.allow(roles)?, metadata))
+        let mut caller = caller(&self.cluster, metadata)?.allow(roles)?;
+        caller.settings = caller.settings.or_configured(self.default_effect);
+        Ok(self.call_of(caller, metadata))
     }
 
     /// The call of a caller who is known.
@@ -130,10 +142,14 @@ impl Door {
     }
 }
 
+/// What the request ids begin with that the server makes for what comes in and for what it does by itself.
+const OWN_IDS: [&str; 6] = ["call:", "confirm:", "mail:", "page:", "settle:", "webhook:"];
+
 /// The request id of a message, with the digest of all that came with it.
 ///
 /// # Errors
-/// FIELD_INVALID for one that is too long or holds control characters.
+/// FIELD_INVALID for one that is too long, holds control characters, or that the server may make: a caller could take the
+/// place of a mail or a webhook that is to come, which then would count as a repetition.
 pub(crate) fn request_id(
     id: &str,
     method: &str,
@@ -145,6 +161,12 @@ pub(crate) fn request_id(
     if id.chars().count() > REQUEST_ID_CHARS_MAX || id.chars().any(char::is_control) {
         let problem = format!("must be 1 to {REQUEST_ID_CHARS_MAX} characters without control characters");
         return Err(Refusal::field("request_id", problem));
+    }
+    if let Some(own) = OWN_IDS.iter().find(|own| id.starts_with(**own)) {
+        return Err(Refusal::field(
+            "request_id",
+            format!("must not begin with {own:?}, as the server's own do"),
+        ));
     }
     let body = Digest::of_parts(&[method.as_bytes(), &message.encode_to_vec()]);
     Ok(Some(RequestId { id: id.to_owned(), body }))
@@ -235,6 +257,8 @@ pub(crate) fn unreadable(error: ViewError) -> Refusal {
 
 const ELECTING_RETRY: Duration = Duration::from_millis(200);
 const OVERLOAD_RETRY: Duration = Duration::from_millis(100);
+/// How soon it is worth looking whether somebody has made room.
+const DISK_RETRY: Duration = Duration::from_secs(5);
 
 /// What a caller is told of a failure.
 pub(crate) fn refusal(failure: Failure) -> Refusal {
@@ -255,6 +279,11 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
         Failure::Overloaded => Refusal::new(Reason::QuotaExceeded, failure.to_string())
             .quota("shard queue", "commands that wait at one time")
             .retry_after(OVERLOAD_RETRY),
+        Failure::DiskLow { free_bytes, needed_bytes } => Refusal::new(Reason::DiskLow, failure.to_string())
+            .meta("free_bytes", free_bytes)
+            .meta("needed_bytes", needed_bytes)
+            .quota("disk of the server", "free bytes below which what would grow is refused")
+            .retry_after(DISK_RETRY),
         Failure::Draining | Failure::Stopped => {
             Refusal::new(Reason::Draining, failure.to_string()).retry_after(ELECTING_RETRY)
         }
@@ -287,6 +316,7 @@ mod tests {
             (Failure::Draining, Code::Unavailable, "DRAINING"),
             (Failure::Stopped, Code::Unavailable, "DRAINING"),
             (Failure::Overloaded, Code::ResourceExhausted, "QUOTA_EXCEEDED"),
+            (Failure::DiskLow { free_bytes: 1, needed_bytes: 2 }, Code::ResourceExhausted, "DISK_LOW"),
         ] {
             let status = Status::from(refusal(failure));
             let details = status.get_error_details();

@@ -1,7 +1,7 @@
 //! Everything that comes in: one port that speaks gRPC, gRPC-Web and JSON.
 //!
 //! A request passes, from outside to inside: the transport ([`serve`]), the choice of protocol ([`transcode`], which
-//! turns JSON into gRPC), gRPC-Web, the guard (sizes, frames, deadlines), and a service. What a service refuses, it
+//! turns JSON into gRPC), gRPC-Web, the guard (sizes, frames, deadlines), and a service, whose replies lose what their caller may not read. What a service refuses, it
 //! refuses with a [`Refusal`]; every way in shows the same reason. Beside it stand the pages, [`webhooks`] among them.
 //!
 //! This crate must never know: how state is stored or replicated, what is sent out.
@@ -14,6 +14,7 @@ pub mod decision;
 mod door;
 mod error;
 mod guard;
+mod hide;
 pub mod limits;
 pub mod mail;
 mod mask;

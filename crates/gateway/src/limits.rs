@@ -80,3 +80,5 @@ pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 /// Sources of webhooks whose messages are counted at one time.
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
+/// The longest time from an erasure until its bytes are in no file of a server that runs, milliseconds.
+pub const ERASED_WITHIN_MS: u64 = 10 * 60_000;

@@ -275,6 +275,7 @@ impl Door {
             subject: mail.subject,
             text: mail.text,
             authenticated: mail.authenticated,
+            vouched: false,
             model: self.own.contains(&WorkKind::Classify),
             token: Some(mail.token),
             evidence: mail.evidence,

@@ -4,20 +4,25 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use http::{Request, Response, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use switchward_shard::Cluster;
 use tonic::server::NamedService;
 use tonic::service::{Routes, RoutesBuilder};
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 use tonic_web::GrpcWebLayer;
 use tower::{Service, ServiceBuilder};
+use tower_http::cors::CorsLayer;
 
 use crate::guard::GuardLayer;
+use crate::hide::HideLayer;
 use crate::trace::TraceLayer;
 use crate::transcode::TranscodeLayer;
 
@@ -25,15 +30,20 @@ use crate::transcode::TranscodeLayer;
 const LIVENESS: &str = "liveness";
 /// The health service's name for "calls can be routed".
 const READINESS: &str = "readiness";
+/// The health service's name for "everything may be written". It stops serving while the disk runs low.
+const WRITES: &str = "writes";
+/// How long a browser may remember that a page of another origin may call.
+const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 /// The health service's name for the server as a whole.
 const WHOLE: &str = "";
 
 /// The gRPC services of the port.
 ///
 /// Messages are limited by the guard before them, so a service needs no limits of its own.
-#[derive(Debug)]
 pub struct Services {
     routes: RoutesBuilder,
+    /// Where the role of a caller is looked up, to hide what they may not read.
+    callers: Option<Cluster>,
 }
 
 impl Services {
@@ -45,10 +55,11 @@ impl Services {
         let older = reflected().build_v1alpha().expect("the embedded descriptors are valid");
         let mut routes = Routes::builder();
         routes.add_service(health_service).add_service(reflection).add_service(older);
-        let health = Health { reporter, ready: Arc::new(AtomicBool::new(false)) };
+        let health = Health { reporter, ready: Arc::default(), disk_low: Arc::default() };
+        health.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
         health.reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
         health.set_ready(false).await;
-        (Self { routes }, health)
+        (Self { routes, callers: None }, health)
     }
 
     /// With one more service, as `SessionServiceServer::new(...)` makes it.
@@ -68,9 +79,19 @@ impl Services {
         self
     }
 
+    /// With replies that hold nothing which their callers may not read, as their keys in this cluster say.
+    #[must_use]
+    pub(crate) fn hiding(self, callers: Cluster) -> Self {
+        Self { callers: Some(callers), ..self }
+    }
+
     /// The services as a router, to which layers such as authentication are added before [`one_port`].
     pub fn into_router(self) -> Router {
-        self.routes.routes().prepare().into_axum_router()
+        let router = self.routes.routes().prepare().into_axum_router();
+        match self.callers {
+            Some(callers) => router.layer(HideLayer(callers)),
+            None => router,
+        }
     }
 }
 
@@ -81,9 +102,11 @@ fn reflected() -> tonic_reflection::server::Builder<'static> {
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// The whole port: `pages` at their own paths, and at every other path the services by gRPC, gRPC-Web and JSON.
-pub fn one_port(services: Router, pages: Router) -> Router {
+/// The whole port: `pages` at their own paths, and at every other path the services by gRPC, gRPC-Web and JSON. Pages of
+/// the given origins may call the services from a browser.
+pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>) -> Router {
     let calls = ServiceBuilder::new()
+        .option_layer((!origins.is_empty()).then(|| cors(origins)))
         .layer(TraceLayer)
         .layer(TranscodeLayer)
         .map_response(|response: Response<tonic::body::Body>| response.map(Body::new))
@@ -93,11 +116,37 @@ pub fn one_port(services: Router, pages: Router) -> Router {
     pages.fallback_service(calls)
 }
 
+/// What a browser is answered that asks for a page of another origin. Credentials are headers, never cookies, so none are
+/// allowed to come along by themselves.
+fn cors(origins: Vec<HeaderValue>) -> CorsLayer {
+    let header = HeaderName::from_static;
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods([Method::POST])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            header("grpc-timeout"),
+            header("traceparent"),
+            header("x-grpc-web"),
+            header("x-user-agent"),
+        ])
+        .expose_headers([
+            RETRY_AFTER,
+            header("grpc-message"),
+            header("grpc-status"),
+            header("grpc-status-details-bin"),
+            header("x-request-id"),
+        ])
+        .max_age(PREFLIGHT_KEPT)
+}
+
 /// How the server is, for load balancers and people. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Health {
     reporter: HealthReporter,
     ready: Arc<AtomicBool>,
+    disk_low: Arc<AtomicBool>,
 }
 
 impl Health {
@@ -113,11 +162,21 @@ impl Health {
         self.reporter.set_service_status(WHOLE, status).await;
     }
 
+    /// Says whether what would grow is refused because the disk runs low. Reads and decisions go on, so the server stays
+    /// ready.
+    pub async fn set_disk_low(&self, low: bool) {
+        self.disk_low.store(low, Ordering::Release);
+        let status = if low { ServingStatus::NotServing } else { ServingStatus::Serving };
+        self.reporter.set_service_status(WRITES, status).await;
+    }
+
     /// `/healthz`: 200 as long as the process lives. `/readyz`: 200 while calls can be routed, 503 otherwise.
     pub fn pages(&self) -> Router {
-        let ready = Arc::clone(&self.ready);
+        let (ready, disk_low) = (Arc::clone(&self.ready), Arc::clone(&self.disk_low));
         let readyz = move || async move {
-            if ready.load(Ordering::Acquire) {
+            if ready.load(Ordering::Acquire) && disk_low.load(Ordering::Acquire) {
+                (StatusCode::OK, "ready; the disk runs low: what would grow is refused\n")
+            } else if ready.load(Ordering::Acquire) {
                 (StatusCode::OK, "ready\n")
             } else {
                 (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")

@@ -107,7 +107,14 @@ fn leave(machine: &Machine, from: usize, node: &Node, outs: &mut Vec<Out>) {
             Some(Resolve::End(ending)) => {
                 outs.push(Out { from, to: Goal::End(ending.outcome), way: Way::Refused, label });
             }
-            Some(Resolve::TakeHeld | Resolve::Grant | Resolve::Deny | Resolve::Settle(_) | Resolve::Stay)
+            Some(
+                Resolve::TakeHeld
+                | Resolve::Grant
+                | Resolve::Deny
+                | Resolve::Settle(_)
+                | Resolve::Stay
+                | Resolve::PassOn,
+            )
             | None => {}
         }
     }
@@ -158,7 +165,12 @@ fn ends<'m>(machine: &'m Machine, act: &'m ActKind) -> Vec<&'m Port> {
             let all = spec.outcomes.iter().map(|(_, resolve)| resolve);
             let port = |resolve: &'m Resolve| match resolve {
                 Resolve::Settle(port) => Some(port),
-                Resolve::TakeHeld | Resolve::End(_) | Resolve::Grant | Resolve::Deny | Resolve::Stay => None,
+                Resolve::TakeHeld
+                | Resolve::End(_)
+                | Resolve::Grant
+                | Resolve::Deny
+                | Resolve::Stay
+                | Resolve::PassOn => None,
             };
             all.chain(rounds.map(|rounds| &rounds.lapse)).filter_map(port).collect()
         }

@@ -118,7 +118,7 @@ impl GateKind {
     }
 }
 
-/// What a person decides. `resume` is the same decision as `approve`, `reject` the same as `refuse`.
+/// What a person decides. Formats also call approving `resume`, and rejecting `refuse` or `decline`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum Decision {
     /// Go on.
@@ -136,20 +136,14 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// The decision's public name at a gate of this kind.
+    /// The decision's public name, the same at every gate.
     #[must_use]
-    pub fn word(self, kind: GateKind) -> &'static str {
-        match (self, kind) {
-            (Self::Approve, GateKind::Notify) => "resume",
-            (Self::Approve, GateKind::ToolAsk | GateKind::Approval | GateKind::Task) => "approve",
-            (Self::Refuse, GateKind::Notify | GateKind::ToolAsk) => "refuse",
-            (Self::Refuse, GateKind::Approval | GateKind::Task) => "reject",
-            (Self::Discuss, GateKind::Notify | GateKind::ToolAsk | GateKind::Approval | GateKind::Task) => {
-                "discuss"
-            }
-            (Self::Answer, GateKind::Notify | GateKind::ToolAsk | GateKind::Approval | GateKind::Task) => {
-                "answer"
-            }
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Refuse => "reject",
+            Self::Discuss => "discuss",
+            Self::Answer => "answer",
         }
     }
 }
@@ -175,4 +169,7 @@ pub enum Resolve {
     /// The held exit is not taken: the run stays, and asks again when it next wants to leave.
     #[n(5)]
     Stay,
+    /// What was said is passed on, and the gate stays open.
+    #[n(120)]
+    PassOn,
 }

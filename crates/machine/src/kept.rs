@@ -1,8 +1,13 @@
 //! Keys of a run's data that only the engine writes. What stands below them is what happened, and nobody's claim: no
 //! agent, worker, event, start or definition can write there, so that no approval and no answer can be made up.
 
-/// `approval.<state>`: who refused that the state is left, and why.
+/// `approval.<state>`: what the people of an approval were shown; once somebody has refused, also who did, and why.
 pub const APPROVAL: &str = "approval";
+/// `approval.<state>.shown`: the values that the request showed, as they were when it was opened, each at the path at
+/// which the data have it: `approval.<state>.shown.KEY`.
+pub const SHOWN: &str = "shown";
+/// `approval.<state>.digest`: the digest of the request and its values, to which a decision is bound.
+pub const DIGEST: &str = "digest";
 /// The key of the last event that came.
 pub const EVENT_KEY: &str = "event_key";
 /// What lets somebody outside send events to the state; it is read like data, and stored nowhere.

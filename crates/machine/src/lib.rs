@@ -42,7 +42,8 @@ pub use node::{Attempts, Boundary, NoExit, Node};
 pub use op::{Case, Channel, Content, Convert, Dialect, Each, Message, Next, Op, Recipient, Text, Write};
 pub use pattern::{AddressPattern, Pattern, PatternError};
 pub use policy::{
-    ArgRule, Breach, Budget, BudgetUnit, Layer, Limit, Otherwise, Period, Policy, Rule, SENDING,
+    ArgRule, Breach, Budget, BudgetUnit, Fallback, Layer, Limit, Otherwise, Period, Policy, Rule, SENDING,
+    sends_mail,
 };
 pub use time::Time;
 pub use words::{Status, StatusWords};

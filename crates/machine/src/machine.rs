@@ -112,6 +112,9 @@ pub struct Opening {
     /// Whether the input of a start is what the first run's data begin with.
     #[cbor(n(3), default)]
     pub input_is_data: bool,
+    /// Whether it is a policy document: it is attached to other definitions, and no session runs it.
+    #[cbor(n(4), default, skip_if = "std::ops::Not::not")]
+    pub only_policy: bool,
 }
 
 /// For people, for views, and for whoever chooses between definitions.

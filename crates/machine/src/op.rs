@@ -1,5 +1,7 @@
 //! Operations: what runs through at once. Values and texts in them are templates of the dialect that they name.
 
+use std::borrow::Cow;
+
 use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::{CmpOp, Path, Transform};
 
@@ -170,6 +172,25 @@ pub enum Recipient {
     /// Each text of a list of the data; a list that is not there has nobody in it.
     #[n(3)]
     Listed(#[n(0)] Path),
+}
+
+impl Recipient {
+    /// Returns true if the definition itself says who it is, and neither data nor the start of a session does.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        matches!(self, Self::Address(text) if !text.contains('{'))
+    }
+
+    /// What the definition says of it.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Address(text) => text.into(),
+            Self::Contact => "the contact".into(),
+            Self::Participants => "the participants".into(),
+            Self::Listed(path) => format!("{{{}}}", path.as_str()).into(),
+        }
+    }
 }
 
 /// A case of a branch.

@@ -7,6 +7,12 @@ use crate::{AddressPattern, GateIx, Micros, NodeIx, Num, Pattern};
 /// The capability of sending a mail. Source: checkpoint processes, `email_config`.
 pub const SENDING: &str = "resend-email";
 
+/// Whether a call of this capability sends a mail.
+#[must_use]
+pub fn sends_mail(capability: &str) -> bool {
+    Pattern::new(SENDING).is_ok_and(|pattern| pattern.covers(capability))
+}
+
 /// Every layer that has a say; the strictest verdict of those that speak wins: deny, ask, allow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Policy {
@@ -47,7 +53,23 @@ pub struct Layer {
     pub at: Option<NodeIx>,
 }
 
+impl Policy {
+    /// Whether this is a call that the format itself keeps open, which no policy ever stops.
+    #[must_use]
+    pub fn exempts(&self, capability: &str) -> bool {
+        let mut except = self.layers.iter().flat_map(|layer| &layer.except);
+        except.any(|pattern| pattern.covers(capability))
+    }
+}
+
 impl Layer {
+    /// Whether the layer has no rule and leaves everything to the tenant's default.
+    #[must_use]
+    pub fn is_unwritten(&self) -> bool {
+        self.otherwise == Otherwise::TenantDefault
+            && [&self.deny, &self.ask, &self.allow].iter().all(|list| list.is_empty())
+    }
+
     /// Whether the layer speaks about this capability at this node.
     #[must_use]
     pub fn speaks(&self, capability: &str, at: NodeIx) -> bool {
@@ -69,6 +91,23 @@ pub enum Otherwise {
     /// Nothing.
     #[n(2)]
     Abstain,
+    /// What the document states itself.
+    #[n(130)]
+    Stated(#[n(0)] Fallback),
+}
+
+/// What a policy document states for a call that none of its rules matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Fallback {
+    /// It is allowed.
+    #[n(0)]
+    Allow,
+    /// A person is asked.
+    #[n(1)]
+    Ask,
+    /// It is denied.
+    #[n(2)]
+    Deny,
 }
 
 /// A rule of a list.

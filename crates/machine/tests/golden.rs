@@ -195,7 +195,7 @@ fn gates() -> Vec<GateSpec> {
         ..inquiry.message.clone()
     };
     let each = Inquiry { message: asked, phrases: Vec::new(), hinted: true, rounds: None };
-    let answer = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
+    let answer = vec![(Decision::Answer, Resolve::Settle(Port::Done)), (Decision::Discuss, Resolve::PassOn)];
     let outcomes = vec![
         (Decision::Approve, settle("approved")),
         (Decision::Refuse, Resolve::Stay),
@@ -251,6 +251,7 @@ fn machine() -> Machine {
             text: Some("Begin.".into()),
             warnings: vec!["odd".into()],
             input_is_data: true,
+            only_policy: false,
         },
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         fields: vec![Field { key: "notes".into(), holds: DataType::List, reducer: Reducer::UniqueAppend }],

@@ -14,12 +14,24 @@ pub struct Scenario {
     pub definition: Named,
     /// Further definitions in the same catalogue.
     pub also: Vec<Named>,
+    /// Policy documents that are attached to its definitions.
+    pub policies: Vec<Named>,
+    /// Policy documents that hold for the tenant from the start.
+    pub tenant_policies: Vec<Named>,
     /// The switches of the tenant that it is played in.
     pub settings: Settings,
     /// How it begins.
     pub start: Start,
     /// What happens then, in order.
     pub steps: Vec<Step>,
+}
+
+impl Scenario {
+    /// All files that it names beside its steps.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &Named> {
+        let definitions = std::iter::once(&self.definition).chain(&self.also);
+        definitions.chain(&self.policies).chain(&self.tenant_policies)
+    }
 }
 
 /// A file that the scenario names, relative to its own.
@@ -65,6 +77,8 @@ pub struct StartAgain {
     pub reminders: Option<Reminders>,
     /// How many of those whom a gate asks must approve.
     pub quorum: Option<Quorum>,
+    /// Who is asked, too, where those who were asked do not decide.
+    pub escalation: Vec<String>,
 }
 
 /// An assistant.

@@ -59,14 +59,86 @@ impl Bearing {
             | Body::CreateKey(_)
             | Body::Deploy(_)
             | Body::ActivateVersion(_)
+            | Body::RetireVersion(_)
             | Body::PutAssistant(_)
             | Body::DeleteAssistant(_)
             | Body::WebhookSource(_)
+            | Body::AttachPolicy(_)
+            | Body::SetTenantPolicy(_)
+            | Body::RemoveTenantPolicy(_)
             | Body::Endpoint(_)
             | Body::Republish(_)
             | Body::EnsureTenancy(_)
             | Body::PutDirectory(_)
+            | Body::PutRetention(_)
+            | Body::Remove(_)
+            | Body::RemoveStep(_)
             | Body::InstallTenancy(_) => Self::Neither,
         }
+    }
+}
+
+/// Returns true if a command makes the stored data grow. What ends something is written on a full disk, too: a decision,
+/// an acknowledgement, what gives work back, what takes rights away, and what those need of other shards.
+pub(crate) fn grows(body: &Body) -> bool {
+    match body {
+        Body::Start(_)
+        | Body::Answer(_)
+        | Body::PostMessage(_)
+        | Body::EndTurn(_)
+        | Body::RecordData(_)
+        | Body::SignalCompletion
+        | Body::RetryNode
+        | Body::SwitchRun(_)
+        | Body::Authorize(_)
+        | Body::Resume(_)
+        | Body::RetryEffect(_)
+        | Body::RecordEvent(_)
+        | Body::ReportCall(_)
+        | Body::ReportUsage(_)
+        | Body::CompleteWork(_)
+        | Body::LeaseWork(_)
+        | Body::Sweep(_)
+        | Body::InstallMachine(_)
+        | Body::CreateTenant(_)
+        | Body::CreateKey(_)
+        | Body::Deploy(_)
+        | Body::ActivateVersion(_)
+        | Body::RetireVersion(_)
+        | Body::PutAssistant(_)
+        | Body::WebhookSource(_)
+        | Body::Endpoint(_)
+        | Body::Republish(_)
+        // Rows that go are written first, in the log and in tables that are merged later.
+        | Body::RemoveStep(_)
+        | Body::PutDirectory(_) => true,
+        Body::RecordReply(_)
+        | Body::ExtendLease(_)
+        | Body::FailWork(_)
+        | Body::ReleaseWork(_)
+        | Body::DecideGate(_)
+        | Body::DiscussGate(_)
+        | Body::AnswerGate(_)
+        | Body::Cancel(_)
+        | Body::Pause(_)
+        | Body::AckEffect(_)
+        | Body::FailEffect(_)
+        | Body::DeferEffect(_)
+        | Body::DismissEffect(_)
+        | Body::RecordBounce(_)
+        | Body::Confirm(_)
+        | Body::Settle(_)
+        | Body::Reserve(_)
+        | Body::RaiseCap(_)
+        | Body::RevokeKey(_)
+        | Body::UpdateTenant(_)
+        | Body::AttachPolicy(_)
+        | Body::SetTenantPolicy(_)
+        | Body::RemoveTenantPolicy(_)
+        | Body::DeleteAssistant(_)
+        | Body::EnsureTenancy(_)
+        | Body::Remove(_)
+        | Body::PutRetention(_)
+        | Body::InstallTenancy(_) => false,
     }
 }

@@ -1,28 +1,31 @@
 //! All shards of this server, and what needs several of them.
 
+mod erasing;
+
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
-use switchward_engine::policy::{Ledgers, LimitCheck, Plan, plan, room};
+use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, plan, room};
 use switchward_engine::{
-    Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope, View,
-    ViewError,
+    Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
+    Settle, View, ViewError,
 };
-use switchward_machine::{Bucket, Digest, TenantId, Time};
-use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore};
+use switchward_machine::{Bucket, Digest, Micros, TenantId, Time};
+use switchward_store::{
+    DataDir, Disk, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore,
+};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::duties;
 use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, RaftSettings};
 use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX, SHARDS_MAX};
 use crate::no_peers::NoPeers;
 use crate::shard::{Halt, Shard};
 use crate::timers::{self, Fired, TimerBatch, TimerRoad};
-use crate::upkeep;
+use crate::{duties, removals, scrub, upkeep};
 
 /// Called once with one line when the server must end: its log or its state can be trusted no more.
 pub type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
@@ -132,16 +135,19 @@ impl Cluster {
 
     /// The loops of these groups; there is a catalogue's, which is the first.
     fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<FjallLog>) -> Self {
-        let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt));
+        let disk = log.disk();
+        let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
         let mut shards: Vec<Shard> = groups.into_iter().map(start).collect();
         let catalogue = shards.remove(0);
         Self(Arc::new(Inner { catalogue, shards, clock, halt, log, road: RwLock::default() }))
     }
 
     fn begin_duties(&self) {
+        tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
             tokio::spawn(duties::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(upkeep::work(shard.clone(), Arc::downgrade(&self.0)));
         }
     }
@@ -190,6 +196,12 @@ impl Cluster {
         self.0.clock.now()
     }
 
+    /// The disk that everything lies on.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<Disk> {
+        self.0.log.disk()
+    }
+
     /// What the shared log counts.
     #[must_use]
     pub fn log_stats(&self) -> &LogStats {
@@ -202,9 +214,11 @@ impl Cluster {
     /// # Errors
     /// As [`Failure`] says.
     pub async fn execute(&self, command: Command) -> Result<Reply, Failure> {
+        // Before anything is reserved or installed for it elsewhere.
+        self.0.home(&command).check_disk(&command)?;
         let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
-        if matches!(command.body, Body::EnsureTenancy(_) | Body::PutDirectory(_) | Body::Endpoint(_)) {
+        if command.body.changes_tenancy() {
             let tenant = command.tenant;
             let reply = self.0.submit(command).await?;
             return self.spread(tenant).await.map(|()| reply);
@@ -230,6 +244,9 @@ impl Cluster {
             if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
                 continue;
             }
+            for policy in &tenancy.policies {
+                self.install_in(shard, tenant, policy.machine).await?;
+            }
             let install = Command::of_server(
                 tenant,
                 Scope::Shard,
@@ -238,6 +255,20 @@ impl Cluster {
             shard.submit(install).await?;
         }
         Ok(())
+    }
+
+    /// Makes a machine of the catalogue known to a shard that has not got it.
+    async fn install_in(&self, shard: &Shard, tenant: TenantId, machine: Digest) -> Result<(), Failure> {
+        let key = Key::machine(tenant, machine);
+        if shard.read().await?.row(&key).map_err(|error| self.unreadable(&error))?.is_some() {
+            return Ok(());
+        }
+        let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
+        let Some(Row::Machine(machine)) = found.as_deref() else {
+            return Err(self.unreadable(&ViewError(format!("the catalogue has no machine {machine}"))));
+        };
+        let body = Body::InstallMachine(InstallMachine { machine: Arc::clone(machine) });
+        shard.submit(Command::of_server(tenant, Scope::Shard, body)).await.map(|_| ())
     }
 
     async fn start(&self, command: Command) -> Result<Reply, Failure> {
@@ -296,34 +327,62 @@ impl Cluster {
     }
 
     async fn ask(&self, command: &Command, plan: Plan) -> Result<Option<LimitCheck>, Failure> {
-        let scope = |ledgers: &Ledgers| Scope::Ledger(ledgers.process.clone());
         match plan {
             Plan::Direct => Ok(None),
-            Plan::Look(ledgers) => {
-                let Ledgers { process, rules, estimate, .. } = &ledgers;
-                let bucket = scope(&ledgers).bucket(command.tenant);
-                let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
-                let view = shard.read().await?;
-                let check = room(&view, command.tenant, process, rules, *estimate, self.now());
-                Ok(Some(check.map_err(|error| self.unreadable(&error))?))
-            }
-            Plan::Reserve(ledgers) => {
-                let scope = scope(&ledgers);
-                let body = Reserve { call: ledgers.call, rules: ledgers.rules, estimate: ledgers.estimate };
-                let reserve = Command {
-                    scope,
-                    request: None,
-                    expected_sequence: None,
-                    body: Body::Reserve(body),
-                    ..command.clone()
-                };
-                let reply = self.0.submit(reserve).await?;
-                if let Reply::Limits(check) = reply {
-                    return Ok(Some(check));
+            Plan::Look(Ledgers { rules, estimate, .. }) => {
+                let mut parts = Vec::new();
+                for (process, rules) in by_ledger(&rules) {
+                    let bucket = Scope::Ledger(process).bucket(command.tenant);
+                    let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
+                    let view = shard.read().await?;
+                    let check = room(&view, command.tenant, &rules, estimate, self.now());
+                    parts.push(check.map_err(|error| self.unreadable(&error))?);
                 }
-                Err(self.unreadable(&ViewError(format!("a ledger answered {reply:?}"))))
+                Ok(Some(LimitCheck::joined(&rules, estimate, &parts)))
             }
+            Plan::Reserve(ledgers) => self.reserve(command, ledgers).await.map(Some),
         }
+    }
+
+    /// Holds a place in every ledger, or in none: where one has no room, those before it are given back. What cannot be
+    /// given back lapses.
+    async fn reserve(&self, command: &Command, ledgers: Ledgers) -> Result<LimitCheck, Failure> {
+        let Ledgers { call, rules, estimate } = ledgers;
+        let inner = |process: String, body| Command {
+            scope: Scope::Ledger(process),
+            request: None,
+            expected_sequence: None,
+            body,
+            ..command.clone()
+        };
+        let (mut parts, mut held) = (Vec::new(), Vec::new());
+        for (process, rules) in by_ledger(&rules) {
+            let body = Body::Reserve(Reserve { call, rules: rules.clone(), estimate });
+            let reply = self.0.submit(inner(process.clone(), body)).await;
+            let full = match &reply {
+                Ok(Reply::Limits(check)) => matches!(check.outcome, LimitOutcome::Full { .. }),
+                Ok(_) | Err(_) => true,
+            };
+            if full {
+                for (process, rules) in held.drain(..) {
+                    let (cost, at) = (Micros(0), self.now());
+                    let body = Settle { call: Some(call), rules, cost, at, release: true };
+                    if let Err(error) = self.0.submit(inner(process, Body::Settle(body))).await {
+                        tracing::debug!(%error, "a place in a ledger was not given back and lapses");
+                    }
+                }
+            }
+            let reply = reply?;
+            let Reply::Limits(check) = reply else {
+                return Err(self.unreadable(&ViewError(format!("a ledger answered {reply:?}"))));
+            };
+            parts.push(check);
+            if full {
+                break;
+            }
+            held.push((process, rules));
+        }
+        Ok(LimitCheck::joined(&rules, estimate, &parts))
     }
 
     /// From now on batches of timers take this road; without one, leaders fire all timers themselves.
@@ -370,7 +429,14 @@ impl Cluster {
         join_all(self.all().map(Shard::drain)).await;
         for shard in self.all() {
             let group = shard.group().clone();
-            tokio::task::spawn_blocking(move || group.checkpoint()).await.map_err(io::Error::other)??;
+            let written = tokio::task::spawn_blocking(move || group.checkpoint()).await;
+            match written.map_err(io::Error::other)? {
+                // The log has what is missing.
+                Err(error) if shard.disk().caused(&error) => {
+                    tracing::warn!("the disk is full: the next start replays the log");
+                }
+                written => written?,
+            }
             shard.group().raft().shutdown().await.map_err(io::Error::other)?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use std::sync::Arc;
 use switchward_engine::{Command, Decided, Reason, Rejection, Reply, decide};
+use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, Span, info_span};
 
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::group::Group;
 use crate::leadership::Leadership;
 use crate::limits::{
-    BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED, FLUSH_WAIT, LOG_BYTES_FULL,
+    BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED, DISK_WAIT, FLUSH_WAIT, LOG_BYTES_FULL,
 };
 use crate::metrics::ShardMetrics;
 use crate::propose::{Proposer, Unwritten};
@@ -27,6 +28,7 @@ pub(crate) struct DecideLoop {
     leadership: Arc<Leadership>,
     proposer: Proposer,
     halt: Halt,
+    disk: Arc<Disk>,
     draining: watch::Receiver<bool>,
 }
 
@@ -51,11 +53,11 @@ impl DecideLoop {
         group: Group,
         clock: Arc<dyn Clock>,
         leadership: Arc<Leadership>,
-        halt: Halt,
+        (halt, disk): (Halt, Arc<Disk>),
         draining: watch::Receiver<bool>,
     ) -> Self {
         let proposer = Proposer::new(group.clone());
-        Self { group, clock, leadership, proposer, halt, draining }
+        Self { group, clock, leadership, proposer, halt, disk, draining }
     }
 
     /// Works until every handle is gone, until what was queued before draining is answered, or until it stops.
@@ -174,9 +176,16 @@ impl DecideLoop {
     async fn log_within_bound(&self) {
         let mut draining = self.draining.clone();
         let short = self.group.log.within(LOG_BYTES_FULL);
-        // All three may be cancelled: none of them holds anything.
+        // On a full disk no rows are written, and the log cannot be shortened.
+        let full = async {
+            while self.disk.admits_maintenance() {
+                tokio::time::sleep(DISK_WAIT).await;
+            }
+        };
+        // All four may be cancelled: none of them holds anything.
         tokio::select! {
             () = short => {}
+            () = full => {}
             _ = draining.wait_for(|draining| *draining) => {}
             () = tokio::time::sleep(FLUSH_WAIT), if !self.group.alone => {}
         }

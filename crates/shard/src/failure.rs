@@ -16,6 +16,16 @@ pub enum Failure {
     /// The shard's queue is full; nothing was changed.
     #[error("the shard has more to do than it can take; try again a little later")]
     Overloaded,
+    /// The disk has too little room for this command; nothing was changed.
+    #[error(
+        "the server's disk has {free_bytes} bytes free, too few for this: {needed_bytes} are wanted; it goes on by itself when there is room"
+    )]
+    DiskLow {
+        /// Free bytes of the disk.
+        free_bytes: u64,
+        /// Free bytes from which on the command is admitted.
+        needed_bytes: u64,
+    },
     /// The server is going down; nothing was changed.
     #[error("the server is shutting down")]
     Draining,

@@ -155,6 +155,11 @@ impl Group {
         stopped.map_err(|error| format!("the Raft node of a shard has stopped: {error}"))
     }
 
+    /// Whether bytes of what was erased may still be in this server's files.
+    pub(crate) fn owes(&self) -> bool {
+        self.shared.erased.load(std::sync::atomic::Ordering::SeqCst) != 0
+    }
+
     /// What the group counts.
     #[must_use]
     pub fn metrics(&self) -> &ShardMetrics {

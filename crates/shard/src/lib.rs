@@ -34,6 +34,8 @@ mod propose;
 mod queue;
 mod record;
 mod refused;
+mod removals;
+mod scrub;
 mod shard;
 mod shared;
 mod snapshot;

@@ -104,3 +104,25 @@ pub const LIMITS_ASKED_MAX: usize = 4;
 pub const SHARDS_MAX: u32 = 64;
 /// A piece of a snapshot on its way to another server, bytes.
 pub const SNAPSHOT_PIECE_BYTES: usize = 1024 * 1024;
+/// How long a write to the state store waits that found a full disk.
+pub const DISK_WAIT: Duration = Duration::from_millis(100);
+/// How long a timer waits that a full disk has no room for.
+pub const DISK_AGAIN: Duration = Duration::from_secs(1);
+/// Sessions whose data a shard removes at one time.
+pub const REMOVALS_AT_ONCE: usize = 32;
+/// Removals under way that are counted.
+pub const REMOVALS_COUNTED_MAX: usize = 10_000;
+/// Rows of one step of a removal.
+pub const REMOVE_STEP_ROWS: usize = 128;
+/// Rows of one step of a removal, bytes in memory; a step has one row at least.
+pub const REMOVE_STEP_BYTES: usize = 4 * 1024 * 1024;
+/// Steps of one session before the others have their turn.
+pub const REMOVE_STEPS: usize = 64;
+/// Sessions of one look whose time is over.
+pub const EXPIRE_AT_ONCE: usize = 64;
+/// The rest between two rounds of removals: callers come first.
+pub const REMOVE_REST: Duration = Duration::from_millis(20);
+/// How often a server looks whether what was erased has to leave its files; some 140 MB are written each time that it has.
+pub const SCRUB_LOOK: Duration = Duration::from_secs(60);
+/// How often a leader looks whether something was kept long enough.
+pub const EXPIRY_LOOK: Duration = Duration::from_secs(30);

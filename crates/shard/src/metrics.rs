@@ -13,10 +13,20 @@ pub struct ShardMetrics {
     pub rejections: AtomicU64,
     /// Commands that found the queue full.
     pub overloads: AtomicU64,
+    /// Commands that the disk had no room for.
+    pub disk_refusals: AtomicU64,
     /// Events that were applied.
     pub events: AtomicU64,
     /// Bytes of the decisions that were applied.
     pub bytes: AtomicU64,
+    /// Sessions whose removal this server has begun because they, or their history, were kept long enough.
+    pub expired: AtomicU64,
+    /// Sessions whose removal this server has brought to its end.
+    pub removed: AtomicU64,
+    /// Rows that it has removed.
+    pub removed_rows: AtomicU64,
+    /// Sessions whose removal was under way when this server last looked, as far as it counts.
+    pub removing: AtomicU64,
 }
 
 impl ShardMetrics {

@@ -45,6 +45,7 @@ impl Record for Stored {
             | Row::WebhookSource(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
+            | Row::Removed(_)
             | Row::Call(_)
             | Row::History(_)
             | Row::Request(_)
@@ -68,13 +69,15 @@ fn structure(row: &Row) -> usize {
         }
         Row::Tenancy(tenancy) => {
             let members = tenancy.directory.entries.iter().map(|entry| entry.members.len() + 1);
+            let rules = tenancy.retention.rules.len() * 2;
             let endpoints = tenancy.endpoints.iter().map(|one| one.filters.len() + 2 * one.secrets.len() + 2);
-            WEIGHT_BYTES + (members.sum::<usize>() + endpoints.sum::<usize>()) * ENTRY_BYTES
+            WEIGHT_BYTES + (members.sum::<usize>() + endpoints.sum::<usize>() + rules) * ENTRY_BYTES
         }
         Row::Ledger(ledger) => {
             WEIGHT_BYTES + (ledger.calls.len() + ledger.reservations.len() * 4) * ENTRY_BYTES
         }
         Row::History(history) => WEIGHT_BYTES + history.events.len() * WEIGHT_BYTES,
+        Row::Removed(removed) => WEIGHT_BYTES + removed.decisions.len() * 2 * ENTRY_BYTES,
         Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
         Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
         // Values of JSON take several times the bytes of their text.
@@ -124,6 +127,7 @@ fn payload(row: &Row) -> usize {
         | Row::Definition(_)
         | Row::Assistant(_)
         | Row::Tenancy(_)
+        | Row::Removed(_)
         | Row::WebhookSource(_)
         | Row::Version(_) => minicbor::len(row),
     }

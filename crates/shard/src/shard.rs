@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use switchward_engine::{Command, Reply, is_remembered};
 use switchward_machine::{SessionId, TenantId, Time};
+use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, info_span};
 
+use crate::bearing::grows;
 use crate::clock::Clock;
 use crate::decide_loop::DecideLoop;
 use crate::failure::Failure;
@@ -27,6 +29,7 @@ pub struct Shard {
     clock: Arc<dyn Clock>,
     queue: Arc<Entrance>,
     leadership: Arc<Leadership>,
+    disk: Arc<Disk>,
     /// True from draining on. Its receiver lives as long as the loop.
     drain: Arc<watch::Sender<bool>>,
 }
@@ -34,12 +37,12 @@ pub struct Shard {
 impl Shard {
     /// Starts the loop of an opened group. It ends when every handle is gone, or when it was drained.
     #[must_use]
-    pub(crate) fn start(group: Group, clock: Arc<dyn Clock>, halt: Halt) -> Self {
+    pub(crate) fn start(group: Group, clock: Arc<dyn Clock>, halt: Halt, disk: Arc<Disk>) -> Self {
         let (queue, jobs) = queue();
         let (drain, draining) = watch::channel(false);
         let leadership = Arc::new(Leadership::of(group.raft.clone()));
-        let work =
-            DecideLoop::new(group.clone(), clock.clone(), leadership.clone(), Arc::clone(&halt), draining);
+        let end = (Arc::clone(&halt), Arc::clone(&disk));
+        let work = DecideLoop::new(group.clone(), clock.clone(), leadership.clone(), end, draining);
         let work = tokio::spawn(work.run(jobs));
         tokio::spawn(async move {
             // A panic would otherwise leave a shard that looks alive and answers nobody.
@@ -47,7 +50,7 @@ impl Shard {
                 halt("the loop of a shard panicked");
             }
         });
-        Self { group, clock, queue, leadership, drain: Arc::new(drain) }
+        Self { group, clock, queue, leadership, disk, drain: Arc::new(drain) }
     }
 
     /// The group behind the shard.
@@ -123,6 +126,7 @@ impl Shard {
         {
             return Err(Failure::Rejected(no));
         }
+        self.check_disk(&command)?;
         let (answer, wait) = oneshot::channel();
         let span = info_span!("shard.command", shard = self.group.shared.state.group().0);
         let put = self.queue.put(Job { command, answer, span: span.clone() });
@@ -135,6 +139,27 @@ impl Shard {
             ShardMetrics::add(&self.group.metrics().overloads, 1);
         }
         outcome
+    }
+
+    /// Refuses what the disk has no room for, unless it was carried out before and changes nothing.
+    ///
+    /// # Errors
+    /// [`Failure::DiskLow`].
+    pub(crate) fn check_disk(&self, command: &Command) -> Result<(), Failure> {
+        let grows = grows(&command.body);
+        let admitted = if grows { self.disk.admits_growth() } else { self.disk.admits_ends() };
+        if admitted || is_remembered(&self.read_stale(), command).unwrap_or(false) {
+            return Ok(());
+        }
+        ShardMetrics::add(&self.group.metrics().disk_refusals, 1);
+        let options = self.disk.options();
+        let needed_bytes = if grows { options.min_free_bytes } else { self.disk.floor_bytes() };
+        Err(Failure::DiskLow { free_bytes: self.disk.free_bytes(), needed_bytes })
+    }
+
+    /// The disk that its rows and its log lie on.
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     fn gone(&self) -> Failure {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use switchward_engine::{Changes, Decision};
 use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::Notify;
@@ -26,6 +27,10 @@ pub(crate) struct Shared {
     /// Told when something is there for the leader to carry.
     pub(crate) duties: Arc<Notify>,
     pub(crate) timers: Timers,
+    /// Told when there may be data to remove.
+    pub(crate) removals: Arc<Notify>,
+    /// When the last erasure began whose bytes may still be in this server's files, milliseconds; 0 where there is none.
+    pub(crate) erased: AtomicU64,
     pub(crate) outbox: Outbox,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
@@ -33,6 +38,17 @@ pub(crate) struct Shared {
     foreseen: Mutex<Option<Foreseen>>,
     /// The last entry that was applied.
     position: Mutex<Option<LogId>>,
+}
+
+/// After all erasures of an earlier process, milliseconds.
+const LONG_AFTER: u64 = 1 << 62;
+
+/// What came of writing everything down.
+pub(crate) enum Persisted {
+    /// The rows are on disk as they were after this entry.
+    To(Option<Applied>),
+    /// The disk is full; it is worth another try.
+    NoRoom,
 }
 
 /// A decision, with the rows that it changes where nothing is applied before it.
@@ -49,6 +65,8 @@ pub(crate) fn broken(error: StoreError) -> io::Error {
 
 impl Shared {
     pub(crate) fn new(state: State<Stored>, snapshots: Snapshots) -> Self {
+        // What an earlier process has left to be done is done for all that began before now.
+        let erased = if state.is_marked() { LONG_AFTER } else { 0 };
         Self {
             state,
             whole: Arc::default(),
@@ -57,6 +75,8 @@ impl Shared {
             metrics: ShardMetrics::default(),
             duties: Arc::default(),
             timers: Timers::default(),
+            removals: Arc::default(),
+            erased: AtomicU64::new(erased),
             outbox: Outbox::default(),
             flushed: Mutex::default(),
             foreseen: Mutex::default(),
@@ -68,6 +88,7 @@ impl Shared {
     pub(crate) fn wake(&self) {
         self.duties.notify_one();
         self.timers.told.notify_one();
+        self.removals.notify_one();
     }
 
     /// The last entry that was applied.
@@ -103,6 +124,9 @@ impl Shared {
     /// goes on from the rows: a truncation is on disk before the entries that take the place of what it removed,
     /// so nothing in that log can contradict them.
     pub(crate) fn checkpoint(&self) -> io::Result<()> {
+        if !self.state.recover().map_err(broken)? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         if let Some(flush) = self.state.begin_flush() {
             flush.run().map_err(broken)?;
         }
@@ -120,6 +144,18 @@ impl Shared {
         let mut flushed = self.flushed.lock();
         *flushed = self.state.persist().map_err(broken)?.map(|bytes| decode_json(&bytes)).transpose()?;
         Ok(flushed.clone())
+    }
+
+    /// Writes what has changed and makes sure that it stays written. Blocks.
+    pub(crate) fn persisted(&self) -> io::Result<Persisted> {
+        if let Err(error) = self.checkpoint() {
+            return if self.state.waits_for_room(&error) { Ok(Persisted::NoRoom) } else { Err(error) };
+        }
+        match self.persist() {
+            Ok(applied) => Ok(Persisted::To(applied)),
+            Err(error) if self.state.gave_up_for_room(&error) => Ok(Persisted::NoRoom),
+            Err(error) => Err(error),
+        }
     }
 
     /// The last position that the state store has on disk.

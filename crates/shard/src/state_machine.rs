@@ -5,14 +5,17 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use switchward_engine::{
-    Changes, Decision, IndexKey, Key, Kind, Row, Session, evolve, index_keys, may_be_indexed,
+    Changes, Decision, Event, IndexKey, Key, Kind, RemovalFact, Removing, Row, Session, evolve, index_keys,
+    may_be_indexed,
 };
 
 use crate::codec::{Applied, encode_json};
+use crate::limits::DISK_WAIT;
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
-use crate::shared::{Shared, broken};
+use crate::shared::{Persisted, Shared, broken};
 use crate::snapshot::{SnapshotSource, of_state};
 use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
 
@@ -23,6 +26,7 @@ pub struct StateMachine {
     /// How the entries of the indices begin that a leader is told of.
     relay: Vec<u8>,
     due: Vec<u8>,
+    removals: Vec<u8>,
 }
 
 impl StateMachine {
@@ -35,7 +39,8 @@ impl StateMachine {
         let applied = shared.persist()?.unwrap_or_default();
         shared.at(applied.last);
         shared.outbox.count(&shared.view()).map_err(io::Error::other)?;
-        Ok(Self { shared, applied, relay: IndexKey::relay(), due: IndexKey::due() })
+        let (relay, due, removals) = (IndexKey::relay(), IndexKey::due(), IndexKey::removals());
+        Ok(Self { shared, applied, relay, due, removals })
     }
 
     /// The last entry that the rows hold.
@@ -58,13 +63,22 @@ impl StateMachine {
                 (decision, changes)
             }
         };
+        if erases(&decision) {
+            if let Err(error) = self.shared.state.mark() {
+                tracing::warn!(%error, "a restart would forget that bytes of what was erased are in the files");
+            }
+            let later = |known: u64| Some(decision.at.0.max(known.saturating_add(1)));
+            let _known = self.shared.erased.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
+        }
         let puts = self.puts(changes)?;
-        let (mut told, mut due) = (false, Vec::new());
+        let (mut told, mut due, mut removes) = (false, Vec::new(), false);
         for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
             if key.as_bytes().starts_with(&self.relay) {
                 told |= row.is_some();
             } else if key.as_bytes().starts_with(&self.due) {
                 due.push((key.clone(), row.is_some()));
+            } else if key.as_bytes().starts_with(&self.removals) {
+                removes |= row.is_some();
             }
         }
         let moved = puts.iter().filter(|(key, _)| key.is(Kind::Index));
@@ -77,6 +91,9 @@ impl StateMachine {
         ShardMetrics::add(&metrics.bytes, bytes.len());
         if told {
             self.shared.duties.notify_one();
+        }
+        if removes {
+            self.shared.removals.notify_one();
         }
         Ok(())
     }
@@ -123,13 +140,22 @@ impl StateMachine {
     }
 }
 
+/// Whether an erasure or a deletion begins.
+fn erases(decision: &Decision) -> bool {
+    let mut events = decision.turns.iter().flat_map(|turn| &turn.events);
+    events.any(|event| {
+        let Event::Removals(RemovalFact::Begun { how, .. }) = event else { return false };
+        matches!(how, Removing::Erased | Removing::Deleted)
+    })
+}
+
 /// Whether a session stands in the same indices as before, as most do at most steps.
 fn unmoved(old: Option<&Stored>, new: Option<&Row>) -> bool {
     let (Some(old), Some(Row::Session(new))) = (old, new) else { return false };
     let Row::Session(old) = &*old.0 else { return false };
     let of =
         |session: &Session| (session.status, session.created, session.ended, session.requests.is_empty());
-    of(old) == of(new)
+    of(old) == of(new) && old.removal.is_none() && new.removal.is_none()
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {
@@ -197,12 +223,13 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
     type SnapshotData = SnapshotSource;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
-        let shared = Arc::clone(&self.0);
-        let persisted = tokio::task::spawn_blocking(move || {
-            shared.checkpoint()?;
-            shared.persist()
-        });
-        let applied = persisted.await.map_err(io::Error::other)??.unwrap_or_default();
-        Ok(of_state(&self.0, applied))
+        loop {
+            let shared = Arc::clone(&self.0);
+            let persisted = tokio::task::spawn_blocking(move || shared.persisted());
+            match persisted.await.map_err(io::Error::other)?? {
+                Persisted::To(applied) => return Ok(of_state(&self.0, applied.unwrap_or_default())),
+                Persisted::NoRoom => tokio::time::sleep(DISK_WAIT).await,
+            }
+        }
     }
 }

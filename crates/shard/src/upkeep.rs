@@ -26,7 +26,9 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
         if cluster.strong_count() == 0 || shard.draining() {
             return;
         }
-        let done = round(shard.group(), &mut rest).await;
+        // Rows wait in memory while the room is kept for what cannot wait.
+        let done =
+            if shard.disk().admits_maintenance() { round(shard.group(), &mut rest).await } else { Ok(()) };
         let Some(cluster) = cluster.upgrade() else { return };
         // A node that was shut down stops on its own account.
         if shard.draining() {
@@ -36,7 +38,9 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
             cluster.halt(&error);
             return;
         }
-        if let Err(error) = done {
+        if let Err(error) = done
+            && !shard.group().shared.state.waits_for_room(&error)
+        {
             cluster.halt(&format!("failed to write the state: {}", line(&error)));
             return;
         }

@@ -1,10 +1,11 @@
 use crate::{
-    StoreError,
+    Disk, DiskOptions, StoreError,
     files::{self, entries, failed, make_dir, sync_dir},
     limits::FORMAT_VERSION,
 };
 use std::{
-    fs::{File, TryLockError},
+    fs::{File, Permissions, TryLockError},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,14 +21,17 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// ```text
 /// LOCK        locked as long as a clone of the `DataDir` lives
 /// ID          32 hexadecimal digits, drawn once at creation
+/// RESERVE     allocated ahead, for what must be written on a full disk
 /// SHARDS      how many shards the buckets are spread over; said once
 /// FORMAT      the format's number; written last, so a folder with it is complete
+/// SCRUB       there while bytes of what was erased may be in the files
 /// log/ state/ snapshots/
 /// ```
 #[derive(Clone, Debug)]
 pub struct DataDir {
     path: PathBuf,
     id: Arc<str>,
+    disk: Arc<Disk>,
     _lock: Arc<File>,
 }
 
@@ -45,12 +49,28 @@ impl DataDir {
             check_creatable(&path)?;
         }
         let lock = lock(&path)?;
+        close_to_others(&path);
         let id = match files::read_text(&path.join(FORMAT))? {
             Some(found) if found == FORMAT_VERSION.to_string() => read_id(&path)?,
             Some(found) => return Err(StoreError::Format { path, found, expected: FORMAT_VERSION }),
             None => create(&path)?,
         };
-        Ok(DataDir { path, id: id.into(), _lock: Arc::new(lock) })
+        let disk = Disk::unwatched(&path);
+        Ok(DataDir { path, id: id.into(), disk, _lock: Arc::new(lock) })
+    }
+
+    /// The same folder, whose disk is watched from now on.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn watched(self, options: DiskOptions) -> Result<Self, StoreError> {
+        let disk = Disk::watched(&self.path, options).map_err(failed("watch the disk of", &self.path))?;
+        Ok(DataDir { disk, ..self })
+    }
+
+    /// The disk that it lies on.
+    pub fn disk(&self) -> &Arc<Disk> {
+        &self.disk
     }
 
     /// Its absolute path.
@@ -86,6 +106,11 @@ impl DataDir {
         Ok(wish)
     }
 
+    /// There while something that was removed is still in the files.
+    pub(crate) fn owed(&self) -> PathBuf {
+        self.path.join("SCRUB")
+    }
+
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join("log")
     }
@@ -108,6 +133,17 @@ fn make_dirs(path: &Path) -> Result<(), StoreError> {
     make_dirs(parent)?;
     make_dir(path)?;
     sync_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+}
+
+/// Lets nobody but the owner into the folder, whatever the modes of the files in it.
+fn close_to_others(path: &Path) {
+    let mode = std::fs::metadata(path).map(|of| of.permissions().mode()).unwrap_or_default();
+    if mode & 0o077 == 0 {
+        return;
+    }
+    if let Err(error) = std::fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) {
+        tracing::warn!(%error, path = %path.display(), "others than its owner may enter the data folder");
+    }
 }
 
 fn lock(path: &Path) -> Result<File, StoreError> {

@@ -5,6 +5,7 @@
 //! - [`State`] is an ordered table per group, written behind: an entry touches memory, a [`Flush`] writes what
 //!   changed together with the applied blob that it covers, in one atomic batch.
 //! - [`Snapshots`] keeps one verified, immutable copy of a group's table as a file.
+//! - [`Disk`] says how much room there is, and holds a reserve for when there is none.
 //! - [`write_secret`] is for the small files of others that must be there whole.
 //!
 //! All calls block; the crate has threads of its own and no async runtime. It must never know what a row, an
@@ -16,16 +17,19 @@
 
 mod data_dir;
 mod database;
+mod disk;
 mod error;
 mod files;
 mod forms;
 mod journal;
 pub mod limits;
 mod log;
+mod scrub;
 mod snapshot;
 mod state;
 
 pub use data_dir::DataDir;
+pub use disk::{Disk, DiskLevel, DiskOptions, Space};
 pub use error::StoreError;
 pub use files::write_secret;
 pub use log::{Done, FjallLog, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SyncFault};

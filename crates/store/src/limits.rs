@@ -1,6 +1,6 @@
 //! Named maxima of this crate. Sizes are in bytes unless the name says otherwise.
 
-use std::num::NonZeroUsize;
+use std::{num::NonZeroUsize, time::Duration};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -57,3 +57,22 @@ pub const SCAN_CHUNK_ROWS_MIN: usize = 32;
 pub const SNAPSHOT_CHUNK_BYTES: usize = 256 * KIB;
 /// The largest chunk that is read back: one row more than a full chunk.
 pub const SNAPSHOT_CHUNK_BYTES_MAX: usize = SNAPSHOT_CHUNK_BYTES + KEY_BYTES_MAX + ROW_BYTES_MAX + KIB;
+
+/// How often it is looked how much of the disk is free.
+pub const DISK_LOOK: Duration = Duration::from_millis(250);
+/// The same while there is little, or not much more than the minimum.
+pub const DISK_LOOK_LOW: Duration = Duration::from_millis(50);
+/// How long a disk that was full counts as the cause of a database that gave up.
+pub const DISK_REMEMBERED: Duration = Duration::from_secs(60);
+/// What stays free of a disk without a reserve, at most, bytes.
+pub const DISK_FLOOR_BYTES: u64 = 4 * MIB as u64;
+/// How long a database waits that cannot be opened anew for want of room; twice as long each time.
+pub const REOPEN_WAIT: Duration = Duration::from_millis(20);
+/// The longest that it waits.
+pub const REOPEN_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Free space below which a disk counts as full, bytes.
+pub const DISK_STARVED_BYTES: u64 = MIB as u64;
+/// How long it must be full before the reserve is given up.
+pub const DISK_STARVED: Duration = Duration::from_millis(100);
+/// Free space below which a failed write may have come from a full disk, bytes: a table that found no room is removed.
+pub const DISK_NEARLY_FULL_BYTES: u64 = 16 * MIB as u64;

@@ -11,7 +11,10 @@ pub(crate) mod files;
 mod gates;
 mod graph;
 mod mail;
+mod policy;
+mod retention;
 mod start;
+mod tenant;
 mod values;
 mod webhooks;
 mod work;
@@ -24,8 +27,8 @@ pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutA
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
     Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
-    Explain, Get, KeyRole, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
-    RevokeKey, Watch,
+    Explain, Get, KeyRole, Keys, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
+    Retire, RevokeKey, Watch,
 };
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{
@@ -36,7 +39,13 @@ pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
 pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
+pub(crate) use policy::{AttachPolicy, DetachPolicy, PolicyCommand};
+pub(crate) use retention::{EndSession, PutRetention, RetentionCommand, SessionCommand};
 pub(crate) use start::Start;
+pub(crate) use tenant::{
+    BootstrapKey, CreateTenant, DefaultEffect, GetTenant, SetTenant, TenantArgs, TenantCommand,
+};
+pub(crate) use values::{duration, quorum};
 pub(crate) use webhooks::{
     CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, Listen, NamedEndpoint,
     NamedSource, PingEndpoint, PutEndpoint, RecoverEndpoint, RotateEndpoint, RotateSource, SchemaArgs,
@@ -183,6 +192,7 @@ Examples:
   switchward dev
   switchward dev --data-dir ./data
   switchward dev --port 0 --clock manual -o json
+  switchward dev --default deny
 
 Prints the address and a key each for the agent, the person and a worker, and writes a context for each of them:
 dev-agent, dev-person and dev-worker. Each is a file of its own, and an agent is given no other than dev-agent.
@@ -208,6 +218,31 @@ pub(crate) struct DevArgs {
     /// Shards of a new data folder; without it, chosen by the number of cores.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,
+    /// What holds for a tool call that no rule of a policy names; without it, it is allowed.
+    #[arg(long = "default", value_name = "EFFECT", value_enum)]
+    pub(crate) default_effect: Option<Unnamed>,
+}
+
+/// What holds for a tool call that no rule of a policy names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unnamed {
+    /// It is allowed.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It is denied.
+    Deny,
+}
+
+impl From<Unnamed> for switchward_engine::DefaultEffect {
+    fn from(unnamed: Unnamed) -> Self {
+        match unnamed {
+            Unnamed::Allow => Self::Allow,
+            Unnamed::Ask => Self::Ask,
+            Unnamed::Deny => Self::Deny,
+        }
+    }
 }
 
 /// Where a development server's time comes from.

@@ -17,7 +17,9 @@ use switchward_api::v1::effect_service_client::EffectServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::mail_service_client::MailServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
+use switchward_api::v1::retention_service_client::RetentionServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
+use switchward_api::v1::tenant_service_client::TenantServiceClient;
 use switchward_api::v1::webhook_endpoint_service_client::WebhookEndpointServiceClient;
 use switchward_api::v1::webhook_source_service_client::WebhookSourceServiceClient;
 use switchward_api::v1::worker_service_client::WorkerServiceClient;
@@ -59,6 +61,7 @@ pub(crate) struct Services {
     pub(crate) definitions: DefinitionServiceClient<Wire>,
     pub(crate) assistants: AssistantServiceClient<Wire>,
     pub(crate) directory: DirectoryServiceClient<Wire>,
+    pub(crate) retention: RetentionServiceClient<Wire>,
     pub(crate) sessions: SessionServiceClient<Wire>,
     pub(crate) mail: MailServiceClient<Wire>,
     pub(crate) policy: PolicyServiceClient<Wire>,
@@ -68,6 +71,7 @@ pub(crate) struct Services {
     pub(crate) sources: WebhookSourceServiceClient<Wire>,
     pub(crate) clock: ClockServiceClient<Wire>,
     pub(crate) keys: ApiKeyServiceClient<Wire>,
+    pub(crate) tenants: TenantServiceClient<Wire>,
     pub(crate) work: WorkerServiceClient<Wire>,
 }
 
@@ -181,6 +185,7 @@ impl Client {
             definitions: DefinitionServiceClient::new(wire.clone()),
             assistants: AssistantServiceClient::new(wire.clone()),
             directory: DirectoryServiceClient::new(wire.clone()),
+            retention: RetentionServiceClient::new(wire.clone()),
             sessions: SessionServiceClient::new(wire.clone()),
             mail: MailServiceClient::new(wire.clone()),
             policy: PolicyServiceClient::new(wire.clone()),
@@ -190,6 +195,7 @@ impl Client {
             sources: WebhookSourceServiceClient::new(wire.clone()),
             clock: ClockServiceClient::new(wire.clone()),
             keys: ApiKeyServiceClient::new(wire.clone()),
+            tenants: TenantServiceClient::new(wire.clone()),
             work: WorkerServiceClient::new(wire),
         };
         Ok(Self { services, timeout, retries: Retries::shipped() })

@@ -4,10 +4,13 @@ use anyhow::Context as _;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::value::{Dict, Map};
 use figment::{Figment, Metadata, Profile, Provider};
+use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use switchward_store::DiskOptions;
 
+use crate::args::Unnamed;
 use crate::errands::{DeliveryConfig, RedisConfig};
 use crate::mail_config::MailConfig;
 
@@ -29,9 +32,21 @@ pub(crate) struct Config {
     /// Clean rows in memory, MiB.
     #[serde(default)]
     pub(crate) cache_mib: Option<usize>,
+    /// What holds for a tool call that no rule of a policy names, where its tenant says nothing.
+    #[serde(default)]
+    pub(crate) default_effect: Option<Unnamed>,
     /// TLS of the port.
     #[serde(default)]
     pub(crate) tls: Option<Tls>,
+    /// Where `/metrics` is.
+    #[serde(default)]
+    pub(crate) metrics: Metrics,
+    /// Which pages of other origins may call the API.
+    #[serde(default)]
+    pub(crate) cors: Cors,
+    /// What happens when the disk runs low.
+    #[serde(default)]
+    pub(crate) disk: DiskConfig,
     /// What is logged.
     #[serde(default)]
     pub(crate) log: Log,
@@ -57,6 +72,81 @@ pub(crate) struct Tls {
     pub(crate) cert_file: PathBuf,
     /// The private key, PEM.
     pub(crate) key_file: PathBuf,
+}
+
+/// Where `/metrics` is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Metrics {
+    /// Where to listen for it; absent: on loopback at [`METRICS_PORT`].
+    #[serde(default)]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+/// Which pages of other origins may call the API.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cors {
+    /// Origins, like `https://console.acme.example`; empty: none.
+    #[serde(default)]
+    pub(crate) allowed_origins: Vec<String>,
+}
+
+/// What happens when the disk runs low.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct DiskConfig {
+    /// Free space below which what would grow is refused, MiB.
+    pub(crate) min_free_mib: u64,
+    /// Space that is allocated ahead for decisions and acknowledgements on a full disk, MiB.
+    pub(crate) reserve_mib: u64,
+}
+
+impl Default for DiskConfig {
+    fn default() -> Self {
+        Self { min_free_mib: 256, reserve_mib: 64 }
+    }
+}
+
+impl DiskConfig {
+    /// The same in bytes.
+    pub(crate) fn options(&self) -> DiskOptions {
+        let bytes = |mib: u64| mib.saturating_mul(1024 * 1024);
+        DiskOptions { min_free_bytes: bytes(self.min_free_mib), reserve_bytes: bytes(self.reserve_mib) }
+    }
+}
+
+impl Cors {
+    /// The origins as browsers send them.
+    ///
+    /// # Errors
+    /// One of them is none.
+    pub(crate) fn origins(&self) -> anyhow::Result<Vec<HeaderValue>> {
+        let origin = |text: &String| {
+            let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+            let host = |rest: &str| !rest.is_empty() && !rest.contains(['/', '*', '?', '#', '@', ' ']);
+            let value = rest.filter(|rest| host(rest)).and_then(|_| text.parse().ok());
+            value.with_context(|| {
+                format!(
+                    "cors.allowed_origins: {text:?} is no origin; write https://HOST or https://HOST:PORT"
+                )
+            })
+        };
+        self.allowed_origins.iter().map(origin).collect()
+    }
+}
+
+/// Where `/metrics` is unless somebody says otherwise: the port that exporters of OpenTelemetry use.
+pub(crate) const METRICS_PORT: u16 = 9464;
+
+impl Config {
+    /// Where `/metrics` is looked for, and whether that was asked for. A server on any free port has its metrics on
+    /// another one.
+    pub(crate) fn metrics_at(&self) -> (SocketAddr, bool) {
+        let port = if self.listen.port() == 0 { 0 } else { METRICS_PORT };
+        let usual = SocketAddr::from(([127, 0, 0, 1], port));
+        (self.metrics.listen.unwrap_or(usual), self.metrics.listen.is_some())
+    }
 }
 
 /// What is logged.
@@ -91,14 +181,19 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 47] = [
+const FROM_ENVIRONMENT: [&str; 52] = [
     "data_dir",
     "listen",
     "insecure_listen",
     "shards",
     "cache_mib",
+    "default_effect",
     "tls.cert_file",
     "tls.key_file",
+    "metrics.listen",
+    "cors.allowed_origins",
+    "disk.min_free_mib",
+    "disk.reserve_mib",
     "log.level",
     "delivery.enabled",
     "delivery.allow_http",
@@ -199,6 +294,28 @@ pub(crate) fn delivery_of_dev() -> anyhow::Result<DeliveryConfig> {
     Ok(figment.extract::<Dev>().context("the environment is not usable")?.delivery)
 }
 
+/// What the environment says to a development server of its disk, and of pages that may call it.
+///
+/// # Errors
+/// A malformed key, named with where it was said.
+pub(crate) fn disk_and_cors_of_dev() -> anyhow::Result<(DiskConfig, Cors)> {
+    #[derive(Serialize, Deserialize)]
+    struct Dev {
+        disk: DiskConfig,
+        cors: Cors,
+    }
+    // Nothing is allocated ahead of what may be gone in an hour.
+    let default = Dev { disk: DiskConfig { min_free_mib: 32, reserve_mib: 0 }, cors: Cors::default() };
+    let keys: Vec<&str> = FROM_ENVIRONMENT
+        .into_iter()
+        .filter(|key| key.starts_with("disk.") || key.starts_with("cors."))
+        .collect();
+    let environment = Env::prefixed(PREFIX).map(|name| name.as_str().replace("__", ".").into());
+    let figment = Figment::from(Serialized::defaults(default)).merge(environment.only(&keys));
+    let Dev { disk, cors } = figment.extract().context("the environment is not usable")?;
+    Ok((disk, cors))
+}
+
 /// Those of the environment's names that begin like this program's and that nothing reads, each with the one that was
 /// probably meant. They are no error: where containers are linked, others make such names of a service's own.
 pub(crate) fn unread(names: impl Iterator<Item = String>) -> Vec<String> {
@@ -207,7 +324,9 @@ pub(crate) fn unread(names: impl Iterator<Item = String>) -> Vec<String> {
 
 /// The same for a development server, which reads less.
 pub(crate) fn unread_by_dev(names: impl Iterator<Item = String>) -> Vec<String> {
-    let read = |key: &&str| key.starts_with("delivery.") || *key == "log.level";
+    let read = |key: &&str| {
+        *key == "log.level" || ["delivery.", "disk.", "cors."].iter().any(|part| key.starts_with(part))
+    };
     unread_beside(&FROM_ENVIRONMENT.into_iter().filter(read).collect::<Vec<_>>(), names)
 }
 
@@ -239,7 +358,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if config.shards.is_some_and(|shards| !(1..=64).contains(&shards)) {
         anyhow::bail!("shards: must be from 1 to 64");
     }
-    Ok(())
+    config.cors.origins().map(drop)
 }
 
 #[cfg(test)]
@@ -259,6 +378,30 @@ mod tests {
             written("data_dir = \"/tmp/a\"\nlisten = \"127.0.0.1:1\"\n[log]\nlevel = \"warn\"\n");
         let config = read(Some(&file), &[("listen", "127.0.0.1:2".into())]).unwrap();
         assert_eq!((config.listen.port(), config.log.level.as_str()), (2, "warn"));
+    }
+
+    #[test]
+    fn only_origins_are_allowed_as_origins() {
+        let config = |origin: &str| {
+            let (_folder, file) =
+                written(&format!("data_dir = \"/tmp/a\"\n[cors]\nallowed_origins = [{origin:?}]\n"));
+            read(Some(&file), &[])
+        };
+        assert!(config("https://console.acme.example:8443").is_ok());
+        for wrong in
+            ["*", "https://*.acme.example", "acme.example", "https://acme.example/", "https://", "null"]
+        {
+            assert!(config(wrong).unwrap_err().to_string().contains("is no origin"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_holds_for_calls_that_no_rule_names_is_one_of_three_words() {
+        let (_folder, file) = written("data_dir = \"/tmp/a\"\ndefault_effect = \"deny\"\n");
+        assert_eq!(read(Some(&file), &[]).unwrap().default_effect, Some(Unnamed::Deny));
+        let (_folder, file) = written("data_dir = \"/tmp/a\"\ndefault_effect = \"forbid\"\n");
+        let error = format!("{:#}", read(Some(&file), &[]).unwrap_err());
+        assert!(error.contains("default_effect") && error.contains("forbid"), "{error}");
     }
 
     #[test]

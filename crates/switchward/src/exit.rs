@@ -79,6 +79,11 @@ impl Exit {
         Self::new(NOT_FOUND, Cause::Ours(message.into()))
     }
 
+    /// Ends because of how things are; something else has to be done first.
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(CONFLICT, Cause::Ours(message.into()))
+    }
+
     /// Ends because nobody answers.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::new(UNAVAILABLE, Cause::Ours(message.into()))
@@ -209,6 +214,7 @@ impl Exit {
         let (code, reason) = match self.0.code {
             USAGE => (Code::InvalidArgument, Some(Reason::FieldInvalid)),
             NOT_FOUND => (Code::NotFound, Some(Reason::NotFound)),
+            CONFLICT => (Code::FailedPrecondition, None),
             UNAVAILABLE => (Code::Unavailable, None),
             _ => (Code::Unknown, None),
         };

@@ -85,6 +85,14 @@ pub(crate) struct DkimSettings {
 }
 
 impl MailConfig {
+    /// The files that hold secrets.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &PathBuf> {
+        let smtp = self.smtp.password_file.as_ref();
+        let dkim = self.dkim.as_ref().map(|dkim| &dkim.key_file);
+        let imap = self.incoming.imap.as_ref().map(|imap| &imap.password_file);
+        [smtp, dkim, imap].into_iter().flatten()
+    }
+
     /// Who writes, and who takes what was written.
     ///
     /// # Errors

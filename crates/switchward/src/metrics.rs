@@ -20,18 +20,28 @@ pub(crate) fn page(cluster: Cluster, room: Option<Mailroom>, imap: Option<Arc<He
 
 type ShardCounter = (&'static str, &'static str, fn(&ShardMetrics) -> &AtomicU64);
 
-const SHARD_COUNTERS: [ShardCounter; 6] = [
+const SHARD_COUNTERS: [ShardCounter; 10] = [
     ("switchward_shard_entries_total", "log entries that the shard decided", |of| &of.entries),
     ("switchward_shard_commands_total", "commands that came to a decision", |of| &of.commands),
     ("switchward_shard_rejections_total", "commands that the engine refused", |of| &of.rejections),
     ("switchward_shard_overloads_total", "commands that found the queue full", |of| &of.overloads),
+    ("switchward_shard_disk_refusals_total", "commands that the disk had no room for", |of| {
+        &of.disk_refusals
+    }),
     ("switchward_shard_events_total", "events that were applied", |of| &of.events),
     ("switchward_shard_bytes_total", "bytes of the decisions that were applied", |of| &of.bytes),
+    (
+        "switchward_sessions_expired_total",
+        "sessions of which all, or the history, was kept long enough",
+        |of| &of.expired,
+    ),
+    ("switchward_sessions_removed_total", "sessions whose removal has come to its end", |of| &of.removed),
+    ("switchward_rows_removed_total", "rows that removals have taken", |of| &of.removed_rows),
 ];
 
 type ShardGauge = (&'static str, &'static str, fn(&Group) -> i64);
 
-const SHARD_GAUGES: [ShardGauge; 3] = [
+const SHARD_GAUGES: [ShardGauge; 4] = [
     ("switchward_shard_dirty_bytes", "bytes of changed rows that are not yet in the state store", |of| {
         signed(of.dirty_bytes())
     }),
@@ -40,6 +50,9 @@ const SHARD_GAUGES: [ShardGauge; 3] = [
     }),
     ("switchward_shard_log_bytes", "bytes of the shard's log that are not yet purged", |of| {
         signed(of.log_bytes())
+    }),
+    ("switchward_sessions_removing", "sessions whose removal is under way", |of| {
+        signed(of.metrics().removing.load(Ordering::Relaxed))
     }),
 ];
 
@@ -112,6 +125,7 @@ fn text(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> pr
         counter.inc_by(counted.load(Ordering::Relaxed));
         registry.register(Box::new(counter))?;
     }
+    disk(&registry, cluster)?;
     if let Some(room) = room {
         mail(&registry, room)?;
     }
@@ -122,6 +136,26 @@ fn text(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> pr
     let mut out = Vec::new();
     TextEncoder::new().encode(&registry.gather(), &mut out)?;
     Ok(out)
+}
+
+/// How much room the disk has.
+fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
+    let disk = cluster.disk();
+    let level =
+        "0 enough, 1 low: what grows is refused, 2 full: the reserve is used, 3 every write is refused";
+    for (name, help, value) in [
+        (
+            "switchward_disk_free_bytes",
+            "free bytes of the disk of the data folder",
+            signed(disk.free_bytes()),
+        ),
+        ("switchward_disk_level", level, disk.level() as i64),
+    ] {
+        let gauge = IntGauge::new(name, help)?;
+        gauge.set(value);
+        registry.register(Box::new(gauge))?;
+    }
+    Ok(())
 }
 
 /// What became of mail that came in.

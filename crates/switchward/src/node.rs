@@ -2,14 +2,16 @@
 
 use anyhow::Context as _;
 use axum::Router;
+use http::HeaderValue;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use switchward_delivery::desk::Office;
 use switchward_delivery::mail::Sender;
 use switchward_engine::{
-    Body, Command, CreateKey, CreateTenant, Directory, EnsureTenancy, Key, MailKey, PutDirectory, Reason,
-    Role, Row, Scope, Settings, View,
+    Body, Command, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, Key, MailKey,
+    PutDirectory, Reason, Role, Row, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::mail::{self, Mailroom};
@@ -17,12 +19,13 @@ use switchward_gateway::routes::{Health, Services, one_port};
 use switchward_gateway::{Door, decision, serve, services, webhooks};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
-use switchward_store::DataDir;
+use switchward_store::{DataDir, DiskLevel, DiskOptions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio_rustls::TlsAcceptor;
 
 use crate::errands::{self, DeliveryConfig, RedisConfig};
+use crate::home;
 use crate::inspector;
 use crate::mail_config::Incoming;
 use crate::mail_in::Doors;
@@ -35,12 +38,16 @@ use crate::quarantine::Quarantine;
 /// is read from disk when it goes on.
 pub(crate) const CACHE_BYTES_DEFAULT: usize = 32 * 1024 * 1024;
 
+/// How often health learns of the disk.
+const DISK_TOLD: Duration = Duration::from_millis(250);
+
 /// An opened node.
 pub(crate) struct Node {
     cluster: Cluster,
     door: Door,
     health: Health,
     app: Router,
+    metrics: Router,
     delivery: Option<errands::Role>,
     doors: Option<Doors>,
 }
@@ -61,6 +68,12 @@ pub(crate) struct Opening<'a> {
     pub(crate) redis: Option<&'a RedisConfig>,
     /// Where mail goes.
     pub(crate) mail: Mail,
+    /// What happens when the disk runs low.
+    pub(crate) disk: DiskOptions,
+    /// Whose pages may call from a browser.
+    pub(crate) origins: Vec<HeaderValue>,
+    /// What holds for a tool call that no rule names, where its tenant says nothing.
+    pub(crate) default_effect: Option<DefaultEffect>,
 }
 
 /// Where mail goes.
@@ -120,8 +133,19 @@ pub(crate) fn shards_default() -> u32 {
 impl Node {
     /// Opens the data folder and everything behind the port.
     pub(crate) async fn open(data: &Path, opening: Opening<'_>) -> anyhow::Result<Self> {
-        let Opening { shards, cache_bytes, clock, manual, delivery, redis, mail } = opening;
-        let data = DataDir::open(data)?;
+        let Opening {
+            shards,
+            cache_bytes,
+            clock,
+            manual,
+            delivery,
+            redis,
+            mail,
+            disk,
+            origins,
+            default_effect,
+        } = opening;
+        let data = DataDir::open(data)?.watched(disk)?;
         let owner = data.id().to_owned();
         let quarantine = Quarantine::open(data.path())?;
         let on_fatal = Box::new(|why: &str| {
@@ -136,7 +160,9 @@ impl Node {
         know_tenants(&cluster).await?;
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
-        let door = if matches!(mail, Mail::Mailbox(..)) { door.of_development() } else { door };
+        let door = door.defaulting(default_effect);
+        let development = matches!(mail, Mail::Mailbox(..));
+        let door = if development { door.of_development() } else { door };
         door.keeping(Arc::new(quarantine));
         let routes = services::all(all, &door).into_router();
         let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door, &cluster).await?;
@@ -145,34 +171,42 @@ impl Node {
             routes,
             health
                 .pages()
-                .merge(metrics::page(cluster.clone(), room, imap))
+                .merge(home::page(development))
                 .merge(decision::pages(door.clone()))
                 .merge(webhooks::pages(&door))
                 .merge(mail_pages),
+            origins,
         );
+        let metrics = metrics::page(cluster.clone(), room, imap);
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
         }
         let delivery = errands::Role::start((&cluster, &door), delivery, (redis, &owner), office).await?;
-        Ok(Self { cluster, door, health, app, delivery, doors })
+        Ok(Self { cluster, door, health, app, metrics, delivery, doors })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
     pub(crate) async fn serve(
         self,
-        listener: TcpListener,
+        (listener, metrics): (TcpListener, Option<TcpListener>),
         tls: Option<TlsAcceptor>,
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         self.health.set_ready(true).await;
         let doors = self.doors.map(Doors::open);
         let (health, door) = (self.health.clone(), self.door.clone());
+        let (ending, ended) = tokio::sync::oneshot::channel::<()>();
+        let beside = tokio::spawn(beside(metrics, self.metrics, ended));
+        let disk = tokio::spawn(tell_of_disk(self.health.clone(), self.cluster.clone()));
         let stop = async move {
             stop.await;
             health.set_ready(false).await;
             door.drain();
         };
         serve::serve(listener, tls, self.app, stop).await;
+        disk.abort();
+        drop(ending);
+        beside.await.context("the page of metrics broke off")?;
         if let Some(doors) = doors {
             doors.close().await;
         }
@@ -190,13 +224,22 @@ impl Node {
         role: Role,
         subject: &str,
     ) -> anyhow::Result<()> {
-        let create =
-            CreateTenant { name: tenant.into(), display_name: tenant.into(), settings: Settings::default() };
-        self.inner(TenantId(0), Body::CreateTenant(create)).await?;
+        // What is there already is looked for first: a server starts on a disk that has no room for it, too.
+        if !self.has(&Key::tenant(tenant)).await? {
+            let create = CreateTenant {
+                name: tenant.into(),
+                display_name: tenant.into(),
+                settings: Settings::default(),
+            };
+            self.inner(TenantId(0), Body::CreateTenant(create)).await?;
+        }
         let row =
             self.cluster.catalogue().read().await?.row(&Key::tenant(tenant)).context("failed to read")?;
         let Some(Row::Tenant(row)) = row.as_deref() else { anyhow::bail!("tenant {tenant} was not made") };
         ensure_tenancy(&self.cluster, row.id).await?;
+        if self.has(&Key::api_key(&key.id)).await? {
+            return Ok(());
+        }
         let create = CreateKey {
             id: key.id.clone(),
             tenant_name: tenant.into(),
@@ -220,9 +263,26 @@ impl Node {
         {
             return Ok(());
         }
-        let directory = Directory { entries: Vec::new(), audience: vec![address.to_owned()] };
+        let directory = Directory { audience: vec![address.to_owned()], ..Directory::default() };
         let (key, etag) = (MailKey(rand::random()), String::new());
         self.inner(row.id, Body::PutDirectory(PutDirectory { directory, key, etag })).await
+    }
+
+    /// Returns true if there is any tenant, and so a key that opens the server.
+    pub(crate) async fn has_tenants(&self) -> anyhow::Result<bool> {
+        Ok(!tenants(&self.cluster).await?.is_empty())
+    }
+
+    /// Ends a node that never served.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        if let Some(delivery) = self.delivery {
+            delivery.end().await;
+        }
+        self.cluster.shutdown().await.context("failed to write down the state")
+    }
+
+    async fn has(&self, key: &Key) -> anyhow::Result<bool> {
+        Ok(self.cluster.catalogue().read().await?.row(key).context("failed to read")?.is_some())
     }
 
     async fn inner(&self, tenant: TenantId, body: Body) -> anyhow::Result<()> {
@@ -235,8 +295,39 @@ impl Node {
     }
 }
 
+/// Serves the page of metrics on a listener of its own until the server has ended.
+async fn beside(listener: Option<TcpListener>, pages: Router, ended: tokio::sync::oneshot::Receiver<()>) {
+    let Some(listener) = listener else { return };
+    let stop = async move {
+        // The sender says nothing: it is dropped.
+        let _dropped = ended.await;
+    };
+    serve::serve(listener, None, pages, stop).await;
+}
+
+/// Keeps what health says of the disk up to date.
+async fn tell_of_disk(health: Health, cluster: Cluster) {
+    let mut tick = tokio::time::interval(DISK_TOLD);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut told = false;
+    loop {
+        tick.tick().await;
+        let low = cluster.disk().level() != DiskLevel::Enough;
+        if std::mem::replace(&mut told, low) != low {
+            health.set_disk_low(low).await;
+        }
+    }
+}
+
 /// Every shard knows of every tenant what it must, and every tenant has what its mail tokens are made with.
 async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
+    for tenant in tenants(cluster).await? {
+        ensure_tenancy(cluster, tenant).await?;
+    }
+    Ok(())
+}
+
+async fn tenants(cluster: &Cluster) -> anyhow::Result<Vec<TenantId>> {
     let mut tenants = Vec::new();
     let view = cluster.catalogue().read().await?;
     let prefix = Key::prefix_of_catalogue(TenantId(0), switchward_engine::Kind::Tenant);
@@ -247,20 +338,24 @@ async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
         std::ops::ControlFlow::Continue(())
     })
     .context("failed to read the tenants")?;
-    for tenant in tenants {
-        ensure_tenancy(cluster, tenant).await?;
-    }
-    Ok(())
+    Ok(tenants)
 }
 
 async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<()> {
     let command = Command::of_server(
         tenant,
         Scope::Catalogue,
-        Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) }),
+        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, key: MailKey(rand::random()) }),
     );
-    cluster.execute(command).await?;
-    Ok(())
+    match cluster.execute(command).await {
+        Ok(_) => Ok(()),
+        // A later start makes up for it.
+        Err(failure @ Failure::DiskLow { .. }) => {
+            tracing::warn!(%failure, "it was not looked whether every shard knows of the tenant");
+            Ok(())
+        }
+        Err(failure) => Err(failure.into()),
+    }
 }
 
 /// Sets a manual clock to where the data folder's time stands, or to the system's where it is new.
@@ -292,6 +387,12 @@ pub(crate) fn stopped() -> impl Future<Output = ()> + Send {
             () = came(interrupt) => {}
         }
     }
+}
+
+/// Listens for SIGHUP from now on, which then ends the process no more.
+pub(crate) fn hangups() -> Option<Signal> {
+    let heard = tokio::signal::unix::signal(SignalKind::hangup());
+    heard.inspect_err(|error| tracing::error!(%error, "failed to listen for SIGHUP")).ok()
 }
 
 /// Done when the signal has come; never where nobody listens for it.

@@ -149,6 +149,7 @@ pub(crate) fn findings(findings: &[Finding], source: &[u8]) -> String {
             Part::Plain | Part::Source => Style::new(),
             Part::Error | Part::Mark => PROBLEM,
             Part::Warning => CARE,
+            Part::Notice => STRONG,
             Part::Frame => FAINT,
             Part::Help => HELP,
         };

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 pub(crate) struct Ready {
     /// `http://127.0.0.1:7400`.
     pub(crate) address: String,
+    /// Where its metrics are, like `http://127.0.0.1:9464/metrics`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics: Option<String>,
     /// The keys of a development server; another server tells nobody's.
     #[serde(flatten)]
     pub(crate) keys: Option<Keys>,

@@ -1,30 +1,148 @@
-//! TLS of the port, from files.
+//! TLS of the port: a certificate and its key from files, which are read again when they change.
 
 use anyhow::Context as _;
+use parking_lot::RwLock;
 use rustls::ServerConfig;
+use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::Signal;
 use tokio_rustls::TlsAcceptor;
+
+use crate::config::Tls;
+
+/// How often it is looked whether the files have changed.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Installs the one provider of cryptography. Called first thing, and good to call again.
 pub(crate) fn install_provider() {
     // It was installed before where this says no.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let _installed = ring::default_provider().install_default();
 }
 
-/// What accepts TLS with this certificate chain and key, both PEM; HTTP/2 and HTTP/1.1 are offered.
-pub(crate) fn acceptor(cert: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
-    let chain = CertificateDer::pem_file_iter(cert)
+/// The certificate that new connections are shown.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    files: Tls,
+    current: RwLock<Arc<CertifiedKey>>,
+}
+
+/// What tells a file from the one that stood in its place before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp([i64; 2], [u64; 3]);
+
+impl Certificates {
+    /// Reads the certificate chain and its key, both PEM.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the key is another certificate's.
+    pub(crate) fn open(files: &Tls) -> anyhow::Result<Arc<Self>> {
+        let current = RwLock::new(Arc::new(read(files)?));
+        Ok(Arc::new(Self { files: files.clone(), current }))
+    }
+
+    /// Accepts TLS with whatever certificate is current; offers HTTP/2 and HTTP/1.1.
+    pub(crate) fn acceptor(self: &Arc<Self>) -> TlsAcceptor {
+        let resolver: Arc<Self> = Arc::clone(self);
+        let mut config = ServerConfig::builder().with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    /// Shows the files' certificate to new connections from now on. One that is not usable changes nothing.
+    fn reload(&self) {
+        match read(&self.files) {
+            Ok(fresh) => {
+                *self.current.write() = Arc::new(fresh);
+                tracing::info!(file = %self.files.cert_file.display(), "the certificate was read again");
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, "the new certificate is not usable; the one before stays in use");
+            }
+        }
+    }
+
+    fn stamps(&self) -> [Option<Stamp>; 2] {
+        [&self.files.cert_file, &self.files.key_file].map(|file| Some(stamp(&file.metadata().ok()?)))
+    }
+}
+
+fn stamp(of: &Metadata) -> Stamp {
+    Stamp([of.mtime(), of.mtime_nsec()], [of.dev(), of.ino(), of.len()])
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.read()))
+    }
+}
+
+/// Reads the certificates again whenever a SIGHUP comes or their files have changed. Connections that are open stay so.
+pub(crate) async fn follow(certificates: Option<Arc<Certificates>>, mut hangups: Option<Signal>) {
+    let stamps = || certificates.as_ref().map(|certificates| certificates.stamps());
+    let mut tick = tokio::time::interval(LOOK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut known, mut seen) = (stamps(), stamps());
+    loop {
+        // Either may be dropped while it waits: neither loses a signal or a look.
+        let told = tokio::select! {
+            _ = tick.tick(), if certificates.is_some() => false,
+            told = hangup(&mut hangups) => told,
+        };
+        let now = stamps();
+        // Two files that are just being replaced are left until they stand still.
+        let changed = now != known && now == seen;
+        seen = now;
+        match &certificates {
+            Some(certificates) if told || changed => {
+                certificates.reload();
+                known = now;
+            }
+            None if told => tracing::info!("SIGHUP: there is no certificate to read again"),
+            Some(_) | None => {}
+        }
+    }
+}
+
+async fn hangup(hangups: &mut Option<Signal>) -> bool {
+    match hangups {
+        Some(signal) => {
+            if signal.recv().await.is_none() {
+                std::future::pending::<()>().await;
+            }
+            true
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The certificates of a file, the server's own first.
+///
+/// # Errors
+/// The file cannot be read, or holds anything that is no certificate.
+pub(crate) fn chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .with_context(|| format!("tls.cert_file: failed to read {}", cert.display()))?;
-    let key_der = PrivateKeyDer::from_pem_file(key)
-        .with_context(|| format!("tls.key_file: failed to read {}", key.display()))?;
-    let mut config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key_der)
-        .context("tls: the certificate and the key do not fit")?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+        .with_context(|| format!("tls.cert_file: failed to read {}", file.display()))
+}
+
+/// The certificate chain and its key.
+///
+/// # Errors
+/// A file cannot be read, or the key is another certificate's.
+pub(crate) fn read(files: &Tls) -> anyhow::Result<CertifiedKey> {
+    let chain = chain(&files.cert_file)?;
+    anyhow::ensure!(!chain.is_empty(), "tls.cert_file: {} holds no certificate", files.cert_file.display());
+    let key = PrivateKeyDer::from_pem_file(&files.key_file)
+        .with_context(|| format!("tls.key_file: failed to read {}", files.key_file.display()))?;
+    CertifiedKey::from_der(chain, key, &ring::default_provider())
+        .context("tls: the certificate and the key do not fit")
 }

@@ -85,6 +85,8 @@ events! {
     DefinitionDeployed = "definition.deployed" in Definition,
     /// New sessions use a version from now on.
     DefinitionActivated = "definition.activated" in Definition,
+    /// No session starts with a version any more.
+    DefinitionRetired = "definition.retired" in Definition,
     /// A message was not delivered, and is not tried again.
     DeliveryExhausted = "delivery.exhausted" in Delivery,
     /// An endpoint is sent nothing any more.

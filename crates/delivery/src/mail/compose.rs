@@ -220,7 +220,7 @@ fn how(letter: &Letter, page: Option<&str>) -> Vec<String> {
     match (&letter.choice, &letter.reply_token) {
         (Some(choice), Some(_)) if choice.page_only => {
             lines.push(TOO_LONG.to_owned());
-            lines.push(format!("To refuse, answer with {} on the first line.", choice.refuse.to_uppercase()));
+            lines.push(format!("To reject, answer with {} on the first line.", choice.refuse.to_uppercase()));
             lines.push(anything_else(choice.discusses).to_owned());
         }
         (Some(choice), Some(_)) => {

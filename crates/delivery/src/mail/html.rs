@@ -77,7 +77,7 @@ fn asked(letter: &Letter, page: Option<&str>) -> String {
     }
     match (&letter.choice, &letter.reply_token) {
         (Some(choice), Some(_)) if choice.page_only => out.push_str(&format!(
-            "<h2>To decide</h2>\n<p>{TOO_LONG} To refuse, answer this mail with <strong>{}</strong> on the first line. {}</p>\n",
+            "<h2>To decide</h2>\n<p>{TOO_LONG} To reject, answer this mail with <strong>{}</strong> on the first line. {}</p>\n",
             escaped(&choice.refuse.to_uppercase()),
             anything_else(choice.discusses)
         )),

@@ -10,7 +10,7 @@ use crate::state::{Early, ThingBody};
 use crate::turn::{Stop, Turn};
 
 pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Next, Stop> {
-    let found = if wait.on == WaitOn::Event { events::earliest(turn, wait)? } else { Found::None };
+    let found = if wait.on == WaitOn::Event { events::earliest(turn, run, wait)? } else { Found::None };
     let asks = match found {
         Found::Ends(early, place, port) => {
             take(turn, run, &early, place)?;

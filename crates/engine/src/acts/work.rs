@@ -26,7 +26,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
         None => None,
         Some(Reads::Said) => {
             let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
-            said.map(|said| String::clone(&said))
+            said.map(|said| said.text.clone())
         }
         Some(Reads::Data(path)) => scope.get(path).filter(|value| !value.is_null()).cloned().map(plain),
     };
@@ -122,6 +122,8 @@ fn judges(body: &ThingBody) -> bool {
 
 /// What a result comes to.
 pub(crate) struct Taken {
+    /// The keys that it writes, as the result has them.
+    pub(crate) brought: Map<String, Value>,
     /// What the data hold then.
     pub(crate) written: Vec<(String, Value)>,
     /// What follows.
@@ -155,7 +157,7 @@ pub(crate) fn accepted(
         },
         Some(Accept::Workflows) => {
             let chosen = intent::chosen(turn, result)?;
-            return Ok(chosen.map(|due| Taken { written: Vec::new(), due }));
+            return Ok(chosen.map(|due| Taken { brought: Map::new(), written: Vec::new(), due }));
         }
     };
     let machine = turn.machine(&*turn.run(run)?)?;
@@ -166,7 +168,8 @@ pub(crate) fn accepted(
         }
     }
     let written = values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone())));
-    Ok(Ok(Taken { written: written.collect(), due: Due::Ended(port) }))
+    let written = written.collect();
+    Ok(Ok(Taken { brought: values, written, due: Due::Ended(port) }))
 }
 
 fn no_object() -> Fault {

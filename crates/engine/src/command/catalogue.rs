@@ -156,9 +156,22 @@ pub struct ActivateVersion {
     pub etag: String,
 }
 
+/// No session starts with a version any more.
+#[derive(Debug, Clone)]
+pub struct RetireVersion {
+    /// The definition.
+    pub name: String,
+    /// The version, which must not be the active one.
+    pub version: u32,
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    pub etag: String,
+}
+
 /// A tenant has what its mail tokens are made with. Where it has it already, nothing changes.
 #[derive(Debug, Clone)]
 pub struct EnsureTenancy {
+    /// The tenant's setting of the same name.
+    pub any_approver_address: bool,
     /// Drawn for this tenant.
     pub key: MailKey,
 }

@@ -51,6 +51,8 @@ pub struct RecordEvent {
     pub model: bool,
     /// What it was sent with by somebody who has no other credential; it is then for the state of the token alone.
     pub token: Option<ReplyToken>,
+    /// The name of the tenant's source of webhooks that has sent it, if one has.
+    pub webhook: Option<String>,
 }
 
 /// A reply comes by mail.
@@ -64,6 +66,8 @@ pub struct RecordReply {
     pub text: String,
     /// Whether the sender is proved; what others write is recorded and moves nothing.
     pub authenticated: bool,
+    /// Whether whoever commands it vouches for the sender: at a gate it is then their own decision.
+    pub vouched: bool,
     /// Whether a model is at hand that can be asked what a reply means.
     pub model: bool,
     /// The token that it came with; nothing where whoever passes it on vouches for what it is about.

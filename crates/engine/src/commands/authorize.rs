@@ -1,16 +1,16 @@
 //! May the agent call this? A denial is an answer and an event, not an error.
 
-use switchward_machine::{Digest, GateIx, GateKind, Machine, Micros, OpenId, Pattern, SessionId};
+use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, sends_mail};
 
 use crate::audience;
 use crate::budget;
 use crate::command::Authorize;
 use crate::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use crate::policy::{
-    Assessment, GRANTED, Judged, LimitCheck, LimitOutcome, Place, Verdict, assess, call_name, cap, no_room,
-    to_ask, used,
+    Assessment, GRANTED, InForce, Judged, LedgerRule, LimitCheck, LimitOutcome, Place, Said, Verdict, assess,
+    by_ledger, call_name, in_force, no_room, to_ask, used,
 };
-use crate::reply::{Authorized, Effect, MatchedRule, Remaining};
+use crate::reply::{Authorized, Effect, Remaining};
 use crate::state::{AskedCall, Call, EffectBody, Gate, Session};
 use crate::turn::{Stop, Turn, check_text};
 use crate::{Event, Key, Reason, Rejection, Reply};
@@ -19,14 +19,15 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, call: &Authorize) -> Result<Reply, St
     well_formed(call)?;
     let session = turn.live_session()?;
     let id = turn.session_id()?;
-    let machine = turn.machine(&*turn.run(turn.leaf()?)?)?;
-    let capped = turn.machine(&*turn.run(session.root)?)?;
+    let force = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?;
     let settings = turn.command.settings;
     let place = Place { tenant: turn.tenant(), session: id, settings, now: turn.now() };
-    match assess(turn.rows, &place, &session, &machine, call)? {
-        Assessment::Denied(reason, message, rule) => deny(turn, &session, call, reason, message, rule, None),
-        Assessment::Granted(number) => redeem(turn, &capped, call, number),
-        Assessment::Open(judged) => judged_open(turn, &session, &machine, &capped, call, judged),
+    match assess(turn.rows, &place, &session, &force, call)? {
+        Assessment::Denied(reason, message, said) => {
+            deny(turn, &session, call, Denial { reason, message, said: *said, retry_after_ms: None })
+        }
+        Assessment::Granted(number) => redeem(turn, &force, call, number),
+        Assessment::Open(judged) => judged_open(turn, &session, &force, call, judged),
     }
 }
 
@@ -39,25 +40,24 @@ pub(crate) fn well_formed(call: &Authorize) -> Result<(), Rejection> {
     check_text("call_id", &call.call_id, CALL_ID_BYTES_MAX)
 }
 
-/// `machine` is that of the run that calls, whose policy it is; `capped` that of the session's own, whose caps they are.
+/// It depends on the limits where there are any, and then on the verdict.
 fn judged_open(
     turn: &mut Turn<'_, '_>,
     session: &Session,
-    machine: &Machine,
-    capped: &Machine,
+    force: &InForce,
     call: &Authorize,
     judged: Judged,
 ) -> Result<Reply, Stop> {
+    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
     let left = if judged.limited.is_empty() {
         Remaining::default()
     } else {
         let check = fresh(turn, call.limits.as_ref(), &judged.limited, call.estimate.unwrap_or_default())?;
         match &check.outcome {
             LimitOutcome::Full { money, capability, until } => {
-                let reason = LimitOutcome::reason(*money);
-                let message = no_room(capability);
-                let retry = Some(until.since_ms(turn.now()));
-                return deny(turn, session, call, reason, message, judged.rule, retry);
+                let (reason, message) = (LimitOutcome::reason(*money), no_room(capability));
+                let retry_after_ms = Some(until.since_ms(turn.now()));
+                return deny(turn, session, call, Denial { reason, message, said, retry_after_ms });
             }
             LimitOutcome::Room { reserved: false, .. } if judged.verdict == Verdict::Allow => {
                 return Err(stale());
@@ -65,10 +65,13 @@ fn judged_open(
             LimitOutcome::Room { remaining, .. } => *remaining,
         }
     };
-    match judged.verdict {
-        Verdict::Ask(spec) => ask(turn, session, machine, call, spec, judged.rule, left),
-        Verdict::Allow => allow(turn, session, capped, call, &judged, left),
-        Verdict::Deny(why) => deny(turn, session, call, Reason::PolicyDenied, why, judged.rule, None),
+    match judged.verdict.clone() {
+        Verdict::Ask(spec) => ask(turn, session, force, call, spec, &judged, left),
+        Verdict::Allow => allow(turn, session, force, call, &judged, left),
+        Verdict::Deny(message) => {
+            let reason = Reason::PolicyDenied;
+            deny(turn, session, call, Denial { reason, message, said, retry_after_ms: None })
+        }
     }
 }
 
@@ -76,7 +79,7 @@ fn judged_open(
 pub(super) fn fresh<'c>(
     turn: &Turn<'_, '_>,
     check: Option<&'c LimitCheck>,
-    rules: &[crate::policy::LedgerRule],
+    rules: &[LedgerRule],
     estimate: Micros,
 ) -> Result<&'c LimitCheck, Stop> {
     check
@@ -89,36 +92,35 @@ pub(super) fn stale() -> Stop {
     Rejection::new(Reason::LimitsStale, "the ledger must be asked first").into()
 }
 
-fn deny(
-    turn: &mut Turn<'_, '_>,
-    session: &Session,
-    call: &Authorize,
+/// Why a call is denied.
+struct Denial {
     reason: Reason,
     message: String,
-    rule: Option<MatchedRule>,
+    said: Said,
     retry_after_ms: Option<u64>,
-) -> Result<Reply, Stop> {
+}
+
+fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: Denial) -> Result<Reply, Stop> {
+    let Denial { reason, message, said: Said { rule, layers }, retry_after_ms } = denial;
     turn.emit(Event::CallDenied {
         capability: call.capability.clone(),
         digest: call.args.digest(),
         reason: reason.code().to_owned(),
         rule: rule.clone(),
         call_id: call.call_id.clone(),
+        layers: layers.clone(),
     })?;
     if let Some(check) = call
         .limits
         .as_ref()
         .filter(|check| matches!(check.outcome, LimitOutcome::Room { reserved: true, .. }))
     {
-        let body = EffectBody::Settle {
-            process: session.definition.clone(),
-            call: Some(call_name(turn.session_id()?, &call.call_id)),
-            rules: check.rules.clone(),
-            cost: Micros(0),
-            at: turn.now(),
-            release: true,
-        };
-        turn.send(session.root, body)?;
+        let name = call_name(turn.session_id()?, &call.call_id);
+        for (process, rules) in by_ledger(&check.rules) {
+            let (call, cost, at) = (Some(name), Micros(0), turn.now());
+            let body = EffectBody::Settle { process, call, rules, cost, at, release: true };
+            turn.send(session.root, body)?;
+        }
     }
     Ok(Reply::Authorized(Authorized {
         effect: Effect::Deny,
@@ -130,43 +132,53 @@ fn deny(
         call_id: call.call_id.clone(),
         retry_after_ms,
         remaining: Remaining::default(),
+        layers,
     }))
 }
 
 fn ask(
     turn: &mut Turn<'_, '_>,
     session: &Session,
-    machine: &Machine,
+    force: &InForce,
     call: &Authorize,
     spec: GateIx,
-    rule: Option<MatchedRule>,
+    judged: &Judged,
     remaining: Remaining,
 ) -> Result<Reply, Stop> {
-    let gate = match asked_before(turn, session, call)? {
+    let gate = match asked_before(turn, session, call, judged)? {
         Some(gate) => gate,
-        None => open_gate(turn, session, machine, call, spec, rule.clone())?,
+        None => open_gate(turn, session, force, call, spec, judged)?,
     };
     Ok(Reply::Authorized(Authorized {
         effect: Effect::Ask,
         reason: None,
         message: to_ask(&call.capability),
-        rule,
+        rule: judged.rule.clone(),
         gate: Some(gate),
         granted_by: None,
         call_id: call.call_id.clone(),
         retry_after_ms: None,
         remaining,
+        layers: judged.several(),
     }))
 }
 
-/// The open gate about the same call with the same arguments.
-fn asked_before(turn: &Turn<'_, '_>, session: &Session, call: &Authorize) -> Result<Option<OpenId>, Stop> {
+/// The open gate about the same call with the same arguments, where it shows every layer that asks.
+fn asked_before(
+    turn: &Turn<'_, '_>,
+    session: &Session,
+    call: &Authorize,
+    judged: &Judged,
+) -> Result<Option<OpenId>, Stop> {
+    let asking = judged.asking();
     for open in &session.opens {
         let Some(row) = turn.rows.open(turn.tenant(), turn.session_id()?, *open)? else { continue };
-        let asked = row.gate.call.as_ref();
-        if asked
-            .is_some_and(|asked| asked.capability == call.capability && asked.digest == call.args.digest())
-        {
+        let same = row.gate.call.as_ref().is_some_and(|asked| {
+            asked.capability == call.capability
+                && asked.digest == call.args.digest()
+                && asking.iter().all(|layer| asked.asked_by.contains(layer))
+        });
+        if same {
             return Ok(Some(*open));
         }
     }
@@ -176,10 +188,10 @@ fn asked_before(turn: &Turn<'_, '_>, session: &Session, call: &Authorize) -> Res
 fn open_gate(
     turn: &mut Turn<'_, '_>,
     session: &Session,
-    machine: &Machine,
+    force: &InForce,
     call: &Authorize,
     spec: GateIx,
-    rule: Option<MatchedRule>,
+    judged: &Judged,
 ) -> Result<OpenId, Stop> {
     if session.opens.len() >= OPENS_MAX {
         let message = format!("the session waits for {OPENS_MAX} decisions already");
@@ -191,18 +203,20 @@ fn open_gate(
         args: call.args.json().to_vec(),
         digest: call.args.digest(),
         estimate: call.estimate.unwrap_or_default(),
+        asked_by: judged.asking(),
     };
     turn.emit(Event::CallAsked {
         capability: call.capability.clone(),
         digest: call.args.digest(),
         gate,
-        rule,
+        rule: judged.rule.clone(),
         call_id: call.call_id.clone(),
+        layers: judged.several(),
     })?;
     let requester = turn.command.actor.subject.clone();
     let body = Gate { call: Some(asked), ..Gate::open_to_all(spec, GateKind::ToolAsk, requester) };
     let run = turn.leaf()?;
-    let subject = format!("{}: approve {}?", machine.meta.name, call.capability);
+    let subject = format!("{}: approve {}?", force.machine.meta.name, call.capability);
     audience::open(turn, run, gate, body, subject)?;
     Ok(gate)
 }
@@ -210,7 +224,7 @@ fn open_gate(
 fn allow(
     turn: &mut Turn<'_, '_>,
     session: &Session,
-    machine: &Machine,
+    force: &InForce,
     call: &Authorize,
     judged: &Judged,
     left: Remaining,
@@ -221,19 +235,17 @@ fn allow(
     let reservation = (!judged.limited.is_empty() && reserved.0 > 0).then_some(name);
     not_counted_yet(session, name)?;
     has_room(turn, session, call, reserved)?;
-    permit(turn, session, machine, call, reserved, reservation, judged.rule.clone())?;
-    if let Some(check) = call.limits.as_ref().filter(|_| !judged.limited.is_empty()) {
-        let body = EffectBody::Confirm {
-            process: session.definition.clone(),
-            call: name,
-            rules: judged.limited.clone(),
-            estimate: reserved,
-            at: check.at,
-        };
-        turn.send(session.root, body)?;
+    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
+    if let Some(check) = call.limits.as_ref() {
+        for (process, rules) in by_ledger(&judged.limited) {
+            let (estimate, at) = (reserved, check.at);
+            turn.send(session.root, EffectBody::Confirm { process, call: name, rules, estimate, at })?;
+        }
     }
-    let remaining = with_cap(turn, id, machine, &call.capability, left)?;
-    Ok(allowed(call, judged.rule.clone(), None, remaining))
+    let remaining = with_caps(turn, force, &call.capability, left)?;
+    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    Ok(allowed(call, said, None, remaining))
 }
 
 /// The ledger holds one place for all calls of one name until it has counted the first of them; then it refuses the others
@@ -251,7 +263,7 @@ fn not_counted_yet(session: &Session, name: Digest) -> Result<(), Rejection> {
 }
 
 /// An approved call is made: it neither counts nor checks limits again (semantics §7, checkpoint (2)).
-fn redeem(turn: &mut Turn<'_, '_>, machine: &Machine, call: &Authorize, number: u64) -> Result<Reply, Stop> {
+fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u64) -> Result<Reply, Stop> {
     let id = turn.session_id()?;
     let key = Key::grant(turn.tenant(), id, number);
     let grant = turn.rows.grant_at(&key)?.map(|grant| crate::Grant::clone(&grant));
@@ -260,9 +272,10 @@ fn redeem(turn: &mut Turn<'_, '_>, machine: &Machine, call: &Authorize, number: 
     // What is refused is refused before anything is written.
     has_room(turn, &session, call, grant.reserved)?;
     turn.emit(Event::GrantUsed { number })?;
-    permit(turn, &session, machine, call, grant.reserved, grant.reservation, None)?;
-    let remaining = with_cap(turn, id, machine, &call.capability, Remaining::default())?;
-    Ok(allowed(call, None, Some(OpenId(grant.gate)), remaining))
+    let (reserved, reservation, rules) = (grant.reserved, grant.reservation, grant.rules);
+    permit(turn, &session, call, Permit { reserved, reservation, rules, said: Said::default() })?;
+    let remaining = with_caps(turn, force, &call.capability, Remaining::default())?;
+    Ok(allowed(call, Said::default(), Some(OpenId(grant.gate)), remaining))
 }
 
 /// Whether the session can remember the call, and send what it sends.
@@ -302,70 +315,63 @@ fn send(
     Ok(())
 }
 
-fn permit(
-    turn: &mut Turn<'_, '_>,
-    session: &Session,
-    machine: &Machine,
-    call: &Authorize,
+/// What is permitted.
+struct Permit {
     reserved: Micros,
-    reservation: Option<switchward_machine::Digest>,
-    rule: Option<MatchedRule>,
-) -> Result<(), Stop> {
+    reservation: Option<Digest>,
+    rules: Vec<LedgerRule>,
+    said: Said,
+}
+
+fn permit(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, permit: Permit) -> Result<(), Stop> {
+    let Permit { reserved, reservation, rules, said } = permit;
     let full = session.calls.len() >= CALLS_OPEN_MAX;
     let number = if full { None } else { Some(turn.session()?.next_id) };
-    let mails = |budget: &&switchward_machine::Budget| budget.unit == switchward_machine::BudgetUnit::Mails;
-    let mail = machine.budgets.iter().filter(mails).any(|budget| budget.stops(&call.capability));
+    // Every mail counts, capped or not: a tenant's cap holds at once.
+    let mail = sends_mail(&call.capability);
     let made = Call {
         call_id: call.call_id.clone(),
         capability: call.capability.clone(),
         at: turn.now(),
         reserved,
         reservation,
+        rules,
     };
-    turn.emit(Event::CallPermitted { number, call: made, digest: call.args.digest(), rule, mail })?;
+    let (rule, layers) = (said.rule, said.layers);
+    turn.emit(Event::CallPermitted { number, call: made, digest: call.args.digest(), rule, mail, layers })?;
     send(turn, call, number, reserved)
 }
 
-/// What is left after the call, with the session's own cap.
-fn with_cap(
+/// What is left after the call, with the session's own caps.
+fn with_caps(
     turn: &Turn<'_, '_>,
-    id: SessionId,
-    machine: &Machine,
+    force: &InForce,
     capability: &str,
     mut left: Remaining,
 ) -> Result<Remaining, Stop> {
     let session = turn.session()?;
-    let run = turn.rows.run(turn.tenant(), id, session.root)?;
-    for budget in machine.budgets.iter().filter(|budget| budget.stops(capability)) {
-        let free = cap(budget, machine, &run).saturating_sub(used(budget.unit, &session.meters));
-        match budget.unit {
-            switchward_machine::BudgetUnit::UsdMicros => {
-                left.usd = Some(left.usd.map_or(Micros(free), |least| least.min(Micros(free))));
-            }
-            switchward_machine::BudgetUnit::Mails => {
-                left.calls = Some(left.calls.map_or(free, |least| least.min(free)));
-            }
-        }
+    for cap in force.caps.iter().filter(|cap| cap.budget.stops(capability)) {
+        let free = cap.value.saturating_sub(used(cap.budget.unit, &session.meters));
+        left = left.least(match cap.budget.unit {
+            BudgetUnit::UsdMicros => Remaining { calls: None, usd: Some(Micros(free)) },
+            BudgetUnit::Mails => Remaining { calls: Some(free), usd: None },
+        });
     }
     Ok(left)
 }
 
-fn allowed(
-    call: &Authorize,
-    rule: Option<MatchedRule>,
-    granted_by: Option<OpenId>,
-    remaining: Remaining,
-) -> Reply {
+fn allowed(call: &Authorize, said: Said, granted_by: Option<OpenId>, remaining: Remaining) -> Reply {
     let message = if granted_by.is_some() { GRANTED } else { "" };
     Reply::Authorized(Authorized {
         effect: Effect::Allow,
         reason: None,
         message: message.into(),
-        rule,
+        rule: said.rule,
         gate: None,
         granted_by,
         call_id: call.call_id.clone(),
         retry_after_ms: None,
         remaining,
+        layers: said.layers,
     })
 }

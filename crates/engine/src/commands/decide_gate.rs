@@ -6,7 +6,7 @@ use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate};
 use crate::gates::{self, Ruling};
 use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES_MAX};
-use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, gate_name};
+use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, by_ledger, gate_name};
 use crate::state::{Closed, Directory, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
 use crate::votes::{self, Cast};
@@ -30,7 +30,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
         Cast::Counts(_) => {
             return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
         }
-        Cast::Again(vote, so_far) => return Err(votes::again(&open, &vote, &so_far).into()),
+        Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
     }
     gates::close(turn, decide.gate, &open, &ruling)?;
     if let Some(grant) = grant {
@@ -68,8 +68,9 @@ pub(super) fn unsaid() -> Rejection {
 
 /// What a decision does at a gate; one that the gate does not take is refused.
 pub(super) fn resolution_of(spec: &GateSpec, decision: Decision) -> Result<&Resolve, Rejection> {
-    spec.resolve(decision).ok_or_else(|| {
-        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word(spec.kind)).collect();
+    // What is passed on decides nothing.
+    spec.resolve(decision).filter(|resolve| **resolve != Resolve::PassOn).ok_or_else(|| {
+        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word()).collect();
         Rejection::new(Reason::FieldInvalid, "the gate does not take this decision").allowed(known)
     })
 }
@@ -104,7 +105,7 @@ pub(crate) fn entitled(
 }
 
 /// Whether this person may decide it, whatever is decided.
-pub(super) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
+pub(crate) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
     has_a_say(actor)?;
     if open.gate.kind.needs_another() && people.one_person(&actor.subject, &open.gate.requester) {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
@@ -142,23 +143,24 @@ pub(super) fn is_meant(open: &Open, shown: Option<Digest>, comment: &str) -> Res
 
 /// The refusal that tells the first decision.
 fn resolved(closed: &Closed) -> Rejection {
-    let kind = closed.open.gate.kind;
     let refusal =
         |message: String| Rejection::new(Reason::AlreadyResolved, message).fact("at_ms", closed.at.0);
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, via } => {
-            let word = decision.word(kind);
-            let refusal = refusal(format!("{by} decided before: {word}"));
-            let all = closed.open.gate.approved_by();
+            let word = decision.word();
+            let refusal = refusal(format!("{} decided before: {word}", via.who(by)));
+            let all: Vec<&str> = closed.open.gate.votes().map(|vote| vote.by.as_str()).collect();
             let refusal = if all.is_empty() { refusal } else { refusal.fact("approved_by", all.join(" ")) };
             refusal.fact("decision", word).fact("by", by).fact("via", via.word()).fact("comment", comment)
         }
-        Resolution::Answered { by, answer, comment, via } => refusal(format!("{by} has answered before"))
-            .fact("decision", Decision::Answer.word(kind))
-            .fact("by", by)
-            .fact("via", via.word())
-            .fact("comment", comment)
-            .fact("answer", told(&answer.0.to_string())),
+        Resolution::Answered { by, answer, comment, via } => {
+            refusal(format!("{} has answered before", via.who(by)))
+                .fact("decision", Decision::Answer.word())
+                .fact("by", by)
+                .fact("via", via.word())
+                .fact("comment", comment)
+                .fact("answer", told(&answer.0.to_string()))
+        }
         Resolution::Lapsed => refusal("nobody decided in time".into()).fact("decision", "timeout"),
         Resolution::Voided => {
             refusal("the gate was closed when the session moved on".into()).fact("decision", "voided")
@@ -173,7 +175,6 @@ fn told(answer: &str) -> &str {
 
 /// What approving an asked call makes.
 pub(super) struct Granting {
-    process: String,
     rules: Vec<LedgerRule>,
     grant: Grant,
     /// When the ledger was asked, where it was.
@@ -193,7 +194,7 @@ pub(super) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
     }
     let asked = asked_call(turn.rows, turn.command, id, decide)?;
     let asked = asked.ok_or_else(|| crate::ViewError("the gate is about no call".into()))?;
-    let Asked { process, rules, call, over } = asked;
+    let Asked { rules, call, over } = asked;
     if let Some((reason, why)) = over {
         return Err(Rejection::new(reason, format!("{why}; the gate stays open")).into());
     }
@@ -222,8 +223,9 @@ pub(super) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
         reserved: call.estimate,
         reservation,
         rules: rules.clone(),
+        asked_by: call.asked_by,
     };
-    Ok(Granting { process, rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
+    Ok(Granting { rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
 }
 
 pub(super) fn make_grant(
@@ -232,12 +234,12 @@ pub(super) fn make_grant(
     gate: OpenId,
     granting: Granting,
 ) -> Result<(), Stop> {
-    let Granting { process, rules, grant, asked } = granting;
+    let Granting { rules, grant, asked } = granting;
     let (number, estimate) = (turn.session()?.next_id, grant.reserved);
     turn.emit(Event::GrantMade { number, grant })?;
-    if !rules.is_empty() {
-        let call = gate_name(turn.session_id()?, gate);
-        let at = asked.unwrap_or(turn.now());
+    let call = gate_name(turn.session_id()?, gate);
+    let at = asked.unwrap_or(turn.now());
+    for (process, rules) in by_ledger(&rules) {
         turn.send(run, EffectBody::Confirm { process, call, rules, estimate, at })?;
     }
     Ok(())

@@ -1,18 +1,28 @@
 //! Definitions and their versions, and the machines that shards know.
 
 use super::tell::tell;
-use crate::callees::closes_circle;
-use crate::command::{ActivateVersion, Deploy, InstallMachine};
+use crate::callees::check_callees;
+use crate::command::{ActivateVersion, Deploy, InstallMachine, RetireVersion};
 use crate::limits::VERSIONS_MAX;
 use crate::state::{SourceFile, Version};
 use crate::turn::{Stop, Turn, check_etag};
-use crate::{Event, Key, Reason, Rejection, Reply};
+use crate::{Event, Key, Reason, Rejection, Reply, VersionFact};
 
 /// Publishes a definition. A known name gets its next version; the same files are the version that they were.
 pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, Stop> {
     let tenant = turn.tenant();
     let known = turn.rows.definition_at(&Key::definition(tenant, &deploy.name))?;
     let (latest, active) = known.as_ref().map_or((0, None), |known| (known.latest, known.active));
+    let before =
+        turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
+    if let Some(number) = before.filter(|_| deploy.activate)
+        && known.as_ref().is_some_and(|known| known.retired(number).is_some())
+    {
+        let message = format!(
+            "these are the bytes of version {number}, which is retired; activate it by its number to use it again"
+        );
+        return Err(Rejection::new(Reason::VersionRetired, message).fact("version", number).into());
+    }
     if let Some(known) = known.as_ref().filter(|known| known.format != deploy.format) {
         let message = format!("{} is a {} definition and stays one", deploy.name, known.format);
         return Err(Rejection::new(Reason::StateMismatch, message).into());
@@ -20,10 +30,8 @@ pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
     check_etag("definition", &deploy.etag, known.as_ref().map(|known| known.etag()))?;
     drop(known);
     if deploy.activate {
-        closes_circle(turn.rows, tenant, &deploy.name, &deploy.machine)??;
+        check_callees(turn.rows, tenant, &deploy.name, &deploy.machine)??;
     }
-    let before =
-        turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
     let number = match before {
         Some(number) => number,
         None if latest >= VERSIONS_MAX => {
@@ -44,7 +52,7 @@ pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
         }
     };
     if deploy.activate && active != Some(number) {
-        turn.emit(Event::VersionActivated { name: deploy.name.clone(), number })?;
+        turn.emit(VersionFact::Activated { name: deploy.name.clone(), number })?;
         tell(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
     }
     Ok(Reply::Version { name: deploy.name.clone(), number, created: before.is_none() })
@@ -62,21 +70,43 @@ fn version(turn: &Turn<'_, '_>, deploy: &Deploy, number: u32) -> Version {
     }
 }
 
-/// New sessions use another version from now on; live ones keep theirs.
+/// New sessions use another version from now on; live ones keep theirs. One that was retired is used again.
 pub(super) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> Result<Reply, Stop> {
     let (name, number) = (&activate.name, activate.version);
     let version = turn.rows.version_at(&Key::version(turn.tenant(), name, number))?;
     let missing = || Rejection::new(Reason::NotFound, "there is no such version");
     let digest = version.map(|version| version.machine).ok_or_else(missing)?;
     if let Some(machine) = turn.rows.machine(turn.tenant(), digest)? {
-        closes_circle(turn.rows, turn.tenant(), name, &machine)??;
+        check_callees(turn.rows, turn.tenant(), name, &machine)??;
     }
     let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
     check_etag("definition", &activate.etag, known.as_ref().map(|known| known.etag()))?;
     let active = known.and_then(|known| known.active);
     if active != Some(number) {
-        turn.emit(Event::VersionActivated { name: name.clone(), number })?;
+        turn.emit(VersionFact::Activated { name: name.clone(), number })?;
         tell(turn, "definition.activated", &format!("{name}@{number}"))?;
+    }
+    Ok(Reply::Version { name: name.clone(), number, created: false })
+}
+
+/// No session starts with a version any more; live ones go on. The one that new sessions use stays.
+pub(super) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<Reply, Stop> {
+    let (name, number) = (&retire.name, retire.version);
+    let missing = || Rejection::new(Reason::NotFound, "there is no such version");
+    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?.ok_or_else(missing)?;
+    if !(1..=known.latest).contains(&number) {
+        return Err(missing().into());
+    }
+    check_etag("definition", &retire.etag, Some(known.etag()))?;
+    if known.active == Some(number) {
+        let message = format!("version {number} is the active one; activate another one first");
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("version", number).into());
+    }
+    if known.retired(number).is_none() {
+        let by = turn.command.actor.subject.clone();
+        drop(known);
+        turn.emit(VersionFact::Retired { name: name.clone(), number, by })?;
+        tell(turn, "definition.retired", &format!("{name}@{number}"))?;
     }
     Ok(Reply::Version { name: name.clone(), number, created: false })
 }

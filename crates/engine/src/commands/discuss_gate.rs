@@ -1,9 +1,10 @@
 //! A person says something at a gate. Source: semantics §7, *Beside these* (9): only some gates take that as a decision.
 
-use switchward_machine::Decision;
+use switchward_machine::{Decision, Resolve};
 
 use super::decide_gate::{has_a_say, is_meant, may_decide, open_gate, proved, via};
 use crate::command::DiscussGate;
+use crate::discussion;
 use crate::gates::{self, Ruling};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Reply};
@@ -19,6 +20,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Repl
     let spec = gates::spec_of(turn, &open)?;
     match spec.resolve(Decision::Discuss) {
         None => turn.emit(Event::GateDiscussed { gate, by, comment })?,
+        Some(Resolve::PassOn) => discussion::pass_on(turn, gate, &open, &by, comment)?,
         Some(resolve) => {
             may_decide(&turn.command.actor, &open, &turn.directory()?)?;
             let ruling =

@@ -3,6 +3,7 @@
 use switchward_machine::{ActKind, Port};
 
 use crate::command::EndTurn;
+use crate::event::Speaker;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::moves::{self, Next};
 use crate::state::ThingBody;
@@ -32,7 +33,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
     let port = run.refused.clone().unwrap_or(Port::Done);
     drop((session, run));
     if !end.text.is_empty() {
-        turn.emit(Flow::MessagePosted { text: end.text.clone(), by_agent: true })?;
+        turn.emit(Flow::MessagePosted { text: end.text.clone(), speaker: Speaker::Agent })?;
     }
     turn.emit(Flow::TurnEnded { run: leaf })?;
     for thing in things {

@@ -41,7 +41,7 @@ pub(super) fn revoke(turn: &mut Turn<'_, '_>, revoke: &RevokeKey) -> Result<Repl
     let revoked = key.revoked.is_some();
     drop(key);
     if !revoked {
-        turn.emit(Event::KeyRevoked { id: revoke.id.clone() })?;
+        turn.emit(Event::KeyRevoked(revoke.id.clone()))?;
     }
     Ok(Reply::Key(revoke.id.clone()))
 }

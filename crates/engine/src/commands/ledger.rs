@@ -12,16 +12,19 @@ use crate::{Event, Key, Reason, Rejection, Reply, ViewError};
 
 /// Holds a place for a call, where every limit has room. Asked again under the same name, the same place is found.
 pub(super) fn reserve(turn: &mut Turn<'_, '_>, reserve: &Reserve) -> Result<Reply, Stop> {
-    let process = process(turn)?.to_owned();
+    let process = process(turn)?;
     let (rules, estimate) = (&reserve.rules, reserve.estimate);
+    if rules.iter().any(|rule| rule.process != process) {
+        return Err(ViewError(format!("the ledger of {process} was asked about another's rules")).into());
+    }
     let counted = Key::request(turn.tenant(), turn.site.scope, Confirm::request_of(reserve.call).hash());
     if turn.rows.request_at(&counted)?.is_some() {
         let message = "a call of this call_id was counted before; use a new call_id for a new call";
         return Err(Rejection::new(Reason::RequestIdReused, message).fact("field", "call_id").into());
     }
-    if let Some(held) = held(turn, &process, reserve)? {
+    if let Some(held) = held(turn, reserve)? {
         // The place is counted already, so what is left is left after it.
-        let left = room_in(turn.rows, turn.tenant(), &process, rules, Micros(0), turn.now())?;
+        let left = room_in(turn.rows, turn.tenant(), rules, Micros(0), turn.now())?;
         let remaining = match left.outcome {
             LimitOutcome::Room { remaining, .. } => remaining,
             LimitOutcome::Full { .. } => Remaining { calls: Some(0), usd: None },
@@ -29,7 +32,7 @@ pub(super) fn reserve(turn: &mut Turn<'_, '_>, reserve: &Reserve) -> Result<Repl
         let outcome = LimitOutcome::Room { remaining, reserved: true };
         return Ok(Reply::Limits(LimitCheck { rules: rules.clone(), estimate, at: held.at, outcome }));
     }
-    let mut check = room_in(turn.rows, turn.tenant(), &process, rules, estimate, turn.now())?;
+    let mut check = room_in(turn.rows, turn.tenant(), rules, estimate, turn.now())?;
     let LimitOutcome::Room { remaining, reserved } = &mut check.outcome else {
         return Ok(Reply::Limits(check));
     };
@@ -41,10 +44,11 @@ pub(super) fn reserve(turn: &mut Turn<'_, '_>, reserve: &Reserve) -> Result<Repl
 }
 
 /// The reservation of this name, where every rule has it.
-fn held(turn: &Turn<'_, '_>, process: &str, reserve: &Reserve) -> Result<Option<Reservation>, Stop> {
+fn held(turn: &Turn<'_, '_>, reserve: &Reserve) -> Result<Option<Reservation>, Stop> {
     let mut found = None;
     for rule in &reserve.rules {
-        let row = turn.rows.ledger_at(&Key::ledger(turn.tenant(), process, &rule.role, &rule.capability))?;
+        let row =
+            turn.rows.ledger_at(&Key::ledger(turn.tenant(), &rule.process, &rule.role, &rule.capability))?;
         let Some(row) = row else { return Ok(None) };
         let same = |held: &&Reservation| held.call == reserve.call && held.estimate == reserve.estimate;
         found = row.reservations.iter().find(same).cloned();
@@ -70,10 +74,20 @@ pub(super) fn confirm(turn: &mut Turn<'_, '_>, confirm: &Confirm) -> Result<Repl
 /// The reservation ends, and what the call cost is charged.
 pub(super) fn settle(turn: &mut Turn<'_, '_>, settle: &Settle) -> Result<Reply, Stop> {
     process(turn)?;
+    if settle.release && confirmed(turn, settle)? {
+        return Ok(Reply::Done);
+    }
     let cost = if settle.release { Micros(0) } else { settle.cost };
     let rules: Vec<LedgerRule> = settle.rules.clone();
     turn.emit(Event::LedgerSettled { call: settle.call, rules, cost, at: settle.at })?;
     Ok(Reply::Done)
+}
+
+/// Whether the call was counted meanwhile: then there is nothing to give back.
+fn confirmed(turn: &Turn<'_, '_>, settle: &Settle) -> Result<bool, Stop> {
+    let Some(call) = settle.call else { return Ok(false) };
+    let counted = Key::request(turn.tenant(), turn.site.scope, Confirm::request_of(call).hash());
+    Ok(turn.rows.request_at(&counted)?.is_some())
 }
 
 fn process<'t>(turn: &'t Turn<'_, '_>) -> Result<&'t str, ViewError> {

@@ -15,11 +15,13 @@ mod endpoints;
 mod keys;
 mod ledger;
 mod pause;
+mod policies;
 mod post_message;
 mod raise_cap;
 mod record_data;
 mod record_event;
 mod record_reply;
+mod remove;
 mod report;
 mod republish;
 mod retry_node;
@@ -36,8 +38,9 @@ mod work;
 
 pub(crate) use authorize::well_formed;
 pub(crate) use classify::ask_about;
-pub(crate) use decide_gate::entitled;
+pub(crate) use decide_gate::{entitled, may_decide};
 pub(crate) use record_reply::{decision_of, own_words};
+pub(crate) use tenancy::check_quorum;
 pub(crate) use work::schema_of;
 
 use switchward_machine::RunId;
@@ -110,6 +113,10 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::RevokeKey(revoke) => keys::revoke(turn, revoke),
         Body::Deploy(deploy) => definitions::deploy(turn, deploy),
         Body::ActivateVersion(activate) => definitions::activate(turn, activate),
+        Body::AttachPolicy(attach) => policies::attach(turn, attach),
+        Body::SetTenantPolicy(set) => policies::set(turn, set),
+        Body::RemoveTenantPolicy(remove) => policies::remove(turn, remove),
+        Body::RetireVersion(retire) => definitions::retire(turn, retire),
         Body::PutAssistant(put) => assistants::put(turn, put),
         Body::DeleteAssistant(delete) => assistants::delete(turn, delete),
         Body::EnsureTenancy(ensure) => tenancy::ensure(turn, ensure),
@@ -117,6 +124,9 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::InstallTenancy(install) => tenancy::install(turn, install),
         Body::Endpoint(change) => endpoints::run(turn, change),
         Body::Republish(wish) => republish::run(turn, wish),
+        Body::Remove(wish) => remove::begin(turn, wish),
+        Body::RemoveStep(step) => remove::step(turn, step),
+        Body::PutRetention(put) => remove::put_retention(turn, put),
         Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }
 }

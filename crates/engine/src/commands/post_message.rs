@@ -1,7 +1,8 @@
-//! The user says something in the conversation. Nothing moves before the agent's turn is over; but where it is not known
+//! The user says something in the conversation; what an agent's key posts is relayed and confirms nothing. Nothing moves before the agent's turn is over; but where it is not known
 //! yet what the conversation is about, somebody is asked, of a paused session on resuming.
 
 use crate::command::PostMessage;
+use crate::event::Speaker;
 use crate::intent;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::turn::{Stop, Turn, check_text};
@@ -13,7 +14,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, post: &PostMessage) -> Result<Reply, 
     drop(session);
     super::conversation(turn, turn.leaf()?)?;
     check_text("text", &post.text, MESSAGE_BYTES_MAX)?;
-    turn.emit(Flow::MessagePosted { text: post.text.clone(), by_agent: false })?;
+    let speaker = Speaker::for_user(turn.command.actor.role);
+    turn.emit(Flow::MessagePosted { text: post.text.clone(), speaker })?;
     if asks {
         intent::ask_again(turn)?;
     }

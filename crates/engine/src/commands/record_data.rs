@@ -6,6 +6,7 @@ use switchward_machine::RunId;
 use crate::command::RecordData;
 use crate::data;
 use crate::event::Writer;
+use crate::frozen;
 use crate::intent;
 use crate::scope::Scope;
 use crate::state::Json;
@@ -19,6 +20,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, record: &RecordData) -> Result<Reply,
     not_paused(&session)?;
     intent::known(&session)?;
     drop(session);
+    frozen::may_record(turn, leaf)?;
     let merged = merged(turn, leaf, &record.values)?;
     write(turn, leaf, merged, Writer::Agent)?;
     turn.moved()

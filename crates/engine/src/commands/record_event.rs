@@ -8,13 +8,14 @@ use switchward_machine::{OpenId, Port, RunId, WaitOn};
 use super::classify::{self, Said};
 use super::record_reply::waiting;
 use crate::command::RecordEvent;
-use crate::data::length;
+use crate::data::{BadWrite, length};
 use crate::event::{Flow, Writer};
 use crate::events;
+use crate::frozen;
 use crate::intent;
 use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use crate::moves::{self, Next};
-use crate::state::{Json, ThingBody};
+use crate::state::{EventSource, Json, PendingInput, ThingBody};
 use crate::turn::{Stop, Turn, check_text, not_paused};
 use crate::{Key, Reason, Rejection, Reply, ViewError, reply_token};
 
@@ -33,20 +34,19 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
         Some(token) => stands_at(turn, reply_token::addressed(turn, leaf, token)?, event)?,
         None => addressed(turn, leaf, event)?,
     };
-    let merged = events::merged(turn, run, &event.data)?
-        .map_err(|bad| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data"))?;
+    let source = EventSource::of(event, &turn.command.actor);
+    bound(turn, run, event, &source)?;
+    let merged = Brought::of(turn, run, event)?;
     let listens = events::listens(turn, run, &event.key)?;
     if !listens {
         room(turn, event)?;
     }
     let until = turn.now().after_ms(EARLY_KEPT_MS);
     let data = Json(Value::Object(event.data.clone()));
-    let early = (!listens).then_some((data, until));
-    turn.emit(Flow::EventRecorded { run, key: event.key.clone(), early, model: event.model })?;
+    let early = (!listens).then_some((data, until, event.model));
+    turn.emit(Flow::EventRecorded { run, key: event.key.clone(), early, source })?;
     let number = turn.session()?.sequence;
-    for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
-        turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Event })?;
-    }
+    merged.enter(turn, run, event)?;
     match ended_wait(turn, run, event)? {
         Some(port) => moves::drive(turn, run, Next::Ended(port))?,
         // A person is asked about an exit already: no other is tried meanwhile.
@@ -57,6 +57,49 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     }
     let (session, sequence) = (turn.session_id()?, turn.session()?.sequence);
     Ok(Reply::Recorded { session, sequence, event: number })
+}
+
+/// Refuses an event that the tenant has bound to other sources.
+fn bound(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent, source: &EventSource) -> Result<(), Stop> {
+    let (definition, people) = (turn.run(run)?.definition.clone(), turn.directory()?);
+    let Some(sources) = people.other_sources(&definition, &event.key, source) else { return Ok(()) };
+    let message = format!("the event {:?} of {definition} does not come from {}", event.key, source.label());
+    let refusal = Rejection::new(Reason::EventSourceNotAllowed, message).fact("source", source.label());
+    Err(refusal.allowed(sources.iter().map(String::as_str)).into())
+}
+
+/// What becomes of the data of an event.
+enum Brought {
+    /// They are merged into the run's, which hold these values then.
+    Now(Vec<(String, Value)>),
+    /// They wait for an approval to close.
+    Later(OpenId, PendingInput),
+}
+
+impl Brought {
+    /// Refused where they do not fit, before anything is recorded.
+    fn of(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Self, Stop> {
+        let bad = |bad: BadWrite| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data");
+        let Some(gate) = frozen::gate(turn, run)? else {
+            return Ok(Self::Now(events::merged(turn, run, &event.data)?.map_err(bad)?));
+        };
+        frozen::fits(turn, run, &event.data)?.map_err(bad)?;
+        let data = Json(Value::Object(event.data.clone()));
+        let input = PendingInput::Event { key: event.key.clone(), data };
+        frozen::room(turn, run, gate, &input)?;
+        Ok(Self::Later(gate, input))
+    }
+
+    fn enter(self, turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<(), Stop> {
+        let merged = match self {
+            Self::Now(merged) => merged,
+            Self::Later(gate, input) => return frozen::keep(turn, run, gate, input),
+        };
+        for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
+            turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Event })?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether there is room for one more event that nothing listens to yet.

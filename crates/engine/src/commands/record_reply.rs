@@ -2,12 +2,13 @@
 //! written to counts, and at a gate only where the sender is proved; what anybody else writes is recorded and moves nothing.
 
 mod outcome;
+mod vouched;
 
 use switchward_expr::own_text;
 use switchward_machine::{Decision, OpenId, RunId, WaitOn};
 
 use crate::command::RecordReply;
-use crate::event::{Flow, Standing};
+use crate::event::{Flow, SenderProof, Standing};
 use crate::gates;
 use crate::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use crate::state::{Closed, Open, ThingBody};
@@ -56,19 +57,22 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     turn.expect_sequence(&session)?;
     let about = match &reply.token {
         Some(token) => by_token(turn, leaf, reply, token)?,
-        None if reply.authenticated => newest(turn, leaf, &reply.from)?,
+        None if reply.authenticated || reply.vouched => newest(turn, leaf, &reply.from)?,
         None => About::Nothing(Standing::Unproved),
     };
     if session.status.ended() && !matches!(about, About::Late(..)) {
         return Err(ended(&session).into());
     }
     drop(session);
-    if reply.token.is_none() {
+    if reply.token.is_none() && !matches!(about, About::Gate(..)) {
         super::conversation(turn, leaf)?;
     }
     check(reply)?;
     let own = own_words(&reply.text);
     let about = said_all(turn, about, &own)?;
+    if let (true, About::Gate(gate, open)) = (reply.vouched, &about) {
+        return vouched::decide(turn, leaf, *gate, open, reply);
+    }
     // What the ledger or a cap refuses is refused before anything is recorded.
     let grant = match &about {
         About::Gate(gate, open) => granting(turn, *gate, open, reply, &own),
@@ -80,15 +84,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         Err(Stop::Refused(no)) if reply.token.is_some() && no.reason.is_limit() => (None, Some(no.message)),
         Err(stop) => return Err(stop),
     };
-    turn.emit(Flow::ReplyRecorded {
-        run: leaf,
-        from: reply.from.clone(),
-        text: own.clone(),
-        authenticated: reply.authenticated,
-        about: about.which(),
-        evidence: reply.evidence.clone(),
-        why: about.moot(),
-    })?;
+    recorded(turn, leaf, reply, &own, &about)?;
     let mail = Mail::of(reply, &own);
     let standing = match (about, full) {
         (About::Gate(gate, open), Some(full)) => outcome::full(turn, gate, &open, &mail, &full)?,
@@ -99,6 +95,24 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         (About::Nothing(why), _) => outcome::nothing(turn, leaf, &mail, why)?,
     };
     Ok(Reply::Replied { session: turn.session_id()?, sequence: turn.session()?.sequence, standing })
+}
+
+/// Writes down that a reply has come, and what is known of its sender.
+fn recorded(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    reply: &RecordReply,
+    own: &str,
+    about: &About,
+) -> Result<(), Stop> {
+    let proof = match (reply.vouched, reply.authenticated) {
+        (true, _) => SenderProof::Vouched { by: turn.command.actor.subject.clone() },
+        (false, true) => SenderProof::Mail,
+        (false, false) => SenderProof::None,
+    };
+    let (from, text, evidence) = (reply.from.clone(), own.to_owned(), reply.evidence.clone());
+    let (about, why) = (about.which(), about.moot());
+    Ok(turn.emit(Flow::ReplyRecorded { run, from, text, proof, about, evidence, why })?)
 }
 
 /// What a reply is about, once it is known what it says: one without words decides nothing, and one that approves must be

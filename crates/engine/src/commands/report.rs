@@ -3,7 +3,7 @@
 use switchward_machine::{BudgetUnit, Micros};
 
 use crate::command::{ReportCall, ReportUsage};
-use crate::policy::{cap, judge};
+use crate::policy::{Cap, by_ledger, in_force, judge};
 use crate::state::{Call, EffectBody, Meters, Session};
 use crate::turn::{Stop, Turn, ended};
 use crate::{Args, Event, Key, Reason, Rejection, Reply};
@@ -26,22 +26,28 @@ pub(super) fn call(turn: &mut Turn<'_, '_>, report: &ReportCall) -> Result<Reply
             return Err(Rejection::new(Reason::NotFound, message).into());
         }
     };
-    let (number, reservation) = match &found {
-        Some((number, call)) => (Some(*number), call.reservation),
-        None => (None, None),
+    let (number, reservation, mut rules) = match found {
+        Some((number, call)) => (Some(number), call.reservation, call.rules),
+        None => (None, None, Vec::new()),
     };
-    let run = turn.run(turn.leaf()?)?;
-    let machine = turn.machine(&run)?;
+    let id = turn.session_id()?;
+    let force = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?;
     let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
-    let rules = judge(&machine, &session, run.node, turn.command.settings, &capability, &none).limited;
-    let (root, process, before) = (session.root, session.definition.clone(), session.meters);
-    drop((session, run));
+    // What counted the call is charged, and what has come to hold since.
+    for rule in judge(&force, &session, turn.command.settings, &capability, &none).limited {
+        if !rules.iter().any(|known| known.counts_with(&rule)) {
+            rules.push(rule);
+        }
+    }
+    let (root, before) = (session.root, session.meters);
+    drop((session, force));
     turn.emit(Event::CallReported { number, capability, success: report.success })?;
     meter(turn, before, report.cost, report.tokens)?;
-    if !rules.is_empty() && (report.cost.0 > 0 || reservation.is_some()) {
-        let at = turn.now();
-        let (cost, call) = (report.cost, reservation);
-        turn.send(root, EffectBody::Settle { process, call, rules, cost, at, release: false })?;
+    if report.cost.0 > 0 || reservation.is_some() {
+        let (at, cost, call) = (turn.now(), report.cost, reservation);
+        for (process, rules) in by_ledger(&rules) {
+            turn.send(root, EffectBody::Settle { process, call, rules, cost, at, release: false })?;
+        }
     }
     turn.moved()
 }
@@ -85,12 +91,12 @@ fn find(turn: &Turn<'_, '_>, session: &Session, report: &ReportCall) -> Result<O
 fn meter(turn: &mut Turn<'_, '_>, before: Meters, cost: Micros, tokens: u64) -> Result<(), Stop> {
     turn.emit(Event::Metered { cost, tokens })?;
     let session = turn.session()?;
-    let run = turn.run(session.root)?;
-    let machine = turn.machine(&run)?;
-    for budget in machine.budgets.iter().filter(|budget| budget.unit == BudgetUnit::UsdMicros) {
-        let cap = cap(budget, &machine, &run);
-        if before.usd_micros < cap && session.meters.usd_micros >= cap {
-            turn.emit(Event::BudgetExhausted { unit: budget.unit, cap })?;
+    let id = turn.session_id()?;
+    let force = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?;
+    let money = force.caps.iter().filter(|cap| cap.budget.unit == BudgetUnit::UsdMicros);
+    for Cap { budget, value: cap, .. } in money {
+        if before.usd_micros < *cap && session.meters.usd_micros >= *cap {
+            turn.emit(Event::BudgetExhausted { unit: budget.unit, cap: *cap })?;
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 
 use switchward_machine::ActIx;
 
+use crate::frozen;
 use crate::moves::{self, Next, void};
 use crate::turn::{Stop, Turn, not_held, not_paused};
 use crate::{Flow, Reason, Rejection, Reply, ViewError};
@@ -23,6 +24,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     }
     drop((session, run));
     void(turn, leaf)?;
+    frozen::enter(turn, leaf)?;
     turn.emit(Flow::Restarted { run: leaf, asked: true })?;
     moves::drive(turn, leaf, Next::Begin(ActIx(0)))?;
     turn.moved()

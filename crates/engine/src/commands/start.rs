@@ -3,19 +3,20 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Callee, Machine, RunId};
 
-use crate::command::{Queued, Start};
-use crate::event::{VoteFact, Writer};
+use super::tenancy::{check_members, check_reminders};
+use crate::command::{Queued, Role, Start};
+use crate::event::{Speaker, VoteFact, Writer};
 use crate::intent;
 use crate::limits::{
-    ADDRESS_BYTES_MAX, CALLEES_MAX, DIRECTORY_MEMBERS_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX,
-    LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
-    WORKFLOWS_MAX,
+    CALLEES_MAX, INPUT_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, LABEL_BYTES_MAX, LABELS_MAX, MESSAGE_BYTES_MAX,
+    POLICIES_PINNED_MAX, QUEUE_MAX, WORKFLOWS_MAX,
 };
 use crate::moves::{self, Next};
+use crate::policy::is_for;
 use crate::scope::Scope;
-use crate::state::{Attached, Json, Quorum};
+use crate::state::{Attached, Json};
 use crate::turn::{Stop, Turn, check_size, check_text};
-use crate::{Event, Flow, Reason, Rejection, Reply, data, votes};
+use crate::{Event, Flow, PolicyFact, Reason, Rejection, Reply, data, votes};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop> {
     let id = turn.session_id()?;
@@ -28,12 +29,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     let Some(machine) = turn.rows.machine(turn.tenant(), start.machine)? else {
         return Err(Rejection::new(Reason::MachineMissing, "the machine is not installed here").into());
     };
-    let foreign = machine.opening.role.as_ref().is_some_and(|role| *role != start.role);
-    if foreign && !turn.command.settings.allow_foreign_role {
-        let role = machine.opening.role.clone().unwrap_or_default();
-        let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
-        return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
-    }
+    policies_fit(turn, start)?;
+    let foreign = role(turn, start, &machine)?;
     calls_known(turn, start)?;
     let data = data(&machine, &start.input)?;
     let asks = start.definition.is_empty();
@@ -58,6 +55,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         input: start.input.clone(),
         contact: start.contact.clone(),
         workflows: attached(start),
+        any_approver_address: start.any_approver_address,
     })?;
     given(turn, start)?;
     for text in &machine.opening.warnings {
@@ -75,10 +73,37 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         turn.emit(Flow::Wrote { run: root, key, value: Json(value), by: Writer::Start })?;
     }
     if let Some(text) = &start.message {
-        turn.emit(Flow::MessagePosted { text: text.clone(), by_agent: false })?;
+        let speaker = Speaker::for_user(turn.command.actor.role);
+        turn.emit(Flow::MessagePosted { text: text.clone(), speaker })?;
     }
     moves::drive(turn, root, Next::Enter(machine.start))?;
     turn.moved()
+}
+
+/// The role under which policies look at the session. Whoever holds an agent's key must not choose one under which a
+/// policy does not hold. Returns whether the session runs without its policy.
+fn role(turn: &Turn<'_, '_>, start: &Start, machine: &Machine) -> Result<bool, Stop> {
+    let policy = machine.opening.role.as_deref();
+    let foreign = policy.is_some_and(|role| *role != start.role);
+    if foreign && !turn.command.settings.allow_foreign_role {
+        let role = policy.unwrap_or_default();
+        let message = format!("the policy is for the role {role:?}, not for {:?}", start.role);
+        return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role]).into());
+    }
+    let mut own = policy.map(str::to_owned);
+    for pinned in &start.policies {
+        let attached = turn.rows.machine(turn.tenant(), pinned.machine)?;
+        own = own.or_else(|| attached.and_then(|attached| attached.opening.role.clone()));
+    }
+    let own = own.unwrap_or_else(|| Role::Agent.word().to_owned());
+    if turn.command.actor.role == Role::Agent && own != start.role {
+        let message = format!(
+            "an agent's key starts a session with the role {own:?}; an operator may choose another one than that"
+        );
+        let refusal = Rejection::new(Reason::RoleNotAllowed, message).fact("field", "role");
+        return Err(refusal.allowed([own.as_str()]).into());
+    }
+    Ok(foreign)
 }
 
 /// What the start takes along beside its definition.
@@ -98,12 +123,18 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if let Some(reminders) = start.reminders {
         turn.emit(Flow::RemindersSet { reminders })?;
     }
-    // One approval is what it takes anyhow.
-    if let Some(quorum) = start.quorum.filter(|quorum| *quorum != Quorum::AtLeast(1)) {
+    if let Some(quorum) = start.quorum {
         turn.emit(Flow::Votes(VoteFact::QuorumSet { quorum }))?;
+    }
+    if !start.escalation.is_empty() {
+        let contacts = start.escalation.clone();
+        turn.emit(Flow::Votes(VoteFact::EscalationSet { contacts }))?;
     }
     if !start.callees.is_empty() {
         turn.emit(Flow::CalleesPinned { callees: start.callees.clone() })?;
+    }
+    if !start.policies.is_empty() {
+        turn.emit(Event::Policies(PolicyFact::Pinned { policies: start.policies.clone() }))?;
     }
     Ok(())
 }
@@ -156,6 +187,35 @@ fn calls_known(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
+/// What the start runs are no policy documents, what is attached to them are, and those are for the session's role: one that
+/// is for another is a refusal as the definition's own policy would be, unless the tenant opts in.
+fn policies_fit(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    for digest in start.machines() {
+        let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else { continue };
+        let pinned = start.policies.iter().find(|pinned| pinned.machine == digest);
+        let Some(pinned) = pinned else {
+            if machine.opening.only_policy {
+                let name = &machine.meta.name;
+                let message = format!("{name} is a policy: it is attached to definitions, and never started");
+                return Err(Rejection::new(Reason::StateMismatch, message).fact("policy", name).into());
+            }
+            continue;
+        };
+        if !machine.opening.only_policy {
+            let message = format!("{} is no policy and cannot be attached", pinned.name);
+            return Err(Rejection::new(Reason::StateMismatch, message).fact("policy", &pinned.name).into());
+        }
+        if !is_for(&machine, &start.role) && !turn.command.settings.allow_foreign_role {
+            let role = machine.opening.role.clone().unwrap_or_default();
+            let (name, of) = (&pinned.name, &pinned.of);
+            let message =
+                format!("the policy {name} of {of} is for the role {role:?}, not for {:?}", start.role);
+            return Err(Rejection::new(Reason::PolicyDenied, message).allowed([role.as_str()]).into());
+        }
+    }
+    Ok(())
+}
+
 /// Whether events from outside can be for any state that the session may come to.
 fn hears_events(turn: &Turn<'_, '_>, start: &Start) -> bool {
     let mut machines =
@@ -178,30 +238,16 @@ fn check(start: &Start) -> Result<(), Rejection> {
     check_size("input", start.input.len(), INPUT_BYTES_MAX, "bytes")?;
     check_size("queue", start.queue.len(), QUEUE_MAX, "runs")?;
     check_size("callees", start.callees.len(), CALLEES_MAX, "entries")?;
+    check_size("policies", start.policies.len(), POLICIES_PINNED_MAX, "entries")?;
     check_size("workflows", start.workflows.len(), WORKFLOWS_MAX, "entries")?;
     if let Some(assistant) = &start.assistant {
         check_text("assistant", &assistant.instructions, INSTRUCTIONS_BYTES_MAX)?;
     }
     check_text("contact", start.contact.as_deref().unwrap_or_default(), LABEL_BYTES_MAX)?;
-    check_size("audience", start.audience.len(), DIRECTORY_MEMBERS_MAX, "entries")?;
-    for one in &start.audience {
-        check_text("audience", one, ADDRESS_BYTES_MAX)?;
-        if one.trim().is_empty() || one.chars().any(char::is_control) {
-            let message = format!("{one:?} is neither an address nor a name");
-            return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "audience"));
-        }
-    }
+    check_members("audience", &start.audience)?;
+    check_members("escalation", &start.escalation)?;
     if let Some(reminders) = start.reminders {
-        let fits = (REMIND_MS_MIN..=REMIND_MS_MAX).contains(&reminders.every_ms)
-            && (1..=REMINDERS_MAX).contains(&reminders.max);
-        if !fits {
-            let message = format!(
-                "1 to {REMINDERS_MAX} reminders, {} s to {} days after one another",
-                REMIND_MS_MIN / 1_000,
-                REMIND_MS_MAX / 86_400_000
-            );
-            return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "reminders"));
-        }
+        check_reminders("reminders", reminders)?;
     }
     check_size("labels", start.labels.len(), LABELS_MAX, "entries")?;
     for (key, value) in &start.labels {

@@ -8,10 +8,10 @@ use crate::gates;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
 use crate::moves;
-use crate::policy::judge;
+use crate::policy::by_ledger;
 use crate::state::EffectBody;
 use crate::turn::{Stop, Turn};
-use crate::{Args, Event, Key, Reply};
+use crate::{Event, Key, Reply};
 
 /// Looks at one row; where nothing has lapsed, nothing happens.
 pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop> {
@@ -33,12 +33,12 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
     } else if key.is(Kind::Ledger) {
         let due = turn.rows.ledger_at(key)?.and_then(|row| row.lapses());
         if due.is_some_and(|due| due <= turn.now()) {
-            turn.emit(Event::Swept { key: key.as_bytes().to_vec() })?;
+            turn.emit(Event::Swept(key.as_bytes().to_vec()))?;
         }
     } else if key.is(Kind::Request) {
         let given = turn.rows.request_at(key)?.map(|request| request.at);
         if given.is_some_and(|at| turn.now().since_ms(at) >= REQUESTS_KEPT_MS) {
-            turn.emit(Event::Swept { key: key.as_bytes().to_vec() })?;
+            turn.emit(Event::Swept(key.as_bytes().to_vec()))?;
         }
     }
     Ok(Reply::Done)
@@ -63,9 +63,9 @@ fn grant(turn: &mut Turn<'_, '_>, key: &Key) -> Result<(), Stop> {
     let lapsed = turn.rows.grant_at(key)?.is_some_and(|grant| grant.expires <= turn.now());
     let Some(number) = number(key).filter(|_| lapsed) else { return Ok(()) };
     let session = turn.session()?;
-    let (root, process) = (session.root, session.definition.clone());
+    let root = session.root;
     drop(session);
-    moves::release(turn, root, &process, number)?;
+    moves::release(turn, root, number)?;
     turn.emit(Event::GrantLapsed { number })?;
     Ok(())
 }
@@ -75,17 +75,21 @@ fn call(turn: &mut Turn<'_, '_>, key: &Key) -> Result<(), Stop> {
     let Some(number) = number(key).filter(|_| turn.now().since_ms(call.at) >= CALL_KEPT_MS) else {
         return Ok(());
     };
-    let session = turn.session()?;
-    let run = turn.run(turn.leaf()?)?;
-    let machine = turn.machine(&run)?;
-    let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
-    let rules = judge(&machine, &session, run.node, turn.command.settings, &call.capability, &none).limited;
-    let (root, process, held) = (session.root, session.definition.clone(), call.reservation);
-    drop((session, run, call));
+    drop(call);
+    give_back(turn, key, number)
+}
+
+/// A permitted call is taken for one that is not reported: what is held for it is given back.
+pub(super) fn give_back(turn: &mut Turn<'_, '_>, key: &Key, number: u64) -> Result<(), Stop> {
+    let Some(call) = turn.rows.call_at(key)? else { return Ok(()) };
+    let (root, rules, held) = (turn.session()?.root, call.rules.clone(), call.reservation);
+    drop(call);
     turn.emit(Event::CallLapsed { number })?;
     if held.is_some() {
         let (cost, at) = (Micros(0), turn.now());
-        turn.send(root, EffectBody::Settle { process, call: held, rules, cost, at, release: false })?;
+        for (process, rules) in by_ledger(&rules) {
+            turn.send(root, EffectBody::Settle { process, call: held, rules, cost, at, release: false })?;
+        }
     }
     Ok(())
 }

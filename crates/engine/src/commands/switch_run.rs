@@ -5,6 +5,7 @@ use switchward_machine::{Ending, Outcome, RunId};
 
 use crate::command::SwitchRun;
 use crate::event::{Flow, Writer};
+use crate::frozen;
 use crate::intent;
 use crate::moves::{self, Next};
 use crate::state::Json;
@@ -32,9 +33,11 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, 
         intent::begin(turn, &[to.definition])?;
         return turn.moved();
     }
+    moves::void(turn, root)?;
+    // An approval that is void is closed: what waited for it goes along.
+    frozen::enter(turn, root)?;
     let data = turn.rows.data_at(&Key::data(turn.tenant(), turn.session_id()?, root))?;
     let data = data.map(|data| data.values.clone()).unwrap_or_default();
-    moves::void(turn, root)?;
     let of = Some((to.definition, to.version));
     turn.emit(Event::RunCreated { run, machine: to.machine, of, queued: false })?;
     turn.emit(Flow::RunActivated { run })?;

@@ -3,15 +3,20 @@
 
 use crate::command::{EnsureTenancy, InstallTenancy, PutDirectory};
 use crate::limits::{
-    ADDRESS_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX, DIRECTORY_NAME_BYTES_MAX,
+    ADDRESS_BYTES_MAX, ADDRESSEES_MAX, DATA_KEY_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX,
+    DIRECTORY_NAME_BYTES_MAX, EVENT_BINDINGS_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
 };
-use crate::state::{Directory, Tenancy};
+use crate::state::{
+    Directory, DirectoryEntry, EventBinding, OF_DEFINITION, OF_OWNER, Quorum, Reminders, Tenancy,
+};
 use crate::turn::{Stop, Turn, check_etag, check_size};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
 pub(super) fn ensure(turn: &mut Turn<'_, '_>, ensure: &EnsureTenancy) -> Result<Reply, Stop> {
     if turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?.is_none() {
-        turn.emit(Event::TenancyPut(Tenancy::first(ensure.key.clone())))?;
+        let any_approver_address = ensure.any_approver_address;
+        let tenancy = Tenancy { any_approver_address, ..Tenancy::first(ensure.key.clone()) };
+        turn.emit(Event::TenancyPut(tenancy))?;
     }
     Ok(Reply::Done)
 }
@@ -56,7 +61,9 @@ fn checked(directory: &Directory) -> Result<Directory, Rejection> {
             return Err(bad(&field, format!("{:?} is no name: it would be an address", entry.name)));
         }
         check_members(&format!("directory.entries[{at}].members"), &entry.members)?;
+        check_settings(&format!("directory.entries[{at}].settings"), entry)?;
     }
+    check_bindings(&mut sorted.event_bindings)?;
     sorted.entries.sort_by(|one, other| one.name.cmp(&other.name));
     if let Some([twice, _]) = sorted.entries.array_windows().find(|[one, next]| one.name == next.name) {
         return Err(bad("directory.entries", format!("{:?} stands in it twice", twice.name)));
@@ -64,7 +71,74 @@ fn checked(directory: &Directory) -> Result<Directory, Rejection> {
     Ok(sorted)
 }
 
-fn check_members(field: &str, members: &[String]) -> Result<(), Rejection> {
+/// Orders the bindings of events; refuses what names no source, and two of one event.
+fn check_bindings(bindings: &mut [EventBinding]) -> Result<(), Rejection> {
+    check_size("directory.event_bindings", bindings.len(), EVENT_BINDINGS_MAX, "bindings")?;
+    for (at, binding) in bindings.iter().enumerate() {
+        let field = |name: &str| format!("directory.event_bindings[{at}].{name}");
+        let texts = [("definition", &binding.definition), ("event_key", &binding.event_key)];
+        for (name, text) in texts {
+            if text.is_empty() || text.len() > DATA_KEY_BYTES_MAX {
+                return Err(bad(&field(name), format!("has 1 to {DATA_KEY_BYTES_MAX} bytes")));
+            }
+        }
+        if binding.sources.len() > DIRECTORY_MEMBERS_MAX {
+            return Err(bad(&field("sources"), format!("must hold at most {DIRECTORY_MEMBERS_MAX}")));
+        }
+        for (nth, source) in binding.sources.iter().enumerate() {
+            if !EventBinding::is_source(source) || source.len() > ADDRESS_BYTES_MAX {
+                let message = format!(
+                    "{source:?} is no source: name `webhook:NAME`, `reply_token`, `integration` or `integration:SUBJECT`"
+                );
+                return Err(bad(&field(&format!("sources[{nth}]")), message));
+            }
+        }
+    }
+    let event = |one: &EventBinding| (one.definition.clone(), one.event_key.clone());
+    bindings.sort_by_key(event);
+    if let Some([twice, _]) = bindings.array_windows().find(|[one, next]| event(one) == event(next)) {
+        let message = format!("the event {:?} of {} is bound twice", twice.event_key, twice.definition);
+        return Err(bad("directory.event_bindings", message));
+    }
+    Ok(())
+}
+
+/// What an entry says of the gates of a definition.
+fn check_settings(field: &str, entry: &DirectoryEntry) -> Result<(), Rejection> {
+    let settings = &entry.settings;
+    let named = [OF_DEFINITION, OF_OWNER].iter().find_map(|kind| entry.name.strip_prefix(kind));
+    if !settings.is_empty() && named.is_none_or(str::is_empty) {
+        let message = format!("{} has settings; definition:NAME and owner:NAME alone may", entry.name);
+        return Err(bad(field, message));
+    }
+    check_members(&format!("{field}.audience"), &settings.audience)?;
+    check_members(&format!("{field}.escalation"), &settings.escalation)?;
+    if let Some(reminders) = settings.reminders {
+        check_reminders(&format!("{field}.reminders"), reminders)?;
+    }
+    match settings.quorum {
+        Some(Quorum::AtLeast(least)) => check_quorum(&format!("{field}.quorum"), least),
+        Some(Quorum::All) | None => Ok(()),
+    }
+}
+
+/// How often those who have not decided may be reminded.
+pub(super) fn check_reminders(field: &str, reminders: Reminders) -> Result<(), Rejection> {
+    let fits = (REMIND_MS_MIN..=REMIND_MS_MAX).contains(&reminders.every_ms)
+        && (1..=REMINDERS_MAX).contains(&reminders.max);
+    let (every, days) = (REMIND_MS_MIN / 1_000, REMIND_MS_MAX / 86_400_000);
+    let message = || format!("1 to {REMINDERS_MAX} reminders, {every} s to {days} days after one another");
+    if fits { Ok(()) } else { Err(bad(field, message())) }
+}
+
+/// How many people may be made to approve.
+pub(crate) fn check_quorum(field: &str, least: u32) -> Result<(), Rejection> {
+    let fits = (1..=ADDRESSEES_MAX).contains(&usize::try_from(least).unwrap_or(usize::MAX));
+    let message = || format!("a quorum is 1 to {ADDRESSEES_MAX} approvals");
+    if fits { Ok(()) } else { Err(bad(field, message())) }
+}
+
+pub(super) fn check_members(field: &str, members: &[String]) -> Result<(), Rejection> {
     if members.len() > DIRECTORY_MEMBERS_MAX {
         return Err(bad(field, format!("must hold at most {DIRECTORY_MEMBERS_MAX}")));
     }

@@ -4,7 +4,7 @@ use switchward_machine::TenantId;
 
 use crate::command::{CreateTenant, UpdateTenant};
 use crate::turn::{Stop, Turn, check_etag};
-use crate::{Event, Key, Reason, Rejection, Reply, Tenant};
+use crate::{Event, Key, Reason, Rejection, Reply, Tenancy, Tenant};
 
 /// The longest name of a tenant, characters.
 const NAME_CHARS_MAX: usize = 63;
@@ -42,7 +42,14 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
     let (id, same) = (tenant.id, tenant.settings == update.settings);
     drop(tenant);
     if !same {
-        turn.emit(Event::TenantChanged { name: update.name.clone(), settings: update.settings })?;
+        turn.emit(Event::TenantChanged(update.name.clone(), update.settings))?;
+    }
+    // Every shard must know of it: gates open there.
+    let any_approver_address = update.settings.any_approver_address;
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(id))?.map(|known| Tenancy::clone(&known));
+    if let Some(known) = known.filter(|known| known.any_approver_address != any_approver_address) {
+        let revision = known.revision + 1;
+        turn.emit(Event::TenancyPut(Tenancy { revision, any_approver_address, ..known }))?;
     }
     Ok(Reply::Tenant(id))
 }

@@ -5,16 +5,17 @@ use serde_json::Value;
 use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, WorkKind};
 
 use super::{classify, report};
-use crate::acts::{accepted, result_schema};
+use crate::acts::{Taken, accepted, result_schema};
 use crate::command::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, ReportUsage};
 use crate::data;
 use crate::event::Writer;
 use crate::faults::Fault;
+use crate::frozen;
 use crate::gates;
 use crate::limits::{
     LEASE_MS_MAX, LEASE_MS_MIN, LEASES_LAPSED_MAX, NOTE_BYTES_MAX, RESULT_BYTES_MAX, WORKER_BYTES_MAX,
 };
-use crate::state::{About, Due, Json, Judged, Owed, Thing, ThingBody};
+use crate::state::{About, Due, Json, Judged, Owed, PendingInput, Thing, ThingBody};
 use crate::turn::{Stop, Turn, check_size, check_text};
 use crate::{Flow, Key, Reason, Rejection, Reply, ViewError};
 
@@ -90,11 +91,14 @@ pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
 pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Result<Reply, Stop> {
     check_size("result", data::length(&complete.result), RESULT_BYTES_MAX, "bytes")?;
     let found = held(turn, complete.thing, complete.fence)?;
-    not_frozen(turn, &found)?;
     let ended = match found.owed.about {
         About::Act => {
             let accept = accept_of(turn, &found)?;
-            match accepted(turn, found.run, accept.as_ref(), &complete.result)? {
+            let taken = accepted(turn, found.run, accept.as_ref(), &complete.result)?;
+            if let Some(gate) = frozen::gate(turn, found.run)? {
+                return kept(turn, &found, complete, gate, taken);
+            }
+            match taken {
                 Ok(taken) => Ended::Taken(taken.written, taken.due),
                 Err(fault) => Ended::Fault(fault),
             }
@@ -114,6 +118,33 @@ pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
     end(turn, &found, ended, false)?;
     Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong })
+}
+
+/// A result that comes while an approval of its run is open: what it brings waits for that. One that brings nothing ends
+/// the work and no more, and the answer may make that void: it waits with its worker.
+fn kept(
+    turn: &mut Turn<'_, '_>,
+    found: &Found,
+    complete: &CompleteWork,
+    gate: OpenId,
+    taken: Result<Taken, Fault>,
+) -> Result<Reply, Stop> {
+    let (thing, run) = (found.thing, found.run);
+    let Ok(Taken { brought, due: Due::Ended(port), .. }) = taken else { return Err(asked_first().into()) };
+    if brought.is_empty() {
+        return Err(asked_first().into());
+    }
+    if let Err(bad) = frozen::fits(turn, run, &brought)? {
+        return Err(Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "result").into());
+    }
+    let input = PendingInput::Work { thing, data: Json(Value::Object(brought)), port };
+    frozen::room(turn, run, gate, &input)?;
+    report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
+    turn.follows(found.trace.as_ref());
+    let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+    turn.emit(Flow::WorkDone { thing, run, worker, wrong: None, unknown: false })?;
+    frozen::keep(turn, run, gate, input)?;
+    Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong: None })
 }
 
 /// A lease is over, and nobody has come back: the work is another's, or was handed out too often.
@@ -186,10 +217,14 @@ fn unjudged(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), Sto
 /// While a person is asked whether the state may be left, its work waits: the answer may make it void.
 fn not_frozen(turn: &Turn<'_, '_>, found: &Found) -> Result<(), Stop> {
     if found.owed.about == About::Act && turn.run(found.run)?.held.is_some() {
-        let message = "a person is asked first whether the state is left; keep the lease and try again";
-        return Err(Rejection::new(Reason::ApprovalPending, message).into());
+        return Err(asked_first().into());
     }
     Ok(())
+}
+
+fn asked_first() -> Rejection {
+    let message = "a person is asked first whether the state is left; keep the lease and try again";
+    Rejection::new(Reason::ApprovalPending, message)
 }
 
 fn check_lease(lease_ms: u64) -> Result<(), Rejection> {

@@ -4,8 +4,8 @@ use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Machine, Time};
 
-use crate::WebhookSource;
-use crate::state::{Assistant, Effect, EndpointHealth};
+use crate::state::{Assistant, Effect, EndpointHealth, PinnedPolicy};
+use crate::{Role, WebhookSource};
 
 /// A fact about an assistant in the catalogue. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -29,6 +29,40 @@ pub enum AssistantFact {
     },
 }
 
+/// A fact about which versions new sessions use. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum VersionFact {
+    /// They use this one from now on; it is retired no more.
+    #[n(0)]
+    Activated {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// The version.
+        #[n(1)]
+        number: u32,
+    },
+    /// None uses this one from now on.
+    #[n(1)]
+    Retired {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// The version.
+        #[n(1)]
+        number: u32,
+        /// Who said so: the subject of the credential.
+        #[n(2)]
+        by: String,
+    },
+}
+
+impl From<VersionFact> for super::Event {
+    fn from(fact: VersionFact) -> Self {
+        Self::Versions(fact)
+    }
+}
+
 /// A fact about a source of webhooks. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum WebhookSourceFact {
@@ -45,6 +79,28 @@ pub enum WebhookSourceFact {
         /// Its name.
         #[n(0)]
         name: String,
+    },
+}
+
+/// A fact about what policy documents hold for. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum PolicyFact {
+    /// Sessions of a definition that start from now on have these.
+    #[n(0)]
+    Attached {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// All of its documents, by name.
+        #[n(1)]
+        policies: Vec<String>,
+    },
+    /// A session has these from now on.
+    #[n(1)]
+    Pinned {
+        /// Each with the definition that it is attached to.
+        #[n(0)]
+        policies: Vec<PinnedPolicy>,
     },
 }
 
@@ -129,6 +185,31 @@ pub enum Writer {
     /// A child has given it back.
     #[n(20)]
     Child,
+    /// A request shows it.
+    #[n(120)]
+    Request,
+}
+
+/// Who has said something in a conversation. Stored form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Speaker {
+    /// The user, as somebody says who may speak for what happens outside.
+    #[n(0)]
+    User,
+    /// The agent.
+    #[n(1)]
+    Agent,
+    /// The user, as the agent says: what it relays confirms nothing.
+    #[n(2)]
+    Relayed,
+}
+
+impl Speaker {
+    /// Who speaks where a key of this role hands in what the user has said.
+    #[must_use]
+    pub fn for_user(role: Role) -> Self {
+        if role.speaks_for_outside() { Self::User } else { Self::Relayed }
+    }
 }
 
 /// What stands in no stored form.

@@ -1,16 +1,20 @@
 //! Facts about what moves inside a run, its data, the row of runs, and what cannot be delivered.
 
+mod pending;
 mod replies;
 mod votes;
 
 use minicbor::{CborLen, Decode, Encode};
-pub use replies::Standing;
+pub use pending::PendingFact;
+pub use replies::{SenderProof, Standing};
 use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 pub use votes::VoteFact;
 
-use super::Writer;
+use super::{Speaker, Writer};
 use crate::ReplyKey;
-use crate::state::{Assisted, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via};
+use crate::state::{
+    Assisted, EventSource, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via,
+};
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -28,9 +32,9 @@ pub enum Flow {
         /// What.
         #[n(0)]
         text: String,
-        /// Whether it was the agent and not the user.
+        /// Who has said it.
         #[n(1)]
-        by_agent: bool,
+        speaker: Speaker,
     },
     /// The agent's turn is over.
     #[n(2)]
@@ -146,12 +150,12 @@ pub enum Flow {
         /// Its key.
         #[n(1)]
         key: String,
-        /// What came with it and until when it is kept, where nothing listens to it yet.
+        /// If nothing listens to it yet: what came with it, until when it is kept, and whether a model can be asked about it.
         #[n(2)]
-        early: Option<(Json, Time)>,
-        /// Whether a model was at hand that could be asked what it means.
-        #[cbor(n(3), default)]
-        model: bool,
+        early: Option<(Json, Time, bool)>,
+        /// Where it came from.
+        #[n(3)]
+        source: EventSource,
     },
     /// Events that came early count from now on.
     #[n(12)]
@@ -247,9 +251,9 @@ pub enum Flow {
         /// Who may decide from now on, beside those who might before.
         #[n(1)]
         to: Vec<String>,
-        /// When the next round is over.
+        /// When the next round is over; `None` if it has no end.
         #[n(2)]
-        due: Time,
+        due: Option<Time>,
     },
     /// Nobody decided in time.
     #[n(21)]
@@ -270,9 +274,9 @@ pub enum Flow {
         /// The writer's own words.
         #[n(2)]
         text: String,
-        /// Whether the sender is proved.
+        /// What is known of its sender.
         #[n(3)]
-        authenticated: bool,
+        proof: SenderProof,
         /// The gate or the wait that it is about; nothing where there is none for this sender.
         #[n(4)]
         about: Option<OpenId>,
@@ -471,6 +475,9 @@ pub enum Flow {
         #[n(2)]
         next: Option<Reminding>,
     },
+    /// Something about data that wait for an approval.
+    #[n(120)]
+    Pending(#[n(0)] PendingFact),
     /// Something about approvals that are counted.
     #[n(93)]
     Votes(#[n(0)] VoteFact),
@@ -490,10 +497,4 @@ pub enum Flow {
         #[n(3)]
         message: String,
     },
-}
-
-impl From<Flow> for super::Event {
-    fn from(flow: Flow) -> Self {
-        Self::Flow(flow)
-    }
 }

@@ -2,9 +2,9 @@
 
 use super::{Site, tell};
 use crate::command::Scope;
-use crate::state::{Definition, Version};
+use crate::state::{Definition, Retired, Version};
 use crate::working::Working;
-use crate::{AssistantFact, Event, Key, Row, ViewError, WebhookSourceFact};
+use crate::{AssistantFact, Event, Key, PolicyFact, Row, VersionFact, ViewError, WebhookSourceFact};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -19,20 +19,31 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             rows.put(Key::last_tenant(), Row::LastTenant(tenant.id.0));
             rows.put(Key::tenant(&tenant.name), Row::Tenant(tenant.clone()));
         }
-        Event::TenantChanged { name, settings } => {
+        Event::TenantChanged(name, settings) => {
             let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
             tenant.settings = *settings;
             tenant.updated = site.at;
         }
         Event::KeyCreated(key) => rows.put(Key::api_key(&key.id), Row::ApiKey(key.clone())),
-        Event::KeyRevoked { id } => rows.api_key_at_mut(&Key::api_key(id))?.revoked = Some(site.at),
+        Event::KeyRevoked(id) => rows.api_key_at_mut(&Key::api_key(id))?.revoked = Some(site.at),
         Event::VersionDeployed { name, format, version, machine } => {
             deployed(rows, site, name, format, version)?;
             rows.put(Key::machine(site.tenant, version.machine), Row::Machine(machine.clone()));
         }
-        Event::VersionActivated { name, number } => {
+        Event::Versions(VersionFact::Activated { name, number }) => {
             let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
             definition.active = Some(*number);
+            definition.retired.retain(|retired| retired.number != *number);
+            definition.updated = site.at;
+        }
+        Event::Versions(VersionFact::Retired { name, number, by }) => {
+            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+            definition.retired.push(Retired { number: *number, at: site.at, by: by.clone() });
+            definition.updated = site.at;
+        }
+        Event::Policies(PolicyFact::Attached { name, policies }) => {
+            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+            definition.policies.clone_from(policies);
             definition.updated = site.at;
         }
         Event::Assistants(AssistantFact::Put { assistant, machine }) => {
@@ -77,6 +88,8 @@ fn deployed(
             latest: 0,
             created: site.at,
             updated: site.at,
+            policies: Vec::new(),
+            retired: Vec::new(),
         };
         rows.put(key.clone(), Row::Definition(fresh));
     }

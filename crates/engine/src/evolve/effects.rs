@@ -61,7 +61,11 @@ pub(super) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Resu
     let key = Key::outbox(site.tenant, site.session()?, number);
     let Some(effect) = rows.outbox_at(&key)? else { return Ok(()) };
     if let EffectBody::Confirm { call, .. } = &effect.body {
-        rows.session_at_mut(&site.session_key()?)?.uncounted.retain(|known| known != call);
+        // A call that counts in several ledgers stands there once for each.
+        let uncounted = &mut rows.session_at_mut(&site.session_key()?)?.uncounted;
+        if let Some(at) = uncounted.iter().position(|known| known == call) {
+            uncounted.remove(at);
+        }
     }
     if !effect.body.inner() {
         let session = rows.session_at_mut(&site.session_key()?)?;

@@ -3,18 +3,21 @@
 use switchward_machine::{ActIx, OpenId, Port, RunId, Status};
 
 use super::{Site, children, effects, gates, work};
+use crate::event::Speaker;
 use crate::limits::EVENTS_NOTED_MAX;
-use crate::state::{Data, Early, Json, Run, Thing, ThingBody};
+use crate::state::{Data, Early, Json, Run, Said, Thing, ThingBody};
 use crate::working::Working;
-use crate::{Flow, Key, Row, ViewError};
+use crate::{Flow, Key, PendingFact, Row, ViewError};
 
 pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     let id = site.session()?;
     let run_key = |run: RunId| Key::run(site.tenant, id, run);
     match flow {
         Flow::RunActivated { run } => activate(rows, site, *run)?,
-        Flow::MessagePosted { text, by_agent: false } => {
-            rows.put(Key::said(site.tenant, id), Row::Said(text.clone()));
+        Flow::MessagePosted { speaker: Speaker::Agent, .. } => {}
+        Flow::MessagePosted { text, speaker } => {
+            let by_user = *speaker == Speaker::User;
+            rows.put(Key::said(site.tenant, id), Row::Said(Said { text: text.clone(), by_user }));
         }
         Flow::TurnEnded { run } => turned(rows.run_at_mut(&run_key(*run))?),
         Flow::Wrote { run, key, value, .. } => {
@@ -49,6 +52,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChildCreated { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
+        Flow::Pending(fact) => pending(rows, site, fact)?,
         Flow::Votes(fact) => gates::voted(rows, site, fact)?,
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
@@ -68,7 +72,21 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ReplyKeyDrawn { .. }
         | Flow::AudienceSet { .. }
         | Flow::RemindersSet { .. } => given(rows, site, flow)?,
-        Flow::MessagePosted { by_agent: true, .. } | Flow::Signalled { .. } | Flow::Faulted { .. } => {}
+        Flow::Signalled { .. } | Flow::Faulted { .. } => {}
+    }
+    Ok(())
+}
+
+/// Data wait for an approval to close, or enter because it has.
+fn pending(rows: &mut Working<'_>, site: &Site<'_>, fact: &PendingFact) -> Result<(), ViewError> {
+    let id = site.session()?;
+    match fact {
+        PendingFact::Held { run, input, .. } => {
+            rows.run_at_mut(&Key::run(site.tenant, id, *run))?.pending.push(input.clone());
+        }
+        PendingFact::Entered { run, .. } => {
+            rows.run_at_mut(&Key::run(site.tenant, id, *run))?.pending.clear();
+        }
     }
     Ok(())
 }
@@ -131,13 +149,14 @@ fn write(rows: &mut Working<'_>, at: Key, key: &str, value: &Json) -> Result<(),
 fn events(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     let id = site.session()?;
     match flow {
-        Flow::EventRecorded { run, key, early, model } => {
+        Flow::EventRecorded { run, key, early, source } => {
             let at = Key::run(site.tenant, id, *run);
             rows.run_at_mut(&at)?.drained = 0;
             match early {
                 None => see(rows, &at, key)?,
-                Some((data, until)) => {
-                    let early = Early { key: key.clone(), data: data.clone(), until: *until, model: *model };
+                Some((data, until, model)) => {
+                    let (key, data, source) = (key.clone(), data.clone(), source.clone());
+                    let early = Early { key, data, until: *until, model: *model, source };
                     keep(rows, site, early)?;
                 }
             }

@@ -178,6 +178,15 @@ pub(super) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) ->
             (gate.asked, gate.notice) = (Some(Asked::clone(asked)), None);
             return Ok(());
         }
+        VoteFact::EscalationSet { contacts } => {
+            rows.session_at_mut(&site.session_key()?)?.escalation.clone_from(contacts);
+            return Ok(());
+        }
+        VoteFact::Dropped { gate, who } => {
+            let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
+            open.gate.asked.iter_mut().for_each(|asked| asked.dropped.extend(who.iter().cloned()));
+            return Ok(());
+        }
         VoteFact::Cast { gate, vote, need } => (gate, Some(vote), *need),
         VoteFact::Needed { gate, need } => (gate, None, *need),
     };
@@ -195,13 +204,13 @@ fn escalate(
     site: &Site<'_>,
     gate: OpenId,
     to: &[String],
-    due: Time,
+    due: Option<Time>,
 ) -> Result<(), ViewError> {
     let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, gate))?;
     if let Some(asked) = &mut open.gate.asked {
         asked.to.extend(to.iter().cloned());
         asked.round += 1;
-        asked.due = Some(due);
+        asked.due = due;
         // Who is asked anew now is not reminded in the same breath.
         if let Some(remind) = asked.remind.as_mut().filter(|remind| remind.next <= site.at) {
             remind.next = site.at.after_ms(remind.every_ms);

@@ -39,7 +39,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 row.spend(*cost, *at);
             }
         }),
-        Event::Swept { key } => swept(rows, site, key),
+        Event::Swept(key) => swept(rows, site, key),
         _ => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ mod effects;
 mod flow;
 mod gates;
 mod ledger;
+mod removals;
 mod session;
 mod tell;
 mod work;
@@ -20,7 +21,7 @@ use crate::decision::{Decision, Turn};
 use crate::limits::REQUESTS_MAX;
 use crate::state::{Answered, History, Remembered, Request};
 use crate::working::Working;
-use crate::{Event, Flow, Key, Row, View, ViewError};
+use crate::{Event, Flow, Key, PolicyFact, Row, View, ViewError};
 
 /// Changed rows: the row, or nothing where it is gone.
 pub type Changes = BTreeMap<Key, Option<Arc<Row>>>;
@@ -81,6 +82,15 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::Paused { .. }
         | Event::Unpaused { .. }
         | Event::RequestsForgotten => session::apply(rows, site, event)?,
+        Event::Policies(PolicyFact::Pinned { policies }) => {
+            rows.session_at_mut(&site.session_key()?)?.policies.clone_from(policies);
+        }
+        Event::Removals(fact) => {
+            removals::apply(rows, site, fact)?;
+            if !fact.counts() {
+                return Ok(());
+            }
+        }
         Event::Flow(flow) => flow::apply(rows, site, flow)?,
         Event::GateOpened { .. }
         | Event::GateClosed { .. }
@@ -101,17 +111,18 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         Event::LedgerReserved { .. }
         | Event::LedgerConfirmed { .. }
         | Event::LedgerSettled { .. }
-        | Event::Swept { .. } => return ledger::apply(rows, site, event),
+        | Event::Swept(_) => return ledger::apply(rows, site, event),
         Event::MachineInstalled { .. }
         | Event::TenantCreated(_)
-        | Event::TenantChanged { .. }
+        | Event::TenantChanged(..)
         | Event::KeyCreated(_)
-        | Event::KeyRevoked { .. }
+        | Event::KeyRevoked(_)
         | Event::VersionDeployed { .. }
-        | Event::VersionActivated { .. }
+        | Event::Versions(_)
         | Event::Assistants(_)
         | Event::TenancyPut(_)
         | Event::Endpoints(_)
+        | Event::Policies(PolicyFact::Attached { .. })
         | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),
     }
     let session = rows.session_at_mut(&site.session_key()?)?;

@@ -47,6 +47,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             at.held = None;
             at.due = None;
             at.choice = None;
+            at.pending.clear();
             let session = rows.session_at_mut(&site.session_key()?)?;
             if session.root == *run && session.queue.is_empty() {
                 session.status = ending.outcome.status();
@@ -73,8 +74,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
     Ok(())
 }
 
-fn started(site: &Site<'_>, event: &Event) -> Session {
-    let mut session = Session {
+/// A session of which nothing is known yet but when it began.
+fn blank(site: &Site<'_>) -> Session {
+    Session {
         machine: switchward_machine::Digest([0; 32]),
         head: switchward_machine::Digest([0; 32]),
         definition: String::new(),
@@ -111,8 +113,16 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         uncounted: Vec::new(),
         reminders: None,
         quorum: None,
+        escalation: Vec::new(),
+        any_approver_address: false,
         callees: Vec::new(),
-    };
+        policies: Vec::new(),
+        removal: None,
+    }
+}
+
+fn started(site: &Site<'_>, event: &Event) -> Session {
+    let mut session = blank(site);
     if let Event::SessionStarted {
         definition,
         version,
@@ -124,6 +134,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         input: _,
         contact,
         workflows,
+        any_approver_address,
     } = event
     {
         session.machine = *machine;
@@ -135,6 +146,7 @@ fn started(site: &Site<'_>, event: &Event) -> Session {
         session.labels.clone_from(labels);
         session.contact.clone_from(contact);
         session.workflows.clone_from(workflows);
+        session.any_approver_address = *any_approver_address;
     }
     session
 }
@@ -187,5 +199,6 @@ pub(super) fn fresh(since: Time, machine: Digest, definition: String, version: u
         parent: None,
         slots: 0,
         unknown: None,
+        pending: Vec::new(),
     }
 }

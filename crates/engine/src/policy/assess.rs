@@ -5,22 +5,32 @@ use switchward_machine::{
     Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, SessionId, TenantId, Time,
 };
 
-use super::{Judged, Verdict, judge};
+use super::in_force::{Cap, InForce};
+use super::{Judged, LayerVerdict, Verdict, judge};
 use crate::command::{Authorize, Settings};
 use crate::reply::MatchedRule;
 use crate::state::{Meters, Run, Session};
-use crate::working::{Held, Working};
+use crate::working::Working;
 use crate::{Key, Reason, ViewError};
 
 /// How far a call gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Assessment {
     /// It is denied, whatever a ledger says.
-    Denied(Reason, String, Option<MatchedRule>),
+    Denied(Reason, String, Box<Said>),
     /// An approval of exactly this call is at hand.
     Granted(u64),
     /// It depends on the verdict, and on the limits where there are any.
     Open(Judged),
+}
+
+/// What the layers said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Said {
+    /// The rule that decides.
+    pub(crate) rule: Option<MatchedRule>,
+    /// What each layer said, where several did.
+    pub(crate) layers: Vec<LayerVerdict>,
 }
 
 /// Whose call it is, and when.
@@ -31,41 +41,29 @@ pub(crate) struct Place {
     pub(crate) now: Time,
 }
 
-/// The run whose caps a session has, with its machine: its own one, whatever runs below it.
-pub(crate) fn capped(
-    rows: &Working<'_>,
-    tenant: TenantId,
-    id: SessionId,
-    session: &Session,
-) -> Result<(Arc<Machine>, Held<Run>), ViewError> {
-    let own = rows.run(tenant, id, session.root)?;
-    Ok((machine_of(rows, tenant, &own)?, own))
-}
-
 /// The machine of a run.
 pub(crate) fn machine_of(rows: &Working<'_>, tenant: TenantId, run: &Run) -> Result<Arc<Machine>, ViewError> {
     let found = rows.machine(tenant, run.machine)?;
     found.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))
 }
 
-/// Looks at everything but the ledgers, in the fixed order. `machine` is that of the run that calls.
+/// Looks at everything but the ledgers, in the fixed order. `force` is what holds for the run that calls.
 pub(crate) fn assess(
     rows: &Working<'_>,
     place: &Place,
     session: &Session,
-    machine: &Machine,
+    force: &InForce,
     call: &Authorize,
 ) -> Result<Assessment, ViewError> {
-    let leaf = rows.leaf(place.tenant, place.session, session.root)?;
-    let run = rows.run(place.tenant, place.session, leaf)?;
-    if let Some((reason, why)) = frozen(session, &run) {
-        return Ok(Assessment::Denied(reason, why, None));
+    if let Some((reason, why)) = frozen(session, &force.run) {
+        return Ok(Assessment::Denied(reason, why, Box::default()));
     }
-    let judged = judge(machine, session, run.node, place.settings, &call.capability, &call.args);
+    let judged = judge(force, session, place.settings, &call.capability, &call.args);
+    let said = Box::new(Said { rule: judged.rule.clone(), layers: judged.several() });
     if let Verdict::Deny(why) = judged.verdict {
-        return Ok(Assessment::Denied(Reason::PolicyDenied, why, judged.rule));
+        return Ok(Assessment::Denied(Reason::PolicyDenied, why, said));
     }
-    let grant = grant(rows, place, session, call)?;
+    let grant = grant(rows, place, session, call, &judged)?;
     // An approval holds its money already: redeeming it must not find its own reservation in the way.
     let (held, estimate) = match &grant {
         Some((_, reserved)) => (*reserved, *reserved),
@@ -73,9 +71,8 @@ pub(crate) fn assess(
     };
     let reserved_micros = session.meters.reserved_micros.saturating_sub(held.0);
     let meters = Meters { reserved_micros, ..session.meters };
-    let (capped, own) = capped(rows, place.tenant, place.session, session)?;
-    if let Some((reason, why)) = over_budget(&capped, &meters, &own, &call.capability, estimate) {
-        return Ok(Assessment::Denied(reason, why, judged.rule));
+    if let Some((reason, why)) = over_budget(&force.caps, &meters, &call.capability, estimate) {
+        return Ok(Assessment::Denied(reason, why, said));
     }
     Ok(match grant {
         Some((number, _)) => Assessment::Granted(number),
@@ -83,17 +80,20 @@ pub(crate) fn assess(
     })
 }
 
-/// The approval of exactly this call that is at hand: its number, and the money that it holds.
+/// The approval of exactly this call that is at hand: its number, and the money that it holds. It stands for the layers that
+/// asked when it was given; one that asks since then asks anew.
 fn grant(
     rows: &Working<'_>,
     place: &Place,
     session: &Session,
     call: &Authorize,
+    judged: &Judged,
 ) -> Result<Option<(u64, Micros)>, ViewError> {
     for number in &session.grants {
         let Some(grant) = rows.grant_at(&Key::grant(place.tenant, place.session, *number))? else { continue };
         let same = grant.capability == call.capability && grant.digest == call.args.digest();
-        if same && place.now < grant.expires {
+        let shown = judged.asking().iter().all(|layer| grant.asked_by.contains(layer));
+        if same && shown && place.now < grant.expires {
             return Ok(Some((*number, grant.reserved)));
         }
     }
@@ -126,26 +126,25 @@ pub(crate) fn used(unit: BudgetUnit, meters: &Meters) -> u64 {
     }
 }
 
-/// Why the session's own caps stop a call of this cost, where they do.
+/// Why the session's caps stop a call of this cost, where they do.
 pub(crate) fn over_budget(
-    machine: &Machine,
+    caps: &[Cap],
     meters: &Meters,
-    run: &Run,
     capability: &str,
     estimate: Micros,
 ) -> Option<(Reason, String)> {
-    machine.budgets.iter().filter(|budget| budget.stops(capability)).find_map(|budget| {
-        let (cap, used) = (cap(budget, machine, run), used(budget.unit, meters));
-        match budget.unit {
+    caps.iter().filter(|cap| cap.budget.stops(capability)).find_map(|cap| {
+        let (most, used, by) = (cap.value, used(cap.budget.unit, meters), cap.by());
+        match cap.budget.unit {
             BudgetUnit::UsdMicros => {
-                let over = used >= cap || used.saturating_add(estimate.0) > cap;
-                let (used, cap) = (Micros(used), Micros(cap));
-                let why = format!("the session has used or reserved {used} USD of its {cap} USD");
+                let over = used >= most || used.saturating_add(estimate.0) > most;
+                let (used, most) = (Micros(used), Micros(most));
+                let why = format!("the session has used or reserved {used} USD of its {most} USD{by}");
                 over.then_some((Reason::BudgetExhausted, why))
             }
             BudgetUnit::Mails => {
-                let why = format!("the session has sent {used} of its {cap} mails");
-                (used >= cap).then_some((Reason::QuotaExceeded, why))
+                let why = format!("the session has sent {used} of its {most} mails{by}");
+                (used >= most).then_some((Reason::QuotaExceeded, why))
             }
         }
     })

@@ -1,10 +1,14 @@
 //! Why a call would be decided as it would be, rule by rule. Changes nothing.
 
-use switchward_machine::{BudgetUnit, Machine, NodeIx, SessionId, TenantId, Time};
+use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
 
-use super::{Assessment, LedgerRule, Place, Verdict, assess, cap, capped, machine_of, used};
-use crate::command::{Authorize, Settings};
+use super::{
+    Assessment, InForce, LayerVerdict, LedgerRule, Place, Verdict, assess, in_force, judge, named, used,
+    voices,
+};
+use crate::command::{Authorize, DefaultSetIn, Settings};
 use crate::reply::MatchedRule;
+use crate::state::Session;
 use crate::working::Working;
 use crate::{View, ViewError};
 
@@ -23,8 +27,8 @@ pub struct Explanation {
     pub granted: bool,
     /// Every rule of the layers that speak about the capability, in the order in which it is looked at.
     pub looked_at: Vec<LookedAt>,
-    /// The process whose ledger holds the limits.
-    pub process: String,
+    /// What each layer says, in their order.
+    pub layers: Vec<LayerVerdict>,
     /// The limited rules that must have room.
     pub limited: Vec<LedgerRule>,
     /// The session's own caps on this capability: unit, used or reserved, cap.
@@ -43,6 +47,8 @@ pub struct LookedAt {
 /// A cap and what of it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitState {
+    /// The document that caps it; nothing where it is the definition itself.
+    pub layer: Option<String>,
     /// What is capped.
     pub unit: BudgetUnit,
     /// Used or reserved, in the unit.
@@ -66,25 +72,26 @@ pub fn no_room(capability: &str) -> String {
 }
 
 fn allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
-    match rule {
-        None => format!("nothing speaks about {capability}, so it is allowed"),
-        Some(rule) if rule.capability.is_empty() => {
-            format!("no rule of {} covers {capability}, and what no rule covers is allowed", rule.layer)
-        }
-        Some(rule) => format!("{} allows {}", rule.layer, rule.capability),
+    let Some(rule) = rule else { return format!("nothing speaks about {capability}, so it is allowed") };
+    if !rule.capability.is_empty() {
+        return format!("{} allows {}", rule.layer, rule.capability);
+    }
+    let open = format!("no rule of {} covers {capability}, and", rule.layer);
+    match rule.default_set_in {
+        None | Some(DefaultSetIn::Source) => format!("{open} what no rule covers is allowed"),
+        Some(DefaultSetIn::Document) => format!("{open} it allows by default"),
+        Some(DefaultSetIn::Tenant) => format!("{open} the tenant allows by default"),
+        Some(DefaultSetIn::Configuration) => format!("{open} the server's configuration allows by default"),
     }
 }
 
-fn looked_at(machine: &Machine, at: NodeIx, capability: &str) -> Vec<LookedAt> {
+fn looked_at(force: &InForce, session: &Session, capability: &str) -> Vec<LookedAt> {
     let mut rules = Vec::new();
-    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability, at)) {
+    for voice in voices(force, session, capability) {
+        let layer = voice.layer;
         for (list, of_list) in [("deny", &layer.deny), ("ask", &layer.ask), ("allow", &layer.allow)] {
             rules.extend(of_list.iter().map(|rule| LookedAt {
-                rule: MatchedRule {
-                    layer: layer.name.clone(),
-                    list: list.to_owned(),
-                    capability: rule.pattern.as_str().to_owned(),
-                },
+                rule: named(&voice.name, list, rule),
                 covers: rule.pattern.covers(capability),
             }));
         }
@@ -106,31 +113,31 @@ pub fn explain(
 ) -> Result<Option<Explanation>, ViewError> {
     let rows = Working::new(view);
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
-    let run = rows.run(tenant, id, rows.leaf(tenant, id, session.root)?)?;
-    let machine = machine_of(&rows, tenant, &run)?;
-    let (capped, own) = capped(&rows, tenant, id, &session)?;
-    let budgets = capped.budgets.iter().filter(|budget| budget.stops(&call.capability));
-    let budgets = budgets.map(|budget| LimitState {
-        unit: budget.unit,
-        used: used(budget.unit, &session.meters),
-        cap: cap(budget, &capped, &own),
+    let force = in_force(&rows, tenant, id, &session, rows.leaf(tenant, id, session.root)?)?;
+    let caps = force.caps.iter().filter(|cap| cap.budget.stops(&call.capability));
+    let budgets = caps.map(|cap| LimitState {
+        layer: cap.layer.clone(),
+        unit: cap.budget.unit,
+        used: used(cap.budget.unit, &session.meters),
+        cap: cap.value,
     });
-    let process = session.definition.clone();
+    let judged = judge(&force, &session, settings, &call.capability, &call.args);
     let mut told = Explanation {
         effect: "allow",
         reason: None,
         message: String::new(),
         rule: None,
         granted: false,
-        looked_at: looked_at(&machine, run.node, &call.capability),
-        process,
+        looked_at: looked_at(&force, &session, &call.capability),
+        layers: judged.layers,
         limited: Vec::new(),
         budgets: budgets.collect(),
     };
     let place = Place { tenant, session: id, settings, now };
-    match assess(&rows, &place, &session, &machine, call)? {
-        Assessment::Denied(reason, message, rule) => {
-            told = Explanation { effect: "deny", reason: Some(reason.code()), message, rule, ..told };
+    match assess(&rows, &place, &session, &force, call)? {
+        Assessment::Denied(reason, message, said) => {
+            let (reason, rule) = (Some(reason.code()), said.rule);
+            told = Explanation { effect: "deny", reason, message, rule, ..told };
         }
         Assessment::Granted(_) => {
             told.granted = true;

@@ -1,11 +1,13 @@
 //! What the layers of a policy say of a capability, limits and budgets apart.
 
-use switchward_machine::{GateIx, Layer, Machine, NodeIx, Otherwise, Rule};
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Fallback, GateIx, Layer, Machine, Otherwise, Rule};
 
+use super::in_force::InForce;
 use super::{LedgerRule, arguments};
 use crate::Args;
-use crate::command::{DefaultEffect, Settings};
-use crate::reply::MatchedRule;
+use crate::command::{DefaultEffect, DefaultSetIn, Settings};
+use crate::reply::{Effect, MatchedRule};
 use crate::state::Session;
 
 /// What all layers say together.
@@ -15,8 +17,21 @@ pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
     /// The rule that it comes from.
     pub(crate) rule: Option<MatchedRule>,
-    /// Every limited rule of each layer's deciding list, one entry per capability.
+    /// What each layer says that speaks.
+    pub(crate) layers: Vec<LayerVerdict>,
+    /// Every limited rule of each layer's deciding list, one entry per capability, role and ledger.
     pub(crate) limited: Vec<LedgerRule>,
+}
+
+/// What one layer says of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct LayerVerdict {
+    /// Allow, ask or deny, limits apart.
+    #[n(0)]
+    pub effect: Effect,
+    /// The rule that says so, with the layer's name.
+    #[n(1)]
+    pub rule: MatchedRule,
 }
 
 /// Deny beats ask, ask beats allow.
@@ -31,37 +46,89 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    fn strictness(&self) -> u8 {
+    /// Without the gate and the words.
+    pub(crate) fn effect(&self) -> Effect {
         match self {
-            Self::Allow => 0,
-            Self::Ask(_) => 1,
-            Self::Deny(_) => 2,
+            Self::Allow => Effect::Allow,
+            Self::Ask(_) => Effect::Ask,
+            Self::Deny(_) => Effect::Deny,
         }
+    }
+}
+
+impl Judged {
+    /// The layers that want a person asked.
+    pub(crate) fn asking(&self) -> Vec<String> {
+        let asks = self.layers.iter().filter(|said| said.effect == Effect::Ask);
+        asks.map(|said| said.rule.layer.clone()).collect()
+    }
+
+    /// What each layer says, where the rule alone does not tell it.
+    pub(crate) fn several(&self) -> Vec<LayerVerdict> {
+        if self.layers.len() > 1 { self.layers.clone() } else { Vec::new() }
     }
 }
 
 /// The name of the layer that a session of a foreign role runs without.
 const POLICY: &str = "policy";
 
-/// Asks every layer that speaks about the capability at this node.
+/// A layer that has a say.
+pub(crate) struct Voice<'a> {
+    pub(crate) layer: &'a Layer,
+    pub(crate) name: String,
+    ledger: &'a str,
+    role: &'a str,
+    /// Whether its rules have none, because the session's role is another.
+    pub(crate) without_rules: bool,
+}
+
+/// The layers that speak about a capability: the machine's own, then those of the documents. Where a document holds, an own
+/// policy that was never written has nothing to add to it.
+pub(crate) fn voices<'a>(force: &'a InForce, session: &'a Session, capability: &str) -> Vec<Voice<'a>> {
+    let machine = &force.machine;
+    let documents = if machine.policy.exempts(capability) { &[] } else { force.documents.as_slice() };
+    let mut voices = Vec::new();
+    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability, force.run.node)) {
+        let without_rules = session.without_policy && layer.name == POLICY;
+        if !documents.is_empty() && (without_rules || layer.is_unwritten()) {
+            continue;
+        }
+        let role = machine.opening.role.as_deref().unwrap_or_default();
+        let (name, ledger) = (layer.name.clone(), session.definition.as_str());
+        voices.push(Voice { layer, name, ledger, role, without_rules });
+    }
+    for document in documents {
+        let role = document.machine.opening.role.as_deref().unwrap_or_default();
+        let layers = document.machine.policy.layers.iter();
+        for layer in layers.filter(|layer| layer.speaks(capability, force.run.node)) {
+            let name = match layer.name.as_str() {
+                POLICY => document.layer.clone(),
+                part => format!("{}/{part}", document.layer),
+            };
+            voices.push(Voice { layer, name, ledger: &document.ledger, role, without_rules: false });
+        }
+    }
+    voices
+}
+
+/// Asks every layer that speaks about the capability.
 pub(crate) fn judge(
-    machine: &Machine,
+    force: &InForce,
     session: &Session,
-    at: NodeIx,
     settings: Settings,
     capability: &str,
     args: &Args,
 ) -> Judged {
-    let mut judged = Judged { verdict: Verdict::Allow, rule: None, limited: Vec::new() };
-    let role = machine.opening.role.as_deref().unwrap_or_default();
-    for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability, at)) {
-        let said = if session.without_policy && layer.name == POLICY {
-            otherwise(layer, machine, settings)
+    let mut judged = Judged { verdict: Verdict::Allow, rule: None, layers: Vec::new(), limited: Vec::new() };
+    for voice in voices(force, session, capability) {
+        let said = if voice.without_rules {
+            otherwise(&voice, &force.machine, settings)
         } else {
-            listed(layer, machine, settings, capability, args, role, &mut judged.limited)
+            listed(&voice, &force.machine, settings, capability, args, &mut judged.limited)
         };
         let Some((verdict, rule)) = said else { continue };
-        if judged.rule.is_none() || verdict.strictness() > judged.verdict.strictness() {
+        judged.layers.push(LayerVerdict { effect: verdict.effect(), rule: rule.clone() });
+        if judged.rule.is_none() || verdict.effect() > judged.verdict.effect() {
             judged.verdict = verdict;
             judged.rule = Some(rule);
         }
@@ -69,28 +136,33 @@ pub(crate) fn judge(
     judged
 }
 
+/// A rule by its place.
+pub(crate) fn named(layer: &str, list: &str, rule: &Rule) -> MatchedRule {
+    MatchedRule {
+        layer: layer.to_owned(),
+        list: list.to_owned(),
+        capability: rule.pattern.as_str().to_owned(),
+        default_set_in: None,
+    }
+}
+
 fn listed(
-    layer: &Layer,
+    voice: &Voice<'_>,
     machine: &Machine,
     settings: Settings,
     capability: &str,
     args: &Args,
-    role: &str,
     limited: &mut Vec<LedgerRule>,
 ) -> Option<(Verdict, MatchedRule)> {
-    let name = |list: &str, rule: &Rule| MatchedRule {
-        layer: layer.name.clone(),
-        list: list.to_owned(),
-        capability: rule.pattern.as_str().to_owned(),
-    };
+    let layer = voice.layer;
     for (list, rules) in [("deny", &layer.deny), ("ask", &layer.ask), ("allow", &layer.allow)] {
         let matching: Vec<&Rule> = rules.iter().filter(|rule| rule.pattern.covers(capability)).collect();
         let Some(first) = matching.first() else { continue };
         for rule in &matching {
             if let Some(why) = rule.args.as_ref().and_then(|args_rule| arguments::broken(args_rule, args)) {
-                return Some((Verdict::Deny(why), name(list, rule)));
+                return Some((Verdict::Deny(why), named(&voice.name, list, rule)));
             }
-            charge(limited, role, rule);
+            charge(limited, voice, rule);
         }
         let verdict = match list {
             "deny" => Verdict::Deny(format!("{capability} is on the deny list")),
@@ -100,41 +172,69 @@ fn listed(
             },
             _ => Verdict::Allow,
         };
-        return Some((verdict, name(list, first)));
+        return Some((verdict, named(&voice.name, list, first)));
     }
-    otherwise(layer, machine, settings)
+    otherwise(voice, machine, settings)
 }
 
-fn otherwise(layer: &Layer, machine: &Machine, settings: Settings) -> Option<(Verdict, MatchedRule)> {
-    let verdict = match layer.otherwise {
+/// What a layer says where none of its rules matches.
+fn otherwise(voice: &Voice<'_>, machine: &Machine, settings: Settings) -> Option<(Verdict, MatchedRule)> {
+    let (effect, set_in) = match voice.layer.otherwise {
         Otherwise::Abstain => return None,
-        Otherwise::Deny => Verdict::Deny("it is not on the list of what may be called".into()),
-        Otherwise::TenantDefault => match (settings.default_effect, machine.policy.ask_gate) {
-            (DefaultEffect::Allow, _) => Verdict::Allow,
-            (DefaultEffect::Ask, Some(gate)) => Verdict::Ask(gate),
-            (DefaultEffect::Ask, None) => Verdict::Deny("no rule matches, and nobody can be asked".into()),
-            (DefaultEffect::Deny, _) => {
-                Verdict::Deny("no rule matches, and the tenant denies by default".into())
-            }
-        },
+        Otherwise::Deny => (None, None),
+        Otherwise::Stated(stated) => (Some(of_fallback(stated)), Some(DefaultSetIn::Document)),
+        Otherwise::TenantDefault => (Some(settings.default_effect), Some(settings.default_set_in)),
     };
-    let rule = MatchedRule { layer: layer.name.clone(), list: "default".into(), capability: String::new() };
-    Some((verdict, rule))
+    let who = match set_in {
+        None | Some(DefaultSetIn::Source) => String::new(),
+        Some(DefaultSetIn::Document) => voice.name.clone(),
+        Some(DefaultSetIn::Tenant) => "the tenant".into(),
+        Some(DefaultSetIn::Configuration) => "the server's configuration".into(),
+    };
+    let verdict = match (effect, machine.policy.ask_gate) {
+        (None, _) => Verdict::Deny("it is not on the list of what may be called".into()),
+        (Some(DefaultEffect::Allow), _) => Verdict::Allow,
+        (Some(DefaultEffect::Ask), Some(gate)) => Verdict::Ask(gate),
+        (Some(DefaultEffect::Ask), None) => Verdict::Deny("no rule matches, and nobody can be asked".into()),
+        (Some(DefaultEffect::Deny), _) => {
+            Verdict::Deny(format!("no rule matches, and {who} denies by default"))
+        }
+    };
+    let (layer, list) = (voice.name.clone(), "default".to_owned());
+    Some((verdict, MatchedRule { layer, list, capability: String::new(), default_set_in: set_in }))
+}
+
+fn of_fallback(stated: Fallback) -> DefaultEffect {
+    match stated {
+        Fallback::Allow => DefaultEffect::Allow,
+        Fallback::Ask => DefaultEffect::Ask,
+        Fallback::Deny => DefaultEffect::Deny,
+    }
 }
 
 /// Adds the rule's limits to those of its capability: two rules of one capability share their counters, and a call
 /// counts there once.
-fn charge(limited: &mut Vec<LedgerRule>, role: &str, rule: &Rule) {
+fn charge(limited: &mut Vec<LedgerRule>, voice: &Voice<'_>, rule: &Rule) {
     if rule.limits.is_empty() {
         return;
     }
     let capability = rule.pattern.as_str();
-    match limited.iter_mut().find(|known| known.capability == capability) {
-        Some(known) => known.limits.extend(rule.limits.iter().copied()),
+    let same = |known: &&mut LedgerRule| {
+        known.capability == capability && known.role == voice.role && known.process == voice.ledger
+    };
+    match limited.iter_mut().find(same) {
+        Some(known) => {
+            known.limits.extend(rule.limits.iter().copied());
+            if !known.layers.contains(&voice.name) {
+                known.layers.push(voice.name.clone());
+            }
+        }
         None => limited.push(LedgerRule {
-            role: role.to_owned(),
+            process: voice.ledger.to_owned(),
+            role: voice.role.to_owned(),
             capability: capability.to_owned(),
             limits: rule.limits.clone(),
+            layers: vec![voice.name.clone()],
         }),
     }
 }

@@ -11,7 +11,10 @@ use crate::{Key, Reason, View, ViewError};
 /// A rule's counters, and the limits that must have room in them.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct LedgerRule {
-    /// The policy's role.
+    /// Whose ledger it is in: a definition, or the tenant as a whole.
+    #[cbor(n(3), default)]
+    pub process: String,
+    /// The policy's role; empty where it names none.
     #[n(0)]
     pub role: String,
     /// The rule's pattern.
@@ -20,6 +23,38 @@ pub struct LedgerRule {
     /// All must have room.
     #[n(2)]
     pub limits: Vec<Limit>,
+    /// The layers that set them.
+    #[cbor(n(4), default)]
+    pub layers: Vec<String>,
+}
+
+impl LedgerRule {
+    /// Whether both have the same counters.
+    #[must_use]
+    pub fn counts_with(&self, other: &Self) -> bool {
+        self.process == other.process && self.role == other.role && self.capability == other.capability
+    }
+
+    /// The rule with the layer that sets it, where that is not the definition's own policy.
+    fn described(&self) -> String {
+        match self.layers.as_slice() {
+            [own] if own == "policy" => self.capability.clone(),
+            layers => format!("{} ({})", self.capability, layers.join(", ")),
+        }
+    }
+}
+
+/// The rules by the ledger that they count in, in the order in which the ledgers are first named.
+#[must_use]
+pub fn by_ledger(rules: &[LedgerRule]) -> Vec<(String, Vec<LedgerRule>)> {
+    let mut parts: Vec<(String, Vec<LedgerRule>)> = Vec::new();
+    for rule in rules {
+        match parts.iter_mut().find(|(process, _)| *process == rule.process) {
+            Some((_, of_it)) => of_it.push(rule.clone()),
+            None => parts.push((rule.process.clone(), vec![rule.clone()])),
+        }
+    }
+    parts
 }
 
 /// What a ledger says of a call.
@@ -58,13 +93,36 @@ pub enum LimitOutcome {
         /// Whether it is money; otherwise it is a rate.
         #[n(0)]
         money: bool,
-        /// The rule's pattern.
+        /// The rule's pattern, and the layers that set the limit where they are not the definition's own policy.
         #[n(1)]
         capability: String,
         /// When there may be room again.
         #[n(2)]
         until: Time,
     },
+}
+
+impl LimitCheck {
+    /// What several ledgers say together of these rules: the first that has no room, or all have, and then the call holds
+    /// its place where it holds one in each, since the earliest of them.
+    #[must_use]
+    pub fn joined(rules: &[LedgerRule], estimate: Micros, parts: &[Self]) -> Self {
+        let at = parts.iter().map(|part| part.at).min().unwrap_or(Time(0));
+        let mut left = Remaining::default();
+        let mut held = !parts.is_empty();
+        let mut outcome = None;
+        for part in parts {
+            match &part.outcome {
+                LimitOutcome::Room { remaining, reserved } => {
+                    left = left.least(*remaining);
+                    held &= *reserved;
+                }
+                LimitOutcome::Full { .. } => outcome = outcome.or_else(|| Some(part.outcome.clone())),
+            }
+        }
+        let outcome = outcome.unwrap_or(LimitOutcome::Room { remaining: left, reserved: held });
+        Self { rules: rules.to_vec(), estimate, at, outcome }
+    }
 }
 
 impl LimitOutcome {
@@ -75,25 +133,24 @@ impl LimitOutcome {
     }
 }
 
-/// Whether the limits of these rules have room now. Changes nothing.
+/// Whether the limits of these rules have room now; all of them count in ledgers of the shard whose rows these are.
+/// Changes nothing.
 ///
 /// # Errors
 /// A row cannot be read.
 pub fn room(
     view: &dyn View,
     tenant: TenantId,
-    process: &str,
     rules: &[LedgerRule],
     estimate: Micros,
     now: Time,
 ) -> Result<LimitCheck, ViewError> {
-    room_in(&Working::new(view), tenant, process, rules, estimate, now)
+    room_in(&Working::new(view), tenant, rules, estimate, now)
 }
 
 pub(crate) fn room_in(
     rows: &Working<'_>,
     tenant: TenantId,
-    process: &str,
     rules: &[LedgerRule],
     estimate: Micros,
     now: Time,
@@ -102,20 +159,19 @@ pub(crate) fn room_in(
     let say = |outcome| LimitCheck { rules: rules.to_vec(), estimate, at: now, outcome };
     let empty = LedgerRow::default();
     for rule in rules {
-        let row = rows.ledger_at(&Key::ledger(tenant, process, &rule.role, &rule.capability))?;
+        let row = rows.ledger_at(&Key::ledger(tenant, &rule.process, &rule.role, &rule.capability))?;
         let row = row.as_deref().unwrap_or(&empty);
         for limit in &rule.limits {
             match row.room(*limit, estimate, now) {
                 Room::Calls(left) => {
-                    remaining.calls = Some(remaining.calls.map_or(left, |least| least.min(left)))
+                    remaining = remaining.least(Remaining { calls: Some(left), usd: None });
                 }
                 Room::Money(left) => {
-                    remaining.usd = Some(remaining.usd.map_or(left, |least| least.min(left)))
+                    remaining = remaining.least(Remaining { calls: None, usd: Some(left) });
                 }
                 Room::Full(until) => {
                     let money = matches!(limit, Limit::Money { .. });
-                    let capability = rule.capability.clone();
-                    return Ok(say(LimitOutcome::Full { money, capability, until }));
+                    return Ok(say(LimitOutcome::Full { money, capability: rule.described(), until }));
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Policy: what a session's agent may call, in one fixed order.
 //!
+//! The layers are the definition's own, the policy documents attached to it, and the tenant's.
 //! Frozen or paused; deny rules and closed lists of all layers; the session's budgets; a grant; the limits of every
 //! matching rule of each layer's deciding list; then the strictest layer's ask or allow. Sources: checkpoint
 //! processes, *Policy Configuration* and *Rate & Budget Limits*; semantics §1b and §7.
@@ -7,18 +8,20 @@
 mod arguments;
 mod assess;
 mod explain;
+mod in_force;
 mod judge;
 mod limits;
 mod plan;
 
-pub(crate) use assess::cap as cap_of;
 pub(crate) use assess::{
-    Assessment, Place, assess, call_name, cap, capped, gate_name, machine_of, over_budget, used,
+    Assessment, Place, Said, assess, call_name, gate_name, machine_of, over_budget, used,
 };
 pub use explain::{Explanation, LimitState, LookedAt, explain, no_room};
 pub(crate) use explain::{GRANTED, to_ask};
-pub(crate) use judge::{Judged, Verdict, judge};
+pub(crate) use in_force::{COST, COST_OF_DOCUMENTS, Cap, InForce, in_force, is_for};
+pub use judge::LayerVerdict;
+pub(crate) use judge::{Judged, Verdict, judge, named, voices};
 pub(crate) use limits::room_in;
-pub use limits::{LedgerRule, LimitCheck, LimitOutcome, room};
+pub use limits::{LedgerRule, LimitCheck, LimitOutcome, by_ledger, room};
 pub(crate) use plan::{Asked, asked_call};
 pub use plan::{Ledgers, Plan, plan};

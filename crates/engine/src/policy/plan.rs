@@ -3,14 +3,14 @@
 //! A limit spans sessions, so its counters live in their own bucket. Whoever submits an `Authorize`, an approving
 //! `DecideGate` or a reply by mail plans it first on the session's shard, asks the ledger's shard, and submits it with the answer.
 
-use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
+use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
 
 use super::{
-    Assessment, LedgerRule, Place, Verdict, assess, call_name, capped, gate_name, judge, machine_of,
+    Assessment, LedgerRule, Place, Verdict, assess, call_name, gate_name, in_force, judge, machine_of,
     over_budget,
 };
 use crate::command::{Authorize, Body, Command, DecideGate, RecordReply, Scope};
-use crate::commands::{decision_of, entitled, own_words, well_formed};
+use crate::commands::{decision_of, entitled, may_decide, own_words, well_formed};
 use crate::state::{AskedCall, Session};
 use crate::working::Working;
 use crate::{Args, Key, Reason, View, ViewError};
@@ -26,14 +26,12 @@ pub enum Plan {
     Reserve(Ledgers),
 }
 
-/// The ledger, and what it is asked.
+/// The ledgers, and what they are asked. A call holds its place in all of them or in none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ledgers {
-    /// The process whose ledger it is.
-    pub process: String,
     /// The call's name there.
     pub call: Digest,
-    /// The rules whose limits must have room.
+    /// The rules whose limits must have room; each says in whose ledger it counts, see [`by_ledger`](super::by_ledger).
     pub rules: Vec<LedgerRule>,
     /// What the call is believed to cost.
     pub estimate: Micros,
@@ -59,11 +57,15 @@ pub fn plan(view: &dyn View, command: &Command, now: Time) -> Result<Plan, ViewE
 /// approve at all is found out when it is decided; a place that is held for nothing lapses.
 fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result<Plan, ViewError> {
     let rows = Working::new(view);
-    let (Scope::Session(id), Some(token), true) = (&command.scope, &reply.token, reply.authenticated) else {
-        return Ok(Plan::Direct);
-    };
+    let Scope::Session(id) = &command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, *id)? else { return Ok(Plan::Direct) };
-    let Some(open) = rows.open(command.tenant, *id, token.about)? else { return Ok(Plan::Direct) };
+    let about = match &reply.token {
+        Some(token) => reply.authenticated.then_some(token.about),
+        None if reply.vouched => newest(&rows, command, *id, reply)?,
+        None => None,
+    };
+    let Some(gate) = about else { return Ok(Plan::Direct) };
+    let Some(open) = rows.open(command.tenant, *id, gate)? else { return Ok(Plan::Direct) };
     let shown = open.gate.wrote_to(&reply.from) && open.gate.fits_a_mail();
     if moved_on(command, &session) || !shown || known(&rows, command)? {
         return Ok(Plan::Direct);
@@ -73,9 +75,28 @@ fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result
     let Some(decision) = spec.and_then(|spec| decision_of(spec, &own_words(&reply.text))) else {
         return Ok(Plan::Direct);
     };
-    let (gate, comment, shown) = (token.about, String::new(), open.gate.shown());
+    let (comment, shown) = (String::new(), open.gate.shown());
     let decide = DecideGate { gate, decision, comment, shown, limits: None, proof: None };
     reserving(&rows, command, *id, &decide)
+}
+
+/// The newest open gate that was sent to the sender of a reply, if its caller may decide it.
+fn newest(
+    rows: &Working<'_>,
+    command: &Command,
+    id: SessionId,
+    reply: &RecordReply,
+) -> Result<Option<OpenId>, ViewError> {
+    let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
+    let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
+    let people = tenancy.map(|known| known.directory.clone()).unwrap_or_default();
+    for gate in session.opens.iter().rev() {
+        let Some(open) = rows.open(command.tenant, id, *gate)? else { continue };
+        if open.gate.wrote_to(&reply.from) {
+            return Ok(may_decide(&command.actor, &open, &people).is_ok().then_some(*gate));
+        }
+    }
+    Ok(None)
 }
 
 /// What must be asked before this `Authorize` of this session can be decided.
@@ -93,15 +114,14 @@ fn plan_authorize(
         return Ok(Plan::Direct);
     }
     let leaf = rows.leaf(command.tenant, id, session.root)?;
-    let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, id, leaf)?)?;
+    let force = in_force(&rows, command.tenant, id, &session, leaf)?;
     let place = Place { tenant: command.tenant, session: id, settings: command.settings, now };
-    let found = assess(&rows, &place, &session, &machine, call)?;
+    let found = assess(&rows, &place, &session, &force, call)?;
     let Assessment::Open(judged) = found else { return Ok(Plan::Direct) };
     if judged.limited.is_empty() {
         return Ok(Plan::Direct);
     }
     let ledgers = Ledgers {
-        process: session.definition.clone(),
         call: call_name(id, &call.call_id),
         rules: judged.limited,
         estimate: call.estimate.unwrap_or_default(),
@@ -135,9 +155,9 @@ fn reserving(
     decide: &DecideGate,
 ) -> Result<Plan, ViewError> {
     match asked_call(rows, command, id, decide)? {
-        Some(Asked { process, rules, call, over: None }) if !rules.is_empty() => {
+        Some(Asked { rules, call, over: None }) if !rules.is_empty() => {
             let (name, estimate) = (gate_name(id, decide.gate), call.estimate);
-            Ok(Plan::Reserve(Ledgers { process, call: name, rules, estimate }))
+            Ok(Plan::Reserve(Ledgers { call: name, rules, estimate }))
         }
         Some(_) | None => Ok(Plan::Direct),
     }
@@ -145,8 +165,6 @@ fn reserving(
 
 /// The call that a decision would grant.
 pub(crate) struct Asked {
-    /// The process whose ledger it is.
-    pub(crate) process: String,
     /// The rules whose limits must have room.
     pub(crate) rules: Vec<LedgerRule>,
     /// The call.
@@ -164,17 +182,14 @@ pub(crate) fn asked_call(
 ) -> Result<Option<Asked>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
     let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(None) };
-    let run = rows.run(command.tenant, id, open.run)?;
-    let machine = machine_of(rows, command.tenant, &run)?;
-    let resolve = machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision));
+    let force = in_force(rows, command.tenant, id, &session, open.run)?;
+    let resolve = force.machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision));
     let grants = resolve == Some(&Resolve::Grant);
     let Some(call) = open.gate.call.as_ref().filter(|_| grants) else { return Ok(None) };
     let args = Args::parse(&call.args).map_err(|bad| ViewError(format!("stored arguments {}", bad.0)))?;
-    let judged = judge(&machine, &session, run.node, command.settings, &call.capability, &args);
-    let (capped, own) = capped(rows, command.tenant, id, &session)?;
-    let over = over_budget(&capped, &session.meters, &own, &call.capability, call.estimate);
-    let process = session.definition.clone();
-    Ok(Some(Asked { process, rules: judged.limited, call: call.clone(), over }))
+    let judged = judge(&force, &session, command.settings, &call.capability, &args);
+    let over = over_budget(&force.caps, &session.meters, &call.capability, call.estimate);
+    Ok(Some(Asked { rules: judged.limited, call: call.clone(), over }))
 }
 
 /// Whether the session has moved since the caller looked.

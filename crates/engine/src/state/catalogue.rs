@@ -92,6 +92,26 @@ pub struct Definition {
     /// When it was last changed.
     #[n(5)]
     pub updated: Time,
+    /// The policy documents that hold for its sessions, by name.
+    #[cbor(n(9), default, skip_if = "Vec::is_empty")]
+    pub policies: Vec<String>,
+    /// The versions that no session starts with any more, in the order in which that was said.
+    #[cbor(n(6), default, skip_if = "Vec::is_empty")]
+    pub retired: Vec<Retired>,
+}
+
+/// A version that no session starts with any more.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Retired {
+    /// Its number.
+    #[n(0)]
+    pub number: u32,
+    /// Since when.
+    #[n(1)]
+    pub at: Time,
+    /// Who said so: the subject of the credential.
+    #[n(2)]
+    pub by: String,
 }
 
 /// A version of a definition. Stored form.
@@ -168,6 +188,12 @@ impl Tenant {
 }
 
 impl Definition {
+    /// Since when no session starts with this version, and who said so.
+    #[must_use]
+    pub fn retired(&self, number: u32) -> Option<&Retired> {
+        self.retired.iter().find(|retired| retired.number == number)
+    }
+
     /// Stands for the definition as it is now: 16 hexadecimal digits, others after every change.
     #[must_use]
     pub fn etag(&self) -> String {

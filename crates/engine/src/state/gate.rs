@@ -93,18 +93,24 @@ impl Gate {
         self.asked.as_ref().is_some_and(|asked| asked.round_of(person).is_some())
     }
 
-    /// Who has approved it, where several must.
+    /// Who has approved it, in words, where several must.
     #[must_use]
-    pub fn approved_by(&self) -> Vec<&str> {
+    pub fn approved_by(&self) -> Vec<String> {
+        self.votes().map(|vote| vote.via.who(&vote.by)).collect()
+    }
+
+    /// The approvals so far, where several must approve.
+    pub fn votes(&self) -> impl Iterator<Item = &super::Vote> {
         let voting = self.asked.as_ref().and_then(|asked| asked.voting.as_ref());
-        voting.iter().flat_map(|voting| &voting.votes).map(|vote| vote.by.as_str()).collect()
+        voting.into_iter().flat_map(|voting| &voting.votes)
     }
 
     /// The digest of what a person is shown; an approval is bound to it.
     #[must_use]
     pub fn shown(&self) -> Option<Digest> {
         let call = self.call.as_ref().map(|call| call.digest);
-        call.or_else(|| self.asked.as_ref().filter(|asked| !asked.open).map(Asked::digest))
+        let asked = self.asked.as_ref().filter(|asked| !asked.open || self.kind == GateKind::Approval);
+        call.or_else(|| asked.map(Asked::digest))
     }
 
     /// Whether a mail shows all that is asked, so that a reply to it can approve.
@@ -162,6 +168,12 @@ pub struct Asked {
     /// What it has of the approvals that it needs; nothing where the first decides.
     #[n(12)]
     pub voting: Option<Voting>,
+    /// The digest of the values that an approval shows.
+    #[n(13)]
+    pub values: Option<Digest>,
+    /// Who was named by data or the start and is not asked, because the directory does not hold them.
+    #[cbor(n(14), default, skip_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
 }
 
 /// Those who have not answered are written to again, after the same time each time.
@@ -212,6 +224,8 @@ impl Asked {
             bounced: Vec::new(),
             remind: None,
             voting: None,
+            values: None,
+            dropped: Vec::new(),
         }
     }
 
@@ -223,10 +237,14 @@ impl Asked {
         Some(self.last.get(at).copied().unwrap_or_default())
     }
 
-    /// The digest of the request as it is shown.
+    /// The digest of the request as it is shown, with the values that it shows.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        Digest::of_parts(&[b"request", self.subject.as_bytes(), self.body.as_bytes()])
+        let (subject, body) = (self.subject.as_bytes(), self.body.as_bytes());
+        match &self.values {
+            None => Digest::of_parts(&[b"request", subject, body]),
+            Some(values) => Digest::of_parts(&[b"request of values", subject, body, &values.0]),
+        }
     }
 
     /// Whether somebody has approved it, and others are waited for.
@@ -251,6 +269,9 @@ pub struct AskedCall {
     /// What it is believed to cost.
     #[n(3)]
     pub estimate: Micros,
+    /// The layers of the policy that want a person asked.
+    #[cbor(n(4), default)]
+    pub asked_by: Vec<String>,
 }
 
 /// A gate that is closed. Stored form.
@@ -323,6 +344,9 @@ pub enum Via {
     /// The decision page.
     #[n(2)]
     Page,
+    /// A call of the API about somebody's reply, for which the caller vouches: the decision is the caller's own.
+    #[n(110)]
+    Vouched,
 }
 
 impl Via {
@@ -333,6 +357,25 @@ impl Via {
             Self::Rpc => "rpc",
             Self::Mail => "email",
             Self::Page => "page",
+            Self::Vouched => "vouched",
+        }
+    }
+
+    /// Whose decision came this way, in words.
+    #[must_use]
+    pub fn who(self, by: &str) -> String {
+        match self {
+            Self::Rpc | Self::Mail | Self::Page => by.to_owned(),
+            Self::Vouched => format!("a reply vouched by {by}"),
+        }
+    }
+
+    /// Who vouches for what came this way; empty if nobody has to.
+    #[must_use]
+    pub fn vouched_by(self, by: &str) -> &str {
+        match self {
+            Self::Rpc | Self::Mail | Self::Page => "",
+            Self::Vouched => by,
         }
     }
 }
@@ -355,6 +398,9 @@ pub struct Call {
     /// The name of its reservation.
     #[n(4)]
     pub reservation: Option<Digest>,
+    /// The limited rules that counted it.
+    #[cbor(n(5), default, skip_if = "Vec::is_empty")]
+    pub rules: Vec<LedgerRule>,
 }
 
 /// An approved call that is not yet made. Stored form.
@@ -384,4 +430,7 @@ pub struct Grant {
     /// The rules that the reservation is in.
     #[n(7)]
     pub rules: Vec<LedgerRule>,
+    /// The layers that wanted a person asked, and were answered with it.
+    #[cbor(n(8), default)]
+    pub asked_by: Vec<String>,
 }

@@ -4,32 +4,43 @@ mod catalogue;
 mod children;
 mod data;
 mod endpoint;
+mod event_source;
 mod gate;
 mod ledger;
 mod outbox;
+mod pending;
+mod policy;
 mod quorum;
+mod removal;
 pub(crate) mod row;
 mod session;
+mod settings;
 mod tenancy;
 mod thing;
 mod webhook_source;
 
-pub use catalogue::{ApiKey, Assistant, Definition, SourceFile, Tenant, Version};
+pub use catalogue::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
 pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
 pub use endpoint::{Endpoint, EndpointHealth};
+pub use event_source::{EventBinding, EventSource};
 pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Reminding, Resolution, Via};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose};
+pub use pending::PendingInput;
+pub use policy::{PinnedPolicy, TenantPolicy};
 pub(crate) use quorum::Tally;
 pub use quorum::{Quorum, Vote, Voting};
+pub use removal::{KeptDecision, Removal, Removed, Removing, Retention, RetentionRule};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
 pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
-    Session, Unknown,
+    Said, Session, Unknown,
 };
+pub use settings::{GateSettings, Setting, Settled, Source};
+pub(crate) use settings::{OF_DEFINITION, OF_OWNER};
 pub use tenancy::{Directory, DirectoryEntry, Tenancy, TenantOutbox};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
 pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

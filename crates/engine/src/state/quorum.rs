@@ -75,7 +75,7 @@ impl Voting {
     }
 
     fn who(&self) -> String {
-        let who: Vec<&str> = self.votes.iter().map(|vote| vote.by.as_str()).collect();
+        let who: Vec<String> = self.votes.iter().map(|vote| vote.via.who(&vote.by)).collect();
         if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Time};
 
 use super::{
-    ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Run, Session, Slot,
-    Tenancy, Tenant, Thing, Version, WebhookSource,
+    ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Removed, Run, Session,
+    Slot, Tenancy, Tenant, Thing, Version, WebhookSource,
 };
 use crate::Actor;
 use crate::event::Event;
@@ -81,9 +81,9 @@ pub enum Row {
     /// A run's data.
     #[n(21)]
     Data(#[n(0)] Data),
-    /// The user's last message.
+    /// The last message of a conversation that is not the agent's own.
     #[n(22)]
-    Said(#[n(0)] String),
+    Said(#[n(0)] super::Said),
     /// A child's place.
     #[n(26)]
     Slot(#[n(0)] Slot),
@@ -96,6 +96,9 @@ pub enum Row {
     /// What every shard must know of a tenant.
     #[n(50)]
     Tenancy(#[n(0)] Tenancy),
+    /// What remains of a session.
+    #[n(160)]
+    Removed(#[n(0)] Removed),
 }
 
 /// What one command did to its session, under the sequence of its first event. Stored form.

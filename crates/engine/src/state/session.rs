@@ -3,7 +3,10 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Status, Time};
 
-use super::{Json, Outbox, Parent, Pinned, Quorum};
+use super::{
+    EventSource, GateSettings, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum, Removal,
+    Removing,
+};
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -114,16 +117,28 @@ pub struct Session {
     /// The mails that it has sent on the last day on which it sent any.
     #[n(35)]
     pub mailed: Option<MailDay>,
-    /// How those who have not decided are reminded, as the start says.
+    /// How those who have not decided are reminded, as the start says; `None`: as the directory says.
     #[n(36)]
     pub reminders: Option<Reminders>,
     /// Calls that are permitted and that their ledger has not counted yet, by their names: until it has, it would take a
     /// further call of such a name for the same one.
     #[cbor(n(37), default, skip_if = "Vec::is_empty")]
     pub uncounted: Vec<Digest>,
-    /// How many of those whom a gate asks must approve, as the start says; nothing where one is enough.
+    /// How many of those whom a gate asks must approve, as the start says; `None`: as the directory says.
     #[n(38)]
     pub quorum: Option<Quorum>,
+    /// The policy documents that hold for its runs, as they were when it began.
+    #[cbor(n(45), default, skip_if = "Vec::is_empty")]
+    pub policies: Vec<PinnedPolicy>,
+    /// Who is asked, too, where those who were asked do not decide, as the start says; none: as the directory says.
+    #[cbor(n(39), default, skip_if = "Vec::is_empty")]
+    pub escalation: Vec<String>,
+    /// Whether approvers are asked whom data or the start names and the directory does not hold, whatever the tenant says.
+    #[cbor(n(40), default, skip_if = "std::ops::Not::not")]
+    pub any_approver_address: bool,
+    /// The removal of its data, where one has begun.
+    #[n(46)]
+    pub removal: Option<Box<Removal>>,
 }
 
 /// How often, and after what time, those are written to again who have not decided.
@@ -204,6 +219,20 @@ pub struct Early {
     /// Whether a model was at hand that could be asked what it means.
     #[cbor(n(3), default)]
     pub model: bool,
+    /// Where it came from.
+    #[n(4)]
+    pub source: EventSource,
+}
+
+/// The last message of a conversation that is not the agent's own.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Said {
+    /// The message.
+    #[n(0)]
+    pub text: String,
+    /// Whether it is the user's: what an agent relays confirms nothing.
+    #[n(1)]
+    pub by_user: bool,
 }
 
 /// A workflow that a session may switch to.
@@ -242,6 +271,29 @@ impl Session {
     #[must_use]
     pub fn is_seen_at(&self, sequence: u64) -> bool {
         (self.steady.unwrap_or(self.sequence)..=self.sequence).contains(&sequence)
+    }
+
+    /// What its start says of its gates.
+    #[must_use]
+    pub fn start_settings(&self) -> GateSettings {
+        GateSettings {
+            audience: self.audience.clone(),
+            quorum: self.quorum,
+            reminders: self.reminders,
+            escalation: self.escalation.clone(),
+        }
+    }
+
+    /// Whether it does not exist for callers, because its data is being removed.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.removal.as_deref().is_some_and(|removal| removal.how.hides())
+    }
+
+    /// Whether what it held is erased, or being so.
+    #[must_use]
+    pub fn is_erased(&self) -> bool {
+        self.removal.as_deref().is_some_and(|removal| removal.how == Removing::Erased)
     }
 
     /// What of it waits to arrive outside.
@@ -332,6 +384,9 @@ pub struct Run {
     /// Work of an earlier attempt at this entry whose outcome nobody knows.
     #[n(26)]
     pub unknown: Option<Unknown>,
+    /// What came while an approval of it was open, oldest first; it enters when that closes.
+    #[cbor(n(28), default, skip_if = "Vec::is_empty")]
+    pub pending: Vec<PendingInput>,
 }
 
 impl Run {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use minicbor::{CborLen, Decode, Encode};
 
-use super::Endpoint;
+use super::{Endpoint, EventBinding, GateSettings, Retention, TenantPolicy};
 use crate::MailKey;
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
 
@@ -28,6 +28,16 @@ pub struct Tenancy {
     /// alone has it.
     #[n(4)]
     pub told: Option<TenantOutbox>,
+    /// The policy documents that hold for all of its sessions, ordered by name.
+    #[cbor(n(8), default, skip_if = "Vec::is_empty")]
+    pub policies: Vec<TenantPolicy>,
+    /// Whether approvers and escalation contacts that come from data or from the start are asked although the directory
+    /// does not hold them.
+    #[cbor(n(5), default, skip_if = "std::ops::Not::not")]
+    pub any_approver_address: bool,
+    /// How long what has ended is kept.
+    #[cbor(n(9), default)]
+    pub retention: Retention,
 }
 
 /// Messages to endpoints that are about the tenant itself and about none of its sessions.
@@ -51,6 +61,9 @@ impl Tenancy {
             directory: Directory::default(),
             endpoints: Vec::new(),
             told: None,
+            policies: Vec::new(),
+            any_approver_address: false,
+            retention: Retention::default(),
         }
     }
 
@@ -71,10 +84,13 @@ pub struct Directory {
     /// Who is told where nobody else is named: addresses and names.
     #[n(1)]
     pub audience: Vec<String>,
+    /// Which sources may send which events, ordered by definition and key.
+    #[cbor(n(2), default, skip_if = "Vec::is_empty")]
+    pub event_bindings: Vec<EventBinding>,
 }
 
 /// A name, and what it stands for.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct DirectoryEntry {
     /// The name, in lower case.
     #[n(0)]
@@ -82,6 +98,16 @@ pub struct DirectoryEntry {
     /// Addresses, and names of other entries.
     #[n(1)]
     pub members: Vec<String>,
+    /// What holds for the gates of a definition; of `definition:NAME` and `owner:NAME` alone.
+    #[cbor(n(2), default, skip_if = "GateSettings::is_empty")]
+    pub settings: GateSettings,
+}
+
+impl DirectoryEntry {
+    /// The lists of names and addresses that it holds.
+    fn lists(&self) -> [&[String]; 3] {
+        [&self.members, &self.settings.audience, &self.settings.escalation]
+    }
 }
 
 impl Directory {
@@ -95,8 +121,11 @@ impl Directory {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
-        let entries = self.entries.iter().map(|entry| entry.name.len() + texts(&entry.members));
-        entries.sum::<usize>() + texts(&self.audience)
+        let of = |entry: &DirectoryEntry| entry.lists().iter().map(|list| texts(list)).sum::<usize>();
+        let entries = self.entries.iter().map(|entry| entry.name.len() + of(entry));
+        let bindings = self.event_bindings.iter();
+        let bindings = bindings.map(|one| one.definition.len() + one.event_key.len() + texts(&one.sources));
+        entries.sum::<usize>() + texts(&self.audience) + bindings.sum::<usize>()
     }
 
     /// The addresses that a name stands for, each once; none where there is no such name. Of names that stand for one
@@ -134,16 +163,19 @@ impl Directory {
         let known = |one: &String| address(one) || self.members(one).is_some();
         let mut odd = Vec::new();
         for entry in &self.entries {
-            if self.addresses(&entry.name).is_empty() {
-                odd.push(format!("{} leads to no address", entry.name));
+            let name = &entry.name;
+            // An entry may be there for its settings alone.
+            if self.addresses(name).is_empty() && (!entry.members.is_empty() || entry.settings.is_empty()) {
+                odd.push(format!("{name} leads to no address"));
             }
-            let strange = entry.members.iter().filter(|one| !known(one));
-            odd.extend(strange.map(|one| {
-                format!(
-                    "{one}, a member of {}, is neither an address nor a name of the directory",
-                    entry.name
-                )
-            }));
+            for (list, what) in
+                entry.lists().into_iter().zip(["a member", "of the audience", "of the escalation"])
+            {
+                let strange = list.iter().filter(|one| !known(one));
+                odd.extend(strange.map(|one| {
+                    format!("{one}, {what} of {name}, is neither an address nor a name of the directory")
+                }));
+            }
         }
         odd.extend(
             self.nobody(&self.audience)
@@ -182,10 +214,24 @@ impl Directory {
         self.same(one, other) || self.entries.iter().filter(person).any(hers)
     }
 
-    fn members(&self, name: &str) -> Option<&[String]> {
+    /// Returns true if this address stands in it: as a member of an entry, or among those who are told or asked.
+    #[must_use]
+    pub fn holds(&self, address: &str) -> bool {
+        let address = address.trim();
+        let lists = self.entries.iter().flat_map(DirectoryEntry::lists);
+        address.contains('@') && lists.chain([self.audience.as_slice()]).any(|list| has(list, address))
+    }
+
+    /// The entry of this name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&DirectoryEntry> {
         let name = name.trim().to_lowercase();
         let at = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()?;
-        self.entries.get(at).map(|entry| entry.members.as_slice())
+        self.entries.get(at)
+    }
+
+    fn members(&self, name: &str) -> Option<&[String]> {
+        self.entry(name).map(|entry| entry.members.as_slice())
     }
 
     fn collect(&self, name: &str, depth: usize, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
@@ -215,10 +261,11 @@ mod tests {
         let entry = |(name, members): &(&str, &[&str])| DirectoryEntry {
             name: (*name).to_owned(),
             members: members.iter().map(|one| (*one).to_owned()).collect(),
+            ..DirectoryEntry::default()
         };
         let mut entries: Vec<DirectoryEntry> = entries.iter().map(entry).collect();
         entries.sort_by(|one, other| one.name.cmp(&other.name));
-        Directory { entries, audience: Vec::new() }
+        Directory { entries, ..Directory::default() }
     }
 
     #[test]

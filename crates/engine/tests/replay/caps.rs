@@ -60,6 +60,9 @@ fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
         audience: Vec::new(),
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
     };
     let day = Time(20 * DAY_MS + 5);
     submit(&mut rows, Scope::Session(id), Body::Start(start), day).unwrap();

@@ -59,8 +59,9 @@ impl World {
         };
         let mut command = self.command(Scope::Session(self.1), Body::Authorize(call));
         let Plan::Reserve(asked) = plan(&self.0, &command, NOW).unwrap() else { panic!("there is a limit") };
+        let process = asked.rules[0].process.clone();
         let reserve = Reserve { call: asked.call, rules: asked.rules, estimate: asked.estimate };
-        let reserve = self.command(Scope::Ledger(asked.process), Body::Reserve(reserve));
+        let reserve = self.command(Scope::Ledger(process), Body::Reserve(reserve));
         let Reply::Limits(check) = self.submit(reserve).0.map_err(|no| no.reason)? else {
             panic!("a ledger tells of limits")
         };
@@ -113,6 +114,9 @@ fn world() -> World {
         audience: Vec::new(),
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
     };
     world.submit(world.command(Scope::Session(world.1), Body::Start(start))).0.unwrap();
     world

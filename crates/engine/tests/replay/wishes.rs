@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use switchward_engine::{
     ActivateVersion, Actor, Answer, Args, Authorize, Body, Cancel, Command, CreateKey, CreateTenant,
-    DecideGate, DefaultEffect, Deploy, DiscussGate, Draft, Grant, InstallMachine, Key, Outgoing, Pause,
-    RaiseCap, Reply, ReportCall, ReportUsage, RequestId, Resume, RevokeKey, Role, Row, Scope, Session,
-    Settings, Start, UpdateTenant, View,
+    DecideGate, DefaultEffect, DefaultSetIn, Deploy, DiscussGate, Draft, Grant, InstallMachine, Key,
+    Outgoing, Pause, RaiseCap, Reply, ReportCall, ReportUsage, RequestId, Resume, RevokeKey, Role, Row,
+    Scope, Session, Settings, Start, UpdateTenant, View,
 };
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
@@ -134,6 +134,9 @@ impl Wishes {
             audience: Vec::new(),
             reminders: None,
             quorum: None,
+            policies: Vec::new(),
+            escalation: Vec::new(),
+            any_approver_address: false,
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));
@@ -159,8 +162,12 @@ impl Wishes {
         let (_, known, _) = chance.pick(&self.deployed).clone();
         let name = *chance.pick(&NAMES);
         let effects = [DefaultEffect::Allow, DefaultEffect::Ask, DefaultEffect::Deny];
-        let settings =
-            Settings { default_effect: *chance.pick(&effects), allow_foreign_role: chance.once_in(2) };
+        let settings = Settings {
+            default_effect: *chance.pick(&effects),
+            allow_foreign_role: chance.once_in(2),
+            default_set_in: DefaultSetIn::Tenant,
+            any_approver_address: chance.once_in(2),
+        };
         let (scope, body) = match chance.below(6) {
             0 => return self.deploy(chance, tenant, name),
             1 => {

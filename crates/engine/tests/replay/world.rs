@@ -126,13 +126,13 @@ impl World {
         let limits = match asked.map_err(|error| error.to_string())? {
             Plan::Direct => None,
             Plan::Look(asked) => {
-                let check =
-                    room(&self.rows, command.tenant, &asked.process, &asked.rules, asked.estimate, self.now);
+                let check = room(&self.rows, command.tenant, &asked.rules, asked.estimate, self.now);
                 Some(check.map_err(|error| error.to_string())?)
             }
             Plan::Reserve(asked) => {
+                let process = asked.rules[0].process.clone();
                 let body = Reserve { call: asked.call, rules: asked.rules, estimate: asked.estimate };
-                let reserve = inner(&command, Scope::Ledger(asked.process), None, Body::Reserve(body));
+                let reserve = inner(&command, Scope::Ledger(process), None, Body::Reserve(body));
                 match self.submit(vec![reserve])?.pop() {
                     Some(Ok(Reply::Limits(check))) => Some(check),
                     _ => return Ok(None),

@@ -1,5 +1,7 @@
 //! Values of what is stored about people who are written to.
 
+mod removal;
+
 use super::*;
 
 /// Who is told at a gate that others may decide, and was told that it is closed.
@@ -10,9 +12,25 @@ fn told() -> Asked {
 }
 
 fn tenancy() -> Tenancy {
-    let entry = DirectoryEntry { name: "group:release".into(), members: vec!["kim@example.com".into()] };
-    let directory = Directory { entries: vec![entry], audience: vec!["group:release".into()] };
-    Tenancy { revision: 3, keys: vec![MailKey([5; 32])], directory, endpoints: Vec::new(), told: None }
+    let members = vec!["kim@example.com".into()];
+    let entry = DirectoryEntry { name: "group:release".into(), members, ..DirectoryEntry::default() };
+    let binding = EventBinding {
+        definition: "order".into(),
+        event_key: "paid".into(),
+        sources: vec!["webhook:shop".into(), "integration".into()],
+    };
+    let (audience, event_bindings) = (vec!["group:release".into()], vec![binding]);
+    let directory = Directory { entries: vec![entry], audience, event_bindings };
+    Tenancy {
+        revision: 3,
+        keys: vec![MailKey([5; 32])],
+        directory,
+        endpoints: Vec::new(),
+        told: None,
+        policies: vec![super::tenant_policy()],
+        any_approver_address: false,
+        retention: Retention::default(),
+    }
 }
 
 const REMINDERS: Reminders = Reminders { every_ms: 3_600_000, max: 2 };
@@ -89,13 +107,17 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     ]
 }
 
+fn vouched() -> SenderProof {
+    SenderProof::Vouched { by: "kim".into() }
+}
+
 /// What is known of who is written to.
 pub(super) fn mailed() -> Vec<Event> {
     let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
     let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
     let flows = [
-        Flow::ReplyRecorded { run, from, text, authenticated: false, about, evidence, why: None },
+        Flow::ReplyRecorded { run, from, text, proof: SenderProof::None, about, evidence, why: None },
         Flow::AudienceSet { audience: vec!["kim".into()] },
         Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
         Flow::EffectDeferred { number, until, code: code.clone(), message: message.clone() },
@@ -121,11 +143,13 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
         Event::Flow(Flow::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
         Event::Flow(Flow::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
-        Event::Flow(Flow::ReplyRecorded { run, from, text, authenticated: true, about: None, evidence, why }),
+        Event::Flow(Flow::ReplyRecorded { run, from, text, proof: vouched(), about: None, evidence, why }),
         Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
         Event::Flow(Flow::Votes(VoteFact::Told { gate: OpenId(6), asked: Box::new(asked()) })),
+        Event::Flow(Flow::Votes(VoteFact::EscalationSet { contacts: vec!["lead".into()] })),
+        Event::Flow(Flow::Votes(VoteFact::Dropped { gate: OpenId(6), who: vec!["eve@example.com".into()] })),
     ];
-    flows.into_iter().map(Event::Flow).chain(latest).collect()
+    flows.into_iter().map(Event::Flow).chain(latest).chain(removal::events()).collect()
 }
 
 /// What endpoints are told of the tenant itself.
@@ -151,7 +175,7 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
     let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
     let told = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
     let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
-    vec![
+    let rows = vec![
         ("session-published", Row::Session(Session { outbox, ..session() })),
         ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
         (
@@ -163,5 +187,28 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
             }),
         ),
         ("effect-published", Row::Outbox(effect(told))),
+    ];
+    rows.into_iter().chain(removal::rows()).collect()
+}
+
+/// What is settled beside a definition: by the directory and by a start; and which versions no start uses.
+pub(super) fn settled() -> Vec<(&'static str, Row)> {
+    let settings = GateSettings {
+        audience: vec!["kim".into()],
+        quorum: Some(Quorum::AtLeast(2)),
+        reminders: Some(REMINDERS),
+        escalation: vec!["lead@example.com".into()],
+    };
+    let entry = DirectoryEntry { name: "definition:deploy-gate".into(), members: Vec::new(), settings };
+    let directory = Directory { entries: vec![entry], ..Directory::default() };
+    let escalation = vec!["lead@example.com".into()];
+    let session = Session { escalation, any_approver_address: true, ..session() };
+    let retired = vec![Retired { number: 1, at: Time(2), by: "kim".into() }];
+    let asked = Asked { dropped: vec!["eve@example.com".into()], ..asked() };
+    vec![
+        ("tenancy-settings", Row::Tenancy(Tenancy { directory, any_approver_address: true, ..tenancy() })),
+        ("session-escalation", Row::Session(session)),
+        ("definition-retired", Row::Definition(Definition { retired, ..definition() })),
+        ("open-dropped", Row::Open(Open { gate: Gate { asked: Some(asked), ..gate() }, ..open() })),
     ]
 }

@@ -130,6 +130,16 @@ const COMPARING: &[&str] = &[
     "sameas",
 ];
 
+/// The names of all filters.
+pub(super) fn filters() -> impl Iterator<Item = &'static str> {
+    FILTERS.iter().map(|(name, _)| *name)
+}
+
+/// The names of all tests that are words.
+pub(super) fn tests() -> impl Iterator<Item = &'static str> {
+    TESTS.iter().copied()
+}
+
 /// Whether there is a filter of this name.
 pub(super) fn is_filter(name: &str) -> bool {
     FILTERS.iter().any(|(known, _)| *known == name)

@@ -5,6 +5,24 @@ use minijinja::{Error, ErrorKind, State};
 
 use super::meter::Meter;
 
+/// The methods of dictionaries and of texts.
+pub(super) const NAMES: [&str; 14] = [
+    "items",
+    "keys",
+    "values",
+    "get",
+    "upper",
+    "lower",
+    "title",
+    "capitalize",
+    "strip",
+    "replace",
+    "split",
+    "startswith",
+    "endswith",
+    "join",
+];
+
 /// A method that the value itself does not have: those of Python's `dict` and `str` that change nothing.
 pub(super) fn call(
     meter: &Meter,

@@ -20,15 +20,15 @@ const EMAIL_CONFIG: Shape = Shape {
 };
 
 /// What `email_config` compiles to.
-pub(super) struct Mail {
+pub(crate) struct Mail {
     /// Closed but for mails whose addresses fit.
-    pub(super) layer: Layer,
+    pub(crate) layer: Layer,
     /// The most mails of a session.
-    pub(super) budget: Option<Budget>,
+    pub(crate) budget: Option<Budget>,
 }
 
 /// Nothing where there is no `email_config`: mail is then like any other capability.
-pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
+pub(crate) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
     let fields = Fields::open(node?, &EMAIL_CONFIG, report)?;
     let max = fields
         .optional("max_emails_per_session")

@@ -8,10 +8,10 @@
 mod answers;
 mod graph;
 mod idle;
-mod mail;
-mod policy;
+pub(crate) mod mail;
+pub(crate) mod policy;
 mod process;
 mod states;
-mod tools;
+pub(crate) mod tools;
 
 pub(crate) use process::compile;

@@ -6,8 +6,8 @@ use switchward_machine::{GateIx, Layer, Limit, Otherwise, Pattern, Period, Rule}
 use super::idle::{self, Listed};
 use super::process::TOOL_ASK;
 use super::tools::{self, pattern};
-use crate::codes::PATTERN;
-use crate::document::Node;
+use crate::codes::{PATTERN, POLICY_OPEN};
+use crate::document::{Node, Span};
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, Report, quoted};
 
@@ -40,30 +40,67 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Parts {
     let fields = node.and_then(|node| Fields::open(node, &POLICY, report));
     let role = fields.and_then(|fields| fields.required("role", report));
     let role = role.and_then(|node| shape::name(node, "`role`", NAME_BYTES_MAX, report));
+    let layer = Layer {
+        except: vec![tools::process_step()],
+        ..lists(fields.as_ref(), Some(TOOL_ASK), Otherwise::TenantDefault, report)
+    };
+    Parts { role: role.map(str::to_owned), layer }
+}
+
+/// Tells of a policy that leaves something to the defaults.
+pub(super) fn notice(node: Option<&Node>, layer: &Layer, report: &mut Report) {
+    if let Some(node) = node {
+        notice_open(layer, node.span, OPEN_HINT, report);
+    }
+}
+
+const OPEN_HINT: &str =
+    "end `allow`, `ask` or `deny` with the capability `*`, or set the tenant's default effect";
+
+/// The layer of the three lists; `gate` is what its asks open.
+pub(crate) fn lists(
+    fields: Option<&Fields<'_>>,
+    gate: Option<GateIx>,
+    otherwise: Otherwise,
+    report: &mut Report,
+) -> Layer {
     let mut rules = |key| match fields.and_then(|fields| fields.optional(key)) {
-        Some(node) => read_list(node, key, report),
+        Some(node) => read_list(node, key, gate, report),
         None => Vec::new(),
     };
     let (deny, ask, allow) = (rules("deny"), rules("ask"), rules("allow"));
     idle::warn(&[("deny", &deny), ("ask", &ask), ("allow", &allow)], report);
     let plain = |listed: Vec<Listed>| listed.into_iter().map(|it| it.rule).collect();
-    let layer = Layer {
+    Layer {
         name: "policy".into(),
         covers: pattern("*"),
-        except: vec![tools::process_step()],
+        except: Vec::new(),
         deny: plain(deny),
         ask: plain(ask),
         allow: plain(allow),
-        otherwise: Otherwise::TenantDefault,
+        otherwise,
         at: None,
-    };
-    Parts { role: role.map(str::to_owned), layer }
+    }
 }
 
-fn read_list(node: &Node, key: &'static str, report: &mut Report) -> Vec<Listed> {
+/// Tells once of a policy that leaves something to the defaults, where nothing is wrong with it. *Capability Patterns*: "If no
+/// rule matches, the call is allowed by default."
+pub(crate) fn notice_open(layer: &Layer, span: Span, hint: &str, report: &mut Report) {
+    let mut rules = layer.deny.iter().chain(&layer.ask).chain(&layer.allow);
+    if report.errors() == 0
+        && layer.otherwise == Otherwise::TenantDefault
+        && !rules.any(|rule| rule.pattern.as_str() == "*")
+    {
+        let message =
+            "what no rule of this policy names is allowed, unless the tenant or the server says otherwise";
+        report.add(Finding::new(POLICY_OPEN, span, message).hint(hint));
+    }
+}
+
+fn read_list(node: &Node, key: &'static str, ask_gate: Option<GateIx>, report: &mut Report) -> Vec<Listed> {
     let (shape, gate) = match key {
         "deny" => (&DENY_RULE, None),
-        "ask" => (&RULE, Some(TOOL_ASK)),
+        "ask" => (&RULE, ask_gate),
         _ => (&RULE, None),
     };
     let items = shape::list(node, &quoted(key), RULES_MAX, report).unwrap_or_default();

@@ -52,6 +52,7 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     let policy = policy::read(fields.optional("policy"), report);
     let tools = tools::read(fields.optional("allowed_tools"), report);
     let mail = mail::read(fields.optional("email_config"), report);
+    policy::notice(fields.optional("policy"), &policy.layer, report);
 
     let states = states?;
     let sound_states = (whole && states.sound).then_some(states.entries);

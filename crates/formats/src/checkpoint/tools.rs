@@ -22,7 +22,7 @@ pub(super) fn process_step() -> Pattern {
 }
 
 /// A pattern of ours.
-pub(super) fn pattern(text: &str) -> Pattern {
+pub(crate) fn pattern(text: &str) -> Pattern {
     Pattern::new(text).expect("a pattern that is written here is one")
 }
 

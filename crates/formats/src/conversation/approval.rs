@@ -6,7 +6,7 @@ use switchward_machine::{
     Rounds, Text,
 };
 
-use super::messages::{self, Addresses};
+use super::messages;
 use super::outside::{hinted, hints};
 use super::read;
 use super::reader::Reader;
@@ -28,14 +28,18 @@ const ESCALATION: Shape = Shape {
 };
 
 /// The ports of an approval.
-pub(super) const PORTS: [&str; 4] = ["approved", "rejected", "discussion", "timeout"];
+pub(super) const PORTS: [&str; 4] = [APPROVED, "rejected", DISCUSSION, "timeout"];
+/// The port of an approval that was given.
+pub(super) const APPROVED: &str = "approved";
+/// The port of a reply that decides nothing; without a transition the request stays open.
+pub(super) const DISCUSSION: &str = "discussion";
 /// Rounds of an escalation that says nothing of them (ruling "`max_escalations` defaults to 1").
 const ESCALATIONS: u32 = 1;
 
 /// *Approval State*.
 pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> GateSpec {
     let to = fields.required("approvers", cx.report);
-    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
     let mut message = request(name, to);
     if let Some(node) = fields.optional("request_template")
         && let Some(request) = Fields::open(node, &REQUEST, cx.report)
@@ -66,12 +70,22 @@ pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>
     GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) }
 }
 
-fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Rounds> {
+/// Where no transition takes the discussion, what was said is passed on and the gate stays open.
+pub(super) fn wire(spec: &mut GateSpec, discussed: bool) {
+    for (decision, resolve) in &mut spec.outcomes {
+        if *decision == Decision::Discuss && !discussed {
+            *resolve = Resolve::PassOn;
+        }
+    }
+}
+
+/// What happens while nobody decides: of an approval, and of each part of a task.
+pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Rounds> {
     let fields = Fields::open(node, &ESCALATION, cx.report)?;
     let hours = fields.required("timeout_hours", cx.report);
     let every_ms = hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
     let to = fields.optional("escalation_contacts");
-    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
     let max = fields.optional("max_escalations");
     let max = max.and_then(|node| shape::integer(node, "`max_escalations`", 0..=ESCALATIONS_MAX, cx.report));
     let max = max.and_then(|max| u32::try_from(max).ok()).unwrap_or(ESCALATIONS);
@@ -89,7 +103,7 @@ pub(super) fn gate<'a>(
     let at = fields.optional("require_human_approval");
     let required = at.and_then(|node| read::flag(node, "`require_human_approval`", cx)) == Some(true);
     let to = fields.optional("approval_contacts");
-    let to = to.map(|node| messages::recipients(node, Addresses::Mail, cx)).unwrap_or_default();
+    let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
     if !required {
         cx.idle(node, "approval_contacts", "nobody is asked without `require_human_approval: true`");
         return None;

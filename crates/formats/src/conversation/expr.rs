@@ -1,6 +1,6 @@
 //! Where this format meets `switchward_expr`: the format's words for what is computed, and what can be read.
 
-use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
+use switchward_expr::{CmpOp, DataType, JinjaError, Mention, Path, Reducer, Transform};
 
 use crate::limits::{DATA_KEY_BYTES_MAX, DATA_PATH_BYTES_MAX, DATA_PATH_NAMES_MAX};
 
@@ -98,6 +98,11 @@ pub(super) fn path(text: &str) -> Option<Path> {
     fits.then(|| Path::new(text).ok())?
 }
 
+/// What a Jinja2 template mentions, or why it cannot be read.
+pub(super) fn mentions(source: &str) -> Result<Vec<Mention>, JinjaError> {
+    switchward_expr::mentions(source, &ROOT_NAMES)
+}
+
 /// Why a template of a message's body cannot be read.
 pub(super) fn check_template(source: &str) -> Result<(), String> {
     switchward_expr::check(source).map_err(|error| told(&error.to_string()))
@@ -109,11 +114,13 @@ pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
 }
 
 /// A reason as a part of a sentence: one line, without a full stop.
-fn told(reason: &str) -> String {
+pub(super) fn told(reason: &str) -> String {
     let words: Vec<&str> = reason.split_whitespace().collect();
     words.join(" ").trim_end_matches('.').to_owned()
 }
 
+/// What the data are called in templates.
+pub(super) const ROOT_NAMES: [&str; 2] = ["gathered_data", "gathered"];
 const ROOTS: [&str; 2] = ["gathered_data.", "gathered."];
 
 /// The paths that a text in braces refers to, below the data.
@@ -139,23 +146,12 @@ pub(super) fn rooted(text: &str) -> Option<&str> {
     path(found).is_some().then_some(found)
 }
 
-/// The top-level keys that a Jinja2 template names after a dot of the data.
-pub(super) fn template_keys(source: &str) -> impl Iterator<Item = &str> {
-    const ROOT: &str = "gathered_data.";
-    source.match_indices(ROOT).filter_map(|(at, root)| {
-        let in_word = source[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
-        let rest = &source[at + root.len()..];
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        (!in_word && end > 0).then(|| &rest[..end])
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn references_are_found_in_braces_and_in_templates() {
+    fn references_are_found_in_braces() {
         let found: Vec<&str> =
             references("{gathered.a} {gathered_data.b.c} {gathered_data.} {other.d} {").collect();
         assert_eq!(found, ["a", "b.c"]);
@@ -163,10 +159,6 @@ mod tests {
         assert!(!is_reference("{gathered.a}!") && !is_reference(" {gathered.a}") && !is_reference("a"));
         assert_eq!(rooted("gathered_data.mail.body"), Some("mail.body"));
         assert_eq!(rooted("mail.body"), None);
-        let keys: Vec<&str> =
-            template_keys("{{ gathered_data.a.b }}{% if gathered_data.c_1 %}{{ x.gathered_data.d }}")
-                .collect();
-        assert_eq!(keys, ["a", "c_1"]);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use switchward_machine::{Layer, Machine, NodeIx};
 
+use super::approval::DISCUSSION;
 use super::nodes::timer_port;
 use super::states::{Kind, State, Ways};
-use super::transitions::{ERROR, Edge};
+use super::transitions::{ERROR, Edge, TIMEOUT};
 use super::{drains, steps, tools};
 use crate::codes::{DRAIN_LOOP, ONLY_ERROR, PORT_UNCONNECTED, TIMER_PORT, TOOL_CLOSED, UNREACHABLE_STATE};
 use crate::document::Span;
@@ -26,13 +27,16 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
         (Ways::Ports(_), Kind::Timer(_)) if connected => {}
         // A state without any transition is the end.
         (Ways::Ports(ports), _) if !edges.is_empty() => {
-            open.extend(ports.iter().map(String::as_str).filter(|port| !stands(port)));
+            // A discussion that no transition takes keeps the request open.
+            let waits = |port: &str| matches!(state.kind, Kind::Approval(_)) && port == DISCUSSION;
+            open.extend(ports.iter().map(String::as_str).filter(|port| !stands(port) && !waits(port)));
         }
         (Ways::Guards, _) if !edges.is_empty() && !connected => {
             let message = format!("the state {} is left through its error port only", quoted(state.name));
             report.add(Finding::new(ONLY_ERROR, state.span, message));
         }
-        (Ways::Ports(_) | Ways::Guards | Ways::Unknown, _) => {}
+        (Ways::Timed, _) if !edges.is_empty() && !stands(TIMEOUT) => open.push(TIMEOUT),
+        (Ways::Ports(_) | Ways::Guards | Ways::Timed | Ways::Unknown, _) => {}
     }
     if state.errors.has_port() && !stands(ERROR) {
         open.push(ERROR);

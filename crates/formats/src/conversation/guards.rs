@@ -173,15 +173,17 @@ impl<'a> One<'_, 'a, '_> {
     }
 
     /// The keys are what the assistant is to record: naming them here is setting them.
-    fn all_required(&mut self, at: Span, keys: Option<&'a Node>) -> Guard {
-        let listed = keys.map_or(self.required.len(), |node| node.as_list().map_or(1, <[_]>::len));
+    fn all_required(&mut self, at: Span, keys_node: Option<&'a Node>) -> Guard {
+        let listed = keys_node.map_or(self.required.len(), |node| node.as_list().map_or(1, <[_]>::len));
         self.read.vacuous |= listed == 0;
-        let keys = match keys {
+        let keys = match keys_node {
             Some(node) => read::keys(node, "`keys`", REQUIRED_FIELDS_MAX, self.cx),
             None => self.required_copied(at),
         };
-        for key in &keys {
-            self.cx.keys.sets(key);
+        for item in keys_node.and_then(Node::as_list).unwrap_or_default() {
+            if let Some(key) = item.as_text() {
+                self.cx.keys.awaits(key, item.span);
+            }
         }
         Guard::All(keys.iter().filter_map(|key| expr::path(key)).map(Guard::Present).collect())
     }

@@ -4,13 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use switchward_machine::{NodeIx, kept};
 
-use super::expr;
-use crate::codes::KEY_UNSET;
+use super::texts::Form;
+use crate::codes::{KEY_UNSET, NAME_UNKNOWN, TEXT_BRACES};
 use crate::document::Span;
 use crate::{Finding, Report, quoted};
 
 /// A state, with the transitions that leave it; nothing for the workflow itself.
 type Place = Option<NodeIx>;
+
+/// A name in a text that is neither the data nor known there.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    pub(super) name: String,
+    pub(super) span: Span,
+    /// Names that are known there.
+    pub(super) known: Vec<String>,
+    pub(super) form: Form,
+    /// Whether it stands alone in braces, where it may be meant as text.
+    pub(super) word: bool,
+}
 
 /// What a workflow reads and sets.
 #[derive(Debug, Default)]
@@ -19,10 +31,20 @@ pub(super) struct Keys {
     read: BTreeMap<String, BTreeMap<Place, Span>>,
     /// By key, who sets it.
     set: BTreeMap<String, BTreeSet<Place>>,
+    /// Keys that something else than a guard sets.
+    declared: BTreeSet<String>,
+    /// Keys that guards wait for.
+    awaited: Vec<(String, Span)>,
+    /// What is read below the keys that only the engine writes.
+    below: Vec<Vec<(String, Span)>>,
+    /// Names that are not known where they stand.
+    unknown: Vec<Unknown>,
     /// What is being read.
     here: Place,
     /// Names that loops give to their items, from the outside in.
     items: Vec<String>,
+    /// Names that any loop gives.
+    given: BTreeSet<String>,
 }
 
 impl Keys {
@@ -31,40 +53,43 @@ impl Keys {
         self.here = place;
     }
 
-    /// Something reads this path.
-    pub(super) fn reads(&mut self, path: &str, span: Span) {
-        let key = path.split('.').next().unwrap_or(path);
+    /// Something reads the value of these names, from the outside in.
+    pub(super) fn reads(&mut self, names: Vec<(String, Span)>) {
+        let Some((key, span)) = names.first() else { return };
         let inside = !self.items.is_empty() && key == super::operations::INDEX;
         if inside || self.items.iter().any(|item| item == key) {
             return;
         }
         let places = self.read.entry(key.to_owned()).or_default();
-        let first = places.entry(self.here).or_insert(span);
-        *first = span.min(*first);
-    }
-
-    /// Something renders this text in braces.
-    pub(super) fn reads_text(&mut self, text: &str, span: Span) {
-        for path in expr::references(text) {
-            self.reads(path, span);
+        let first = places.entry(self.here).or_insert(*span);
+        *first = (*span).min(*first);
+        if kept::holds(key) && names.len() > 1 {
+            self.below.push(names);
         }
     }
 
-    /// Something renders this Jinja2 template.
-    pub(super) fn reads_template(&mut self, source: &str, span: Span) {
-        for key in expr::template_keys(source) {
-            self.reads(key, span);
-        }
+    /// A text holds a name that is not known there.
+    pub(super) fn unknown(&mut self, unknown: Unknown) {
+        self.unknown.push(unknown);
     }
 
     /// Something sets this key.
     pub(super) fn sets(&mut self, key: &str) {
         self.set.entry(key.to_owned()).or_default().insert(self.here);
+        self.declared.insert(key.to_owned());
+    }
+
+    /// A guard waits for this key, which the assistant is to record.
+    pub(super) fn awaits(&mut self, key: &str, span: Span) {
+        self.set.entry(key.to_owned()).or_default().insert(self.here);
+        self.awaited.push((key.to_owned(), span));
     }
 
     /// A loop begins.
     pub(super) fn enter(&mut self, item: &str) {
         self.items.push(item.to_owned());
+        self.given.insert(item.to_owned());
+        self.given.insert(super::operations::INDEX.to_owned());
     }
 
     /// The innermost loop is over.
@@ -80,6 +105,34 @@ impl Keys {
     /// Loops around here.
     pub(super) fn depth(&self) -> usize {
         self.items.len()
+    }
+
+    /// All keys that something sets, those that only the engine writes, and those of loops.
+    fn all(&self) -> impl Iterator<Item = &str> {
+        let own = self.set.keys().chain(&self.given).map(String::as_str);
+        own.chain(kept::KEYS)
+    }
+
+    /// Tells names that are known nowhere, now that all keys are known.
+    pub(super) fn tell_unknown(&self, report: &mut Report) {
+        for it in &self.unknown {
+            let same = self.all().find(|key| *key == it.name).map(str::to_owned);
+            let near = match same {
+                Some(key) => Some(as_value(&key)),
+                None => report
+                    .nearest(&it.name, it.known.iter().map(String::as_str))
+                    .or_else(|| report.nearest(&it.name, self.all()).map(|key| as_value(&key))),
+            };
+            let finding = if it.word && near.is_none() {
+                let message =
+                    format!("{} in braces is no reference, and is written as it stands", quoted(&it.name));
+                Finding::new(TEXT_BRACES, it.span, message)
+            } else {
+                let message = format!("nothing is called {} here", quoted(&it.name));
+                Finding::new(NAME_UNKNOWN, it.span, message).allowed(it.known.iter().map(String::as_str))
+            };
+            report.add(finding.nearest(near).hint(it.form.example()));
+        }
     }
 
     /// Warns of keys that are read and never set, each where it is read first. What no path leads to sets nothing.
@@ -98,8 +151,9 @@ impl Keys {
             let (who, near) = if set.is_some() {
                 ("only states that no path leads to set it", None)
             } else {
-                let others = self.set.keys().map(String::as_str);
-                ("nothing in the workflow sets it", report.nearest(key, others))
+                let others = self.read.keys().map(String::as_str).filter(|other| other != key);
+                let near = report.nearest(key, self.all()).or_else(|| report.nearest(key, others));
+                ("nothing in the workflow sets it", near)
             };
             let message = format!("the key {} is read, and {who}", quoted(key));
             let mut finding = Finding::new(KEY_UNSET, span, message).nearest(near);
@@ -111,5 +165,63 @@ impl Keys {
             }
             report.add(finding);
         }
+        self.warn_awaited(report);
     }
+
+    /// Warns of keys that only a guard names, where another key is called almost so.
+    fn warn_awaited(&self, report: &mut Report) {
+        for (key, span) in self.awaited.iter().filter(|(key, _)| !self.declared.contains(key)) {
+            let near = report.nearest(key, self.declared.iter().map(String::as_str));
+            let Some(near) = near.filter(|_| !self.read.contains_key(key)) else { continue };
+            let message = format!("a guard waits for the key {}, which nothing else names", quoted(key));
+            let hint = "name it in `required_fields` too if it is meant";
+            report.add(Finding::new(KEY_UNSET, *span, message).nearest(Some(near)).hint(hint));
+        }
+    }
+
+    /// Warns of what is read below the keys that only the engine writes and is never there, where something is called
+    /// almost so; `states` are the states of each of these keys.
+    pub(super) fn warn_below(&self, states: &[(&'static str, &str)], report: &mut Report) {
+        for names in &self.below {
+            let Some(((key, _), (state, span), rest)) = parts(names) else { continue };
+            let of = states.iter().filter(|(known, _)| known == key).map(|(_, state)| *state);
+            let (name, span, near) = if of.clone().all(|known| known != state) {
+                (state, *span, report.nearest(state, of))
+            } else {
+                let Some(((field, span), fields)) = rest.first().zip(fields(key)) else { continue };
+                if fields.contains(&field.as_str()) {
+                    continue;
+                }
+                (field, *span, report.nearest(field, fields.iter().copied()))
+            };
+            let Some(near) = near else { continue };
+            let message = format!("nothing is called {} below the key {}", quoted(name), quoted(key));
+            report.add(Finding::new(KEY_UNSET, span, message).nearest(Some(near)));
+        }
+    }
+}
+
+type Read = (String, Span);
+
+fn parts(names: &[Read]) -> Option<(&Read, &Read, &[Read])> {
+    match names {
+        [key, state, rest @ ..] => Some((key, state, rest)),
+        _ => None,
+    }
+}
+
+/// What the engine writes below a state's name.
+fn fields(key: &str) -> Option<&'static [&'static str]> {
+    match key {
+        kept::APPROVAL => Some(&["decision", "by", "comment", "at", "shown"]),
+        kept::WAIT => Some(&["from", "text", "event_key", "data"]),
+        _ => None,
+    }
+}
+
+/// A key as templates read it.
+fn as_value(key: &str) -> String {
+    let plain =
+        key.chars().all(|c| c.is_alphanumeric() || c == '_') && !key.starts_with(|c: char| c.is_numeric());
+    if plain { format!("gathered_data.{key}") } else { format!("gathered_data[\"{key}\"]") }
 }

@@ -3,8 +3,8 @@
 use switchward_machine::{AddressPattern, Channel, Content, Message, Recipient};
 
 use super::reader::Reader;
-use super::{expr, read};
-use crate::codes::RECIPIENT;
+use super::{expr, read, texts};
+use crate::codes::{APPROVER_CHOSEN, RECIPIENT};
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, RECIPIENTS_MAX, TEMPLATE_BYTES_MAX};
 use crate::shape::{self, Fields};
@@ -104,6 +104,24 @@ pub(super) fn recipients<'a>(node: &'a Node, kind: Addresses, cx: &mut Reader<'a
     items.iter().filter_map(|item| recipient(item, kind, cx)).collect()
 }
 
+/// A list of those who approve something, or are asked later. Whoever drives a session chooses its data and its contact.
+pub(super) fn approvers<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Vec<Recipient> {
+    let items = cx.filled(node, "a list of recipients", RECIPIENTS_MAX).unwrap_or_default();
+    let mut found = Vec::new();
+    for item in items {
+        let Some(recipient) = recipient(item, Addresses::Mail, cx) else { continue };
+        if !recipient.is_fixed() {
+            let text = item.as_text().unwrap_or_default();
+            let message =
+                format!("{} is not fixed here: data or the start of a session says who it is", quoted(text));
+            let hint = "they are asked only if the tenant's directory holds them; name an address here, or people in the directory";
+            cx.report.add(Finding::new(APPROVER_CHOSEN, item.span, message).hint(hint));
+        }
+        found.push(recipient);
+    }
+    found
+}
+
 fn recipient<'a>(node: &'a Node, kind: Addresses, cx: &mut Reader<'a, '_>) -> Option<Recipient> {
     let text = shape::name(node, "a recipient", LINE_BYTES_MAX, cx.report)?;
     let (is_url, with_task) = match kind {
@@ -118,8 +136,8 @@ fn recipient<'a>(node: &'a Node, kind: Addresses, cx: &mut Reader<'a, '_>) -> Op
     if text == PARTICIPANTS && with_task {
         return Some(Recipient::Participants);
     }
+    texts::braces(node, text, cx);
     if expr::references(text).next().is_some() {
-        cx.keys.reads_text(text, node.span);
         return Some(Recipient::Address(text.to_owned()));
     }
     let fits = if is_url { self::is_url(text) } else { is_address(text) };

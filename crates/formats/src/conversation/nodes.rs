@@ -10,14 +10,13 @@ use switchward_machine::{
 use super::boundary::OnError;
 use super::parse::COMPLETE;
 use super::states::{Call, Kind, State};
-use super::transitions::{ERROR, Edge};
+use super::transitions::{ERROR, Edge, TIMEOUT};
 use super::{approval, body, read, steps};
 
 /// The port of an output state.
 const DONE: &str = "done";
 /// The ports of a wait.
 const RECEIVED: &str = "received";
-const TIMEOUT: &str = "timeout";
 /// What the history calls the end of a state without transitions.
 const TERMINAL: &str = "terminal";
 /// What the history calls the way that a branch took.
@@ -25,13 +24,16 @@ const BRANCH: &str = "conditional_branch";
 
 /// The node of a state, and the transitions that leave it.
 pub(super) fn vertex(
-    state: State<'_>,
+    mut state: State<'_>,
     edges: Vec<Edge<'_>>,
     names: &[String],
     gates: &mut Vec<GateSpec>,
     callees: &mut Vec<Callee>,
 ) -> Vertex {
     let timer_port = timer_port(&edges);
+    if let Kind::Approval(spec) = &mut state.kind {
+        approval::wire(spec, edges.iter().any(|edge| edge.port == Some(approval::DISCUSSION)));
+    }
     let terminal = edges.is_empty();
     let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();
     let success = match state.kind {
@@ -139,12 +141,16 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
         label,
         ..Exit::plain(on, Target::End(Ending::plain(Outcome::Completed)))
     };
-    let at = |ports: &[&str]| {
+    let at = |ports: &[&str]| -> Vec<Exit> {
         ports.iter().map(|port| end(Trigger::Port(named(port)), format!("port {port}"))).collect()
     };
     match kind {
         Kind::Conversation | Kind::Action | Kind::Task(_) | Kind::Delegate(_) => {
-            vec![end(Trigger::Auto { event: false }, TERMINAL.into())]
+            let mut exits = vec![end(Trigger::Auto { event: false }, TERMINAL.into())];
+            if is_timed(kind) {
+                exits.extend(at(&[TIMEOUT]));
+            }
+            exits
         }
         Kind::Timer(_) | Kind::Event(_, None) | Kind::Reply(_, None) => at(&[RECEIVED, TIMEOUT]),
         Kind::Event(_, Some(sort)) | Kind::Reply(_, Some(sort)) => {
@@ -157,9 +163,18 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
                 .into(),
             Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => Vec::new(),
         },
-        Kind::Approval(_) => at(&approval::PORTS),
+        Kind::Approval(_) => {
+            let mut ports = approval::PORTS.to_vec();
+            ports.retain(|port| *port != approval::DISCUSSION);
+            at(&ports)
+        }
         Kind::Operations(_) | Kind::Output(_) | Kind::Subworkflow(_) | Kind::NotRun => Vec::new(),
     }
+}
+
+/// Whether a state is a task that ends when nobody answers in time.
+fn is_timed(kind: &Kind) -> bool {
+    matches!(kind, Kind::Task(spec) if spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.rounds.is_some()))
 }
 
 fn acts(

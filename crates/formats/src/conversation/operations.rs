@@ -169,6 +169,7 @@ fn condition<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<(Case, NodeI
 /// What the operator can compare with; a reference may be anything.
 fn operand<'a>(op: CmpOp, node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<String> {
     let text = node.as_text();
+    let json = read::filled_json(node, "`value`", cx);
     let refers = text.is_some_and(|text| expr::references(text).next().is_some());
     match op {
         CmpOp::Eq | CmpOp::Neq | CmpOp::Contains => {}
@@ -187,7 +188,7 @@ fn operand<'a>(op: CmpOp, node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Str
             read::pattern(node, "`value`", cx)?;
         }
     }
-    read::filled_json(node, "`value`", cx)
+    json
 }
 
 fn each<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {

@@ -9,9 +9,10 @@ use switchward_machine::{
 use super::messages::{self, Addresses};
 use super::reader::Reader;
 use super::states::{Call, Kind, Ways};
-use super::{expr, read};
+use super::{approval, expr, read, texts};
 use crate::codes::{
-    DUPLICATE_NAME, MISSING_KEY, NAME, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
+    DUPLICATE_NAME, MISSING_KEY, NAME, NO_PARTICIPANTS, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES,
+    WRONG_TYPE,
 };
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, SCHEMA_KEYS_MAX, TEMPLATE_BYTES_MAX, VALUES_MAX};
@@ -26,7 +27,7 @@ macro_rules! shapes {
 
 shapes! {
     CLASSIFY "`classify`" ["enabled" "classification_ports" "classification_hints"]
-    TASK "`task_template`" ["participants" "participants_from" "instructions"]
+    TASK "`task_template`" ["participants" "participants_from" "instructions" "escalation"]
 }
 
 pub(super) fn unique<'a>(
@@ -129,20 +130,26 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
     enabled.then(|| Sort { ports, hinted: hinted(&phrases) })
 }
 
-/// *States*, Task: one part for each participant, who is sent the instructions and gives one answer.
-pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
-    let Some(node) = fields.required("task_template", cx.report) else { return Kind::NotRun };
-    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return Kind::NotRun };
+/// *States*, Task: one part for each participant, who is sent the instructions and gives one answer. With an escalation the
+/// state has the port `timeout` beside its guards (semantics §7, second round (21)).
+pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
+    let Some(node) = fields.required("task_template", cx.report) else {
+        return (Kind::NotRun, Ways::Unknown);
+    };
+    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return (Kind::NotRun, Ways::Unknown) };
     let to = participants(node, &fields, cx);
+    let rounds = fields.optional("escalation").map(|node| approval::escalation(node, cx));
+    let ways = if rounds.is_some() { Ways::Timed } else { Ways::Guards };
+    let rounds = rounds.flatten();
     let body = fields.required("instructions", cx.report);
     let body = body.and_then(|node| read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx));
-    let Some(body) = body else { return Kind::NotRun };
+    let Some(body) = body else { return (Kind::NotRun, ways) };
     let subject = Text { source: format!("Your answer is needed: {name}"), dialect: Dialect::Plain };
     let (channel, content) = (Channel::Email, Content::Text);
     let message = Message { channel, to, subject: Some(subject), body, content };
-    let inquiry = Inquiry { message, phrases: Vec::new(), hinted: true, rounds: None };
+    let inquiry = Inquiry { message, phrases: Vec::new(), hinted: true, rounds };
     let outcomes = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
-    Kind::Task(Box::new(GateSpec { kind: GateKind::Task, outcomes, inquiry: Some(inquiry) }))
+    (Kind::Task(Box::new(GateSpec { kind: GateKind::Task, outcomes, inquiry: Some(inquiry) })), ways)
 }
 
 /// Who takes part in a task: a list, or what the data hold; `template` is where that stands.
@@ -151,6 +158,11 @@ fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
         (Some(_), Some(from)) => {
             let message = "participants are listed, and taken from the data; one of them is meant";
             cx.report.add(Finding::new(TWO_SOURCES, from.span, message));
+            return Vec::new();
+        }
+        (Some(list), None) if list.as_list().is_some_and(<[_]>::is_empty) => {
+            let message = "nobody takes part in this task, which is complete at once";
+            cx.report.add(Finding::new(NO_PARTICIPANTS, list.span, message));
             return Vec::new();
         }
         (Some(list), None) => return messages::recipients(list, Addresses::Mail, cx),
@@ -166,13 +178,21 @@ fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
         return Vec::new();
     };
     if let Some(path) = expr::rooted(text) {
-        cx.keys.reads(path, from.span);
+        texts::path(from, path, text.len() - path.len(), cx);
         return expr::path(path).map(Recipient::Listed).into_iter().collect();
     }
     let message = format!("`participants_from` cannot be {}", quoted(text));
-    let finding = Finding::new(RECIPIENT, from.span, message);
+    let meant = meant(text, cx);
+    let finding = Finding::new(RECIPIENT, from.span, message).nearest(meant);
     cx.report.add(finding.hint("write it like gathered.reviewers"));
     Vec::new()
+}
+
+/// The path below the data that was probably meant by one whose first name is not the data's.
+pub(super) fn meant(text: &str, cx: &mut Reader<'_, '_>) -> Option<String> {
+    let (root, rest) = text.split_once('.')?;
+    let root = cx.report.nearest(root, expr::ROOT_NAMES)?;
+    Some(format!("{root}.{rest}"))
 }
 
 /// *Delegate mechanics*: another assistant does what the instructions say. What it gives back is recorded as data.

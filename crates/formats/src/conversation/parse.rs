@@ -7,7 +7,7 @@ use switchward_machine::{Accept, FieldType, Port, Reads, Wanted, Work, WorkKind}
 
 use super::reader::Reader;
 use super::states::{Kind, Ways};
-use super::{expr, outside, read, schema};
+use super::{expr, outside, read, schema, texts};
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, REQUIRED_FIELDS_MAX, VALUES_MAX};
 use crate::shape::{self, Fields, Shape};
@@ -60,8 +60,13 @@ fn source<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<Reads> {
     let Some(node) = fields.optional("source") else { return Some(Reads::Said) };
     let text = shape::text(node, "`source`", LINE_BYTES_MAX, cx.report)?;
     if let Some(path) = expr::rooted(text) {
-        cx.keys.reads(path, node.span);
+        texts::path(node, path, text.len() - path.len(), cx);
         return expr::path(path).map(Reads::Data);
+    }
+    if let Some(meant) = outside::meant(text, cx) {
+        let message = format!("`source` cannot be {}", quoted(text));
+        cx.report.add(Finding::new(codes::NOT_LISTED, node.span, message).nearest(Some(meant)));
+        return None;
     }
     let word = shape::word(node, "`source`", &[LAST_MESSAGE, "gathered_data.key"], cx.report)?;
     (word == LAST_MESSAGE).then_some(Reads::Said)
@@ -161,7 +166,7 @@ pub(super) fn http<'a>(
 
 fn url<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
     let url = shape::name(node, "`url`", LINE_BYTES_MAX, cx.report)?;
-    cx.keys.reads_text(url, node.span);
+    texts::braces(node, url, cx);
     if expr::references(url).next().is_none() && !super::messages::is_url(url) {
         let finding = Finding::new(codes::RECIPIENT, node.span, format!("`url` is no URL: {}", quoted(url)));
         cx.report.add(finding.hint("begin it with https:// or http://"));

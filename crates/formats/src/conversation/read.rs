@@ -3,9 +3,9 @@
 use switchward_expr::Path;
 use switchward_machine::{Dialect, Text, kept};
 
-use super::expr;
 use super::reader::Reader;
-use crate::codes::{DATA_KEY, KEPT_KEY, NUMBER_BOUNDS, REGEX, TEMPLATE};
+use super::{expr, texts};
+use crate::codes::{DATA_KEY, KEPT_KEY, NUMBER_BOUNDS, REGEX};
 use crate::document::{Node, Span, Value};
 use crate::limits::{REGEX_BYTES_MAX, TEMPLATE_BYTES_MAX, WAIT_MS_MAX};
 use crate::render::string;
@@ -53,7 +53,7 @@ pub(super) fn path<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> O
         let finding = Finding::new(DATA_KEY, node.span, message);
         cx.report.add(finding.hint("a path is names without braces, with dots between them"));
     } else {
-        cx.keys.reads(text, node.span);
+        texts::path(node, text, 0, cx);
     }
     found
 }
@@ -72,13 +72,8 @@ pub(super) fn template<'a>(
     cx: &mut Reader<'a, '_>,
 ) -> Option<Text> {
     let source = shape::text(node, what, bytes_max, cx.report)?;
-    if let Err(fault) = expr::check_template(source) {
-        let message = format!("{what} cannot be read as a template: {fault}");
-        cx.report.add(Finding::new(TEMPLATE, node.span, message));
-        return None;
-    }
-    cx.keys.reads_template(source, node.span);
-    Some(Text { source: source.to_owned(), dialect: Dialect::Jinja })
+    texts::template(node, what, source, cx)
+        .then(|| Text { source: source.to_owned(), dialect: Dialect::Jinja })
 }
 
 /// A text with references in braces.
@@ -89,7 +84,7 @@ pub(super) fn braces<'a>(
     cx: &mut Reader<'a, '_>,
 ) -> Option<Text> {
     let source = shape::text(node, what, bytes_max, cx.report)?;
-    cx.keys.reads_text(source, node.span);
+    texts::braces(node, source, cx);
     Some(Text { source: source.to_owned(), dialect: Dialect::Braces })
 }
 
@@ -138,7 +133,7 @@ fn time(node: &Node, what: &str, unit_ms: f64, least_ms: u64, cx: &mut Reader<'_
 }
 
 /// A value as JSON, in whose texts references stand for values.
-pub(super) fn filled_json(node: &Node, what: &str, cx: &mut Reader<'_, '_>) -> Option<String> {
+pub(super) fn filled_json<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Option<String> {
     let text = bounded_json(node, what, cx)?;
     reads(node, cx);
     Some(text)
@@ -157,9 +152,9 @@ pub(super) fn bounded_json(node: &Node, what: &str, cx: &mut Reader<'_, '_>) -> 
     None
 }
 
-fn reads(node: &Node, cx: &mut Reader<'_, '_>) {
+fn reads<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) {
     match &node.value {
-        Value::String(text) => cx.keys.reads_text(text, node.span),
+        Value::String(text) => texts::braces(node, text, cx),
         Value::List(items) => items.iter().for_each(|item| reads(item, cx)),
         Value::Map(entries) => entries.iter().for_each(|(_, value)| reads(value, cx)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Unread => {}

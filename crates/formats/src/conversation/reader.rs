@@ -6,13 +6,15 @@ use switchward_machine::{Field, NodeIx};
 
 use super::keys::Keys;
 use crate::codes::{EMPTY_LIST, KEY_IDLE, NOT_RUN, STATE_DANGLING};
-use crate::document::{Node, Span};
+use crate::document::{Node, Source, Span};
 use crate::{Finding, Report, quoted, shape};
 
 /// See the module.
 pub(super) struct Reader<'a, 'r> {
     /// Where findings go.
     pub(super) report: &'r mut Report,
+    /// The text that is read, for places inside of its values.
+    pub(super) source: Source<'a>,
     /// The states' names.
     pub(super) names: Names<'a>,
     /// What is read and set.

@@ -7,7 +7,7 @@ use super::boundary::{self, Errors};
 use super::messages;
 use super::reader::Reader;
 use super::steps::Step;
-use super::{approval, operations, outside, parse, read, tools};
+use super::{approval, operations, outside, parse, read, texts, tools};
 use crate::codes::{DUPLICATE_NAME, MISSING_KEY, UNKNOWN_KEY};
 use crate::document::{Node, Span};
 use crate::limits::REQUIRED_FIELDS_MAX;
@@ -125,6 +125,8 @@ pub(super) struct Call {
 pub(super) enum Ways {
     /// Its transitions have guards.
     Guards,
+    /// Its transitions have guards, but for one that may stand at the port `timeout`.
+    Timed,
     /// Each of its transitions stands at one of these.
     Ports(Vec<String>),
     /// Its type could not be read.
@@ -189,7 +191,14 @@ fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) ->
 /// The type, and the keys that a state of it can have.
 fn typed<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<(&'a str, &'static Shape)> {
     let Some(at) = node.get("type") else {
-        shape::map(node, "a state", usize::MAX, cx.report)?;
+        let entries = shape::map(node, "a state", usize::MAX, cx.report)?;
+        for (key, _) in entries {
+            if cx.report.nearest(&key.text, ["type"]).is_some() {
+                let message = format!("a state has no key {}", quoted(&key.text));
+                let finding = Finding::new(UNKNOWN_KEY, key.span, message);
+                cx.report.add(finding.nearest(Some("type".to_owned())));
+            }
+        }
         let finding = Finding::new(MISSING_KEY, node.span, "a state needs the key `type`");
         cx.report.add(finding.allowed(TYPES));
         return None;
@@ -213,7 +222,7 @@ fn typed<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<(&'a str, &'stat
 fn common<'a>(fields: &Fields<'a>, state: &mut State<'a>, cx: &mut Reader<'a, '_>) {
     if let Some(node) = fields.optional("instructions") {
         state.text = shape::text(node, "`instructions`", TEXT_BYTES_MAX, cx.report);
-        cx.keys.reads_text(state.text.unwrap_or_default(), node.span);
+        texts::braces(node, state.text.unwrap_or_default(), cx);
     }
     if let Some(node) = fields.optional("required_fields") {
         state.required = read::keys(node, "`required_fields`", REQUIRED_FIELDS_MAX, cx);
@@ -254,7 +263,7 @@ fn kind<'a>(
             let spec = approval::state(name(node), fields, cx);
             (Kind::Approval(Box::new(spec)), Ways::ports(&approval::PORTS))
         }
-        "task" => (outside::task(name(node), fields, cx), Ways::Guards),
+        "task" => outside::task(name(node), fields, cx),
         "delegate" => (outside::delegate(fields, cx), Ways::Guards),
         _ => (outside::subworkflow(fields, workflow, cx), Ways::Guards),
     };

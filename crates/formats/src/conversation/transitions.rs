@@ -20,6 +20,8 @@ const TRANSITION: Shape =
 
 /// The port of an error boundary.
 pub(super) const ERROR: &str = "error";
+/// The port of what nobody has done in time.
+pub(super) const TIMEOUT: &str = "timeout";
 
 /// A transition as it was read.
 #[derive(Debug)]
@@ -108,13 +110,14 @@ fn edge<'a>(
 }
 
 fn known_port<'a>(node: &'a Node, name: &str, state: &State<'a>, cx: &mut Reader<'a, '_>) -> bool {
-    let own: &[String] = match &state.ways {
+    let own: Vec<&str> = match &state.ways {
         Ways::Unknown => return true,
-        Ways::Ports(ports) => ports,
-        Ways::Guards => &[],
+        Ways::Ports(ports) => ports.iter().map(String::as_str).collect(),
+        Ways::Timed => vec![TIMEOUT],
+        Ways::Guards => Vec::new(),
     };
     let error = state.errors.has_port().then_some(ERROR);
-    let ports: Vec<&str> = own.iter().map(String::as_str).chain(error).collect();
+    let ports: Vec<&str> = own.into_iter().chain(error).collect();
     if ports.contains(&name) {
         return true;
     }

@@ -3,16 +3,16 @@
 use switchward_machine::limits::{NODES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
     Decision, Field, GateIx, GateKind, GateSpec, Layer, Machine, Meta, NodeIx, Opening, Pattern, Policy,
-    Resolve, StatusWords, analyse,
+    Resolve, StatusWords, analyse, kept,
 };
 
 use super::keys::Keys;
 use super::reader::{Names, Reader};
-use super::states::State;
+use super::states::{Kind, State};
 use super::transitions::Edge;
-use super::{graph, nodes, schema, states, tools, transitions};
+use super::{graph, held, nodes, schema, states, tools, transitions};
 use crate::codes::{INITIAL_DANGLING, NO_STATES, TOO_MANY_ENTRIES};
-use crate::document::{Node, Span};
+use crate::document::{Node, Source, Span};
 use crate::limits::TOOL_RULES_MAX;
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, Format, Report, naming, quoted};
@@ -29,7 +29,7 @@ const ACTIVE: &str = "active";
 
 /// Compiles a workflow. Nothing comes back where its states or its name are too broken for a machine; whether the
 /// rest is right, the report's errors say.
-pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {
+pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<(String, Machine)> {
     let fields = Fields::open(root, &WORKFLOW, report)?;
     let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
     let description = fields.optional("description");
@@ -43,7 +43,8 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
         return None;
     }
     let (names, keys) = (Names::new(items), Keys::default());
-    let mut cx = Reader { report, names, keys, fields: Vec::new(), copies: 0 };
+    let source = Source::new(bytes);
+    let mut cx = Reader { report, source, names, keys, fields: Vec::new(), copies: 0 };
     let start = start(fields.optional("initial"), &mut cx);
     let global = fields.optional("global_tools").map(|node| tools::read(node, "`global_tools`", &mut cx));
     cx.fields = schema::read(fields.optional("state_schema"), &mut cx);
@@ -51,9 +52,11 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     let edges = transitions.map(|node| transitions::read(node, &states, &mut cx));
     let edges = edges.unwrap_or_else(|| states.iter().map(|_| Vec::new()).collect());
 
+    cx.keys.tell_unknown(cx.report);
     let layers = layers(root, global.as_deref(), &states, &mut cx);
     if cx.report.errors() == 0 {
         warn(&states, &edges, &layers, &mut cx);
+        cx.keys.warn_below(&kept_by(&states), cx.report);
     }
     let spans: Vec<Span> = states.iter().map(|state| state.span).collect();
     let mut machine = assemble(start?, states, edges, std::mem::take(&mut cx.fields));
@@ -112,9 +115,33 @@ fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], layers: &[Layer], cx: &mu
         graph::warn_ports(state, edges, cx.report);
         graph::warn_resent(state, &cx.fields, cx.report);
     }
+    held::warn(states, edges, cx.report);
     for (layer, edges) in layers.iter().zip(edges) {
         graph::warn_tools(layer, edges, cx.report);
     }
+}
+
+/// The states below whose names the engine writes what happened, with the key that each stands below.
+fn kept_by<'a>(states: &[State<'a>]) -> Vec<(&'static str, &'a str)> {
+    let kept = |state: &State<'a>| {
+        let own = match state.kind {
+            Kind::Approval(_) => Some(kept::APPROVAL),
+            Kind::Task(_) => Some(kept::TASKS),
+            Kind::Event(..) | Kind::Reply(..) => Some(kept::WAIT),
+            Kind::Conversation
+            | Kind::Action
+            | Kind::Operations(_)
+            | Kind::Output(_)
+            | Kind::Timer(_)
+            | Kind::Work(_)
+            | Kind::Delegate(_)
+            | Kind::Subworkflow(_)
+            | Kind::NotRun => None,
+        };
+        let held = state.gate.as_ref().map(|_| kept::APPROVAL);
+        [own, held].into_iter().flatten().map(|key| (key, state.name)).collect::<Vec<_>>()
+    };
+    states.iter().flat_map(kept).collect()
 }
 
 fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fields: Vec<Field>) -> Machine {

@@ -9,6 +9,7 @@
 //! and forgets where the right ones stood.
 
 mod aliases;
+mod inside;
 mod json;
 mod node;
 mod places;
@@ -17,5 +18,6 @@ mod scalar;
 mod tags;
 mod yaml;
 
+pub use inside::Source;
 pub use node::{Entry, Key, Node, Span, Value};
 pub use read::{Syntax, read};

@@ -49,6 +49,22 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// The bytes before a place; `None` if the text has no such line.
+    pub(super) fn offset(&self, span: Span) -> Option<usize> {
+        let line = usize::try_from(span.line).ok()?.checked_sub(1)?;
+        let start = *self.line_starts.get(line)?;
+        let chars = self.chars_to(start) + usize::try_from(span.column).ok()?.checked_sub(1)?;
+        let block = self.chars_before.partition_point(|before| *before <= chars).checked_sub(1)?;
+        let mut at = block * STRIDE;
+        let mut left = chars - self.chars_before[block];
+        let bytes = self.text.as_bytes();
+        while at < bytes.len() && (left > 0 || !begins_char(bytes[at])) {
+            left = left.saturating_sub(usize::from(begins_char(bytes[at])));
+            at += 1;
+        }
+        Some(at)
+    }
+
     /// The same place, or the end of the text where it lies beyond.
     pub(super) fn within(&self, span: Span) -> Span {
         // A text that ends with a line break has an empty last line; what is missing is missing after the text.
@@ -102,6 +118,10 @@ mod tests {
         for fill in 0..200 {
             let text = format!("{}x{}", "é".repeat(fill), "→".repeat(70));
             assert_eq!(at(&text, "x"), (1, number(fill) + 1, 1));
+            let places = Places::new(&text);
+            for (begins, _) in text.char_indices() {
+                assert_eq!(places.offset(places.span(begins, begins)), Some(begins), "{fill}");
+            }
         }
     }
 

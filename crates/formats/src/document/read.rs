@@ -32,7 +32,8 @@ impl Syntax {
     }
 }
 
-const BOM: &str = "\u{feff}";
+/// A byte order mark.
+pub(super) const BOM: &str = "\u{feff}";
 
 /// Reads one document. Nothing comes back where there is no tree at all; a tree may come back beside errors, less
 /// what they are about, so that the rest of it can be checked too. A byte order mark at the start is skipped and

@@ -13,6 +13,8 @@ pub enum Style {
     Error,
     /// `warning[SW1205]`.
     Warning,
+    /// `notice[SW1230]`.
+    Notice,
     /// File, line and column, and the frame of the source line.
     Frame,
     /// The source line.
@@ -74,6 +76,7 @@ fn block(finding: &Finding, lines: &[&str], out: &mut Out) {
     let style = match finding.severity {
         Severity::Error => Style::Error,
         Severity::Warning => Style::Warning,
+        Severity::Notice => Style::Notice,
     };
     out.push(style, format!("{}[{}]", finding.severity.word(), finding.code));
     out.push(Style::Plain, format!(": {}\n", clean(&finding.message)));

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use switchward_formats::{
-    Calls, Compiled, Format, circles, codes, compile_file, has_errors, render_json, render_text,
+    Calls, Compiled, Format, absent, circles, codes, compile_file, has_errors, render_json, render_text,
 };
 
-const FOLDERS: [&str; 3] = [
+const FOLDERS: [&str; 4] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/policy/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/checkpoint/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/warnings"),
@@ -96,7 +97,7 @@ fn what_is_wrong_between_files_is_told_as_expected() {
         let compiled: Vec<_> = compiled.collect();
         let calls: Vec<Calls<'_>> =
             compiled.iter().map(|(file, it)| Calls { file, name: &it.name, calls: &it.calls }).collect();
-        let told = circles(&calls).into_iter().map(|(at, finding)| {
+        let told = circles(&calls).into_iter().chain(absent(&calls)).map(|(at, finding)| {
             assert_eq!(finding.file, compiled[at].0);
             format!("{} {}\n", finding.file, line(&finding))
         });

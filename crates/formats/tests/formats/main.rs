@@ -15,3 +15,4 @@ mod hostile;
 mod rendering;
 mod support;
 mod twins;
+mod typos;

@@ -21,6 +21,7 @@ error[SW1203]: `initial` names the state `env`, which does not exist
  --> p.yaml:2:10
 2 | initial: env
   |          ^^^
+  = nearest: env-check
   = allowed: env-check
 ";
     assert_eq!(render_text(&findings, TWO_FAULTS.as_bytes()), text);
@@ -35,7 +36,7 @@ fn the_pieces_tell_a_caller_what_to_colour() {
     };
     assert_eq!(of(Style::Error), ["error[SW1201]", "error[SW1203]"]);
     assert_eq!(of(Style::Mark), ["      ^^^^^^^^^^^\n", "         ^^^\n"]);
-    assert_eq!(of(Style::Help), ["nearest: deploy-gate\n", "allowed: env-check\n"]);
+    assert_eq!(of(Style::Help), ["nearest: deploy-gate\n", "nearest: env-check\n", "allowed: env-check\n"]);
 }
 
 #[test]
@@ -46,7 +47,7 @@ fn the_json_form_is_the_public_one() {
     let finding = json!({
         "code": "SW1203", "severity": "error", "line": 2, "column": 10,
         "message": "`initial` names the state `env`, which does not exist",
-        "allowed": ["env-check"], "nearest": null, "hint": null,
+        "allowed": ["env-check"], "nearest": "env-check", "hint": null,
     });
     assert_eq!(told["findings"][1], finding);
     assert_eq!(

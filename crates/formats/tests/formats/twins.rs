@@ -4,7 +4,7 @@ use switchward_formats::document::{Node, Syntax, Value, read};
 use switchward_formats::{Compiled, Report, has_errors};
 use switchward_machine::Machine;
 
-use super::support::{Chance, DEPLOY_GATE, Draft, compile_text, draw_process};
+use super::support::{Chance, DEPLOY_GATE, Draft, compile_text, draw_process, odd};
 
 const DRAWS: u64 = 2_000;
 
@@ -20,7 +20,7 @@ fn drawn_processes_compile_alike_from_both() {
         };
         assert_eq!(messages(&json), messages(&yaml), "seed {seed}");
         let machine = |compiled: Compiled| compiled.definition.expect("there is no error").machine;
-        let warnings: Vec<String> = json.findings.iter().map(|it| it.message.clone()).collect();
+        let warnings: Vec<String> = odd(&json.findings).iter().map(|it| it.message.clone()).collect();
         with_warnings += usize::from(!warnings.is_empty());
         let machine_of_json = machine(json);
         assert_eq!(machine_of_json.opening.warnings, warnings, "seed {seed}");

@@ -7,7 +7,6 @@ use switchward_machine::SessionId;
 use super::timestamp;
 use crate::auth::Caller;
 use crate::names;
-use crate::reply_tokens::veiled;
 
 /// An effect of a session.
 pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> v1::Effect {
@@ -30,9 +29,8 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         kind: kind(effect).to_owned(),
         state: view.node.clone(),
         gate: gate.map(|gate| names::of_gate(caller, session, gate)).unwrap_or_default(),
-        // An address may hold a reply token, too.
-        to: veiled(caller, to).into_owned(),
-        subject: veiled(caller, subject).into_owned(),
+        to: to.to_owned(),
+        subject: subject.to_owned(),
         create_time: Some(timestamp(effect.since())),
         next_attempt_time: last.map(|_| timestamp(effect.deliver_at)),
         round: effect.round(),

@@ -3,27 +3,19 @@
 use prost_types::value::Kind;
 use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_engine::{Event, History, Machines, PublicEvent, public_events};
+use switchward_engine::policy::LayerVerdict;
+use switchward_engine::{DefaultSetIn, EffectOfCall, Event, History, Machines, PublicEvent, public_events};
 
 use super::timestamp;
 use crate::auth::Caller;
 use crate::names;
-use crate::reply_tokens;
 
 /// What a reader is shown of one row of history. The first event of a row has the sequence `first` + 1.
-pub(crate) fn of_history(
-    caller: &Caller,
-    first: u64,
-    history: &History,
-    machines: &Machines,
-) -> Vec<v1::SessionEvent> {
+pub(crate) fn of_history(first: u64, history: &History, machines: &Machines) -> Vec<v1::SessionEvent> {
     let told = public_events(&history.events, machines);
     told.map(|(at, event)| {
         let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
-        let mut event = self::event(sequence, history, event);
-        event.message = reply_tokens::veiled(caller, &event.message).into_owned();
-        event.data.iter_mut().for_each(|data| reply_tokens::veiled_struct(caller, data));
-        event
+        self::event(sequence, history, event)
     })
     .collect()
 }
@@ -68,19 +60,22 @@ pub(crate) fn decision(
         ..v1::DecisionRecord::default()
     };
     Some(match event {
-        Event::CallPermitted { call, digest, rule, .. } => v1::DecisionRecord {
+        Event::CallPermitted { call, digest, rule, layers, .. } => v1::DecisionRecord {
+            layers: self::layers(layers),
             decision: v1::ToolDecision::Allow.into(),
             matched_rule: rule.as_ref().map(self::rule),
             grant_used: history.events.iter().any(|event| matches!(event, Event::GrantUsed { .. })),
             ..base(&call.capability, digest, &call.call_id)
         },
-        Event::CallDenied { capability, digest, reason, rule, call_id } => v1::DecisionRecord {
+        Event::CallDenied { capability, digest, reason, rule, call_id, layers } => v1::DecisionRecord {
+            layers: self::layers(layers),
             decision: v1::ToolDecision::Deny.into(),
             reason: reason.clone(),
             matched_rule: rule.as_ref().map(self::rule),
             ..base(capability, digest, call_id)
         },
-        Event::CallAsked { capability, digest, gate, rule, call_id } => v1::DecisionRecord {
+        Event::CallAsked { capability, digest, gate, rule, call_id, layers } => v1::DecisionRecord {
+            layers: self::layers(layers),
             decision: v1::ToolDecision::Ask.into(),
             matched_rule: rule.as_ref().map(self::rule),
             gate: names::of_gate(caller, session, *gate),
@@ -98,5 +93,35 @@ pub(crate) fn rule(rule: &switchward_engine::MatchedRule) -> v1::MatchedRule {
         "allow" => v1::RuleList::Allow,
         _ => v1::RuleList::Default,
     };
-    v1::MatchedRule { list: list.into(), capability: rule.capability.clone(), layer: rule.layer.clone() }
+    let set_in = match rule.default_set_in {
+        None => v1::DefaultSetIn::Unspecified,
+        Some(DefaultSetIn::Source) => v1::DefaultSetIn::Source,
+        Some(DefaultSetIn::Configuration) => v1::DefaultSetIn::Configuration,
+        Some(DefaultSetIn::Tenant) => v1::DefaultSetIn::Tenant,
+        Some(DefaultSetIn::Document) => v1::DefaultSetIn::Policy,
+    };
+    v1::MatchedRule {
+        list: list.into(),
+        capability: rule.capability.clone(),
+        layer: rule.layer.clone(),
+        default_set_in: set_in.into(),
+    }
+}
+
+/// What each layer says.
+pub(crate) fn layers(layers: &[LayerVerdict]) -> Vec<v1::LayerVerdict> {
+    let one = |said: &LayerVerdict| v1::LayerVerdict {
+        decision: effect(said.effect).into(),
+        rule: Some(rule(&said.rule)),
+    };
+    layers.iter().map(one).collect()
+}
+
+/// What policy says.
+pub(crate) fn effect(effect: EffectOfCall) -> v1::ToolDecision {
+    match effect {
+        EffectOfCall::Allow => v1::ToolDecision::Allow,
+        EffectOfCall::Ask => v1::ToolDecision::Ask,
+        EffectOfCall::Deny => v1::ToolDecision::Deny,
+    }
 }

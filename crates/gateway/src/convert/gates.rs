@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{GateView, Remark, Resolution, SessionView, Vote};
-use switchward_machine::{Decision, OpenId};
+use switchward_machine::{Decision, GateKind, OpenId, Time};
 
 use super::sessions::kind;
 use super::{json, timestamp};
@@ -12,35 +12,7 @@ use crate::names;
 /// A gate of a session.
 pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateView) -> v1::Gate {
     let open = row.open();
-    let (status, resolution, end) = match row {
-        GateView::Open(..) => (v1::GateStatus::Open, None, None),
-        GateView::Closed(closed, _) => match &closed.resolution {
-            Resolution::Voided => (v1::GateStatus::Void, None, Some(closed.at)),
-            Resolution::Lapsed => (v1::GateStatus::Lapsed, None, Some(closed.at)),
-            Resolution::Decided { decision, by, comment, via } => {
-                let resolution = v1::GateResolution {
-                    decision: self::decision(*decision).into(),
-                    by: by.clone(),
-                    time: Some(timestamp(closed.at)),
-                    comment: comment.clone(),
-                    via: via.word().into(),
-                    answer: None,
-                };
-                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
-            }
-            Resolution::Answered { by, answer, comment, via } => {
-                let resolution = v1::GateResolution {
-                    decision: v1::GateDecision::Answer.into(),
-                    by: by.clone(),
-                    time: Some(timestamp(closed.at)),
-                    comment: comment.clone(),
-                    via: via.word().into(),
-                    answer: Some(json::to_value(&answer.0)),
-                };
-                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
-            }
-        },
-    };
+    let (status, resolution, end) = outcome(row);
     let (call, all) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
     // Who is told of a gate that others may decide as well is no approver.
     let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
@@ -77,7 +49,62 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         reminders_left: remind.map(|remind| remind.left).unwrap_or_default(),
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
         remarks: Vec::new(),
+        caller_decisions: caller_decisions(caller, row),
+        held_inputs: row.held(),
     }
+}
+
+/// Returns where a gate is in its life, what was decided and when it closed.
+fn outcome(row: &GateView) -> (v1::GateStatus, Option<v1::GateResolution>, Option<Time>) {
+    match row {
+        GateView::Open(..) => (v1::GateStatus::Open, None, None),
+        GateView::Closed(closed, _) => match &closed.resolution {
+            Resolution::Voided => (v1::GateStatus::Void, None, Some(closed.at)),
+            Resolution::Lapsed => (v1::GateStatus::Lapsed, None, Some(closed.at)),
+            Resolution::Decided { decision, by, comment, via } => {
+                let resolution = v1::GateResolution {
+                    decision: self::decision(*decision).into(),
+                    by: by.clone(),
+                    time: Some(timestamp(closed.at)),
+                    comment: comment.clone(),
+                    via: via.word().into(),
+                    vouched_by: via.vouched_by(by).to_owned(),
+                    answer: None,
+                };
+                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+            }
+            Resolution::Answered { by, answer, comment, via } => {
+                let resolution = v1::GateResolution {
+                    decision: v1::GateDecision::Answer.into(),
+                    by: by.clone(),
+                    time: Some(timestamp(closed.at)),
+                    comment: comment.clone(),
+                    via: via.word().into(),
+                    vouched_by: via.vouched_by(by).to_owned(),
+                    answer: Some(json::to_value(&answer.0)),
+                };
+                (v1::GateStatus::Decided, Some(resolution), Some(closed.at))
+            }
+        },
+    }
+}
+
+/// Returns what the caller may decide at a gate, by the role of their key and by who is asked. Names that only the
+/// directory knows as theirs are left out.
+pub(crate) fn caller_decisions(caller: &Caller, row: &GateView) -> Vec<i32> {
+    let GateView::Open(open, ..) = row else { return Vec::new() };
+    let (person, gate) = (&caller.actor.subject, &open.gate);
+    let own = gate.kind.needs_another() && *person == gate.requester;
+    if !caller.actor.role.decides() || own || !gate.addresses(person) {
+        return Vec::new();
+    }
+    if gate.kind == GateKind::Task {
+        return vec![v1::GateDecision::Answer.into()];
+    }
+    let voting = gate.asked.as_ref().and_then(|asked| asked.voting.as_ref());
+    let approved = voting.is_some_and(|voting| voting.votes.iter().any(|vote| vote.by == *person));
+    let approve = (!approved).then_some(v1::GateDecision::Approve.into());
+    approve.into_iter().chain([v1::GateDecision::Reject.into()]).collect()
 }
 
 /// What somebody said.
@@ -91,13 +118,14 @@ fn vote(vote: &Vote) -> v1::GateVote {
         time: Some(timestamp(vote.at)),
         comment: vote.comment.clone(),
         via: vote.via.word().into(),
+        vouched_by: vote.via.vouched_by(&vote.by).to_owned(),
     }
 }
 
 fn decision(decision: Decision) -> v1::GateDecision {
     match decision {
         Decision::Approve => v1::GateDecision::Approve,
-        Decision::Refuse => v1::GateDecision::Refuse,
+        Decision::Refuse => v1::GateDecision::Reject,
         Decision::Discuss => v1::GateDecision::Discuss,
         Decision::Answer => v1::GateDecision::Answer,
     }

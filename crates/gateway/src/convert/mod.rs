@@ -6,6 +6,8 @@ pub(crate) mod gates;
 pub(crate) mod json;
 pub(crate) mod sessions;
 
+use switchward_api::v1;
+use switchward_engine::Role;
 use switchward_machine::{Micros, Time};
 
 use crate::error::Refusal;
@@ -72,4 +74,18 @@ pub(crate) fn duration(ms: u64) -> prost_types::Duration {
 pub(crate) fn reported(field: &str, text: Option<&str>) -> Result<Option<Micros>, Refusal> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     Micros::rounded_up(text).map(Some).map_err(|error| Refusal::field(field, format!("is {error}")))
+}
+
+/// What a key may do.
+pub(crate) fn role(role: Role) -> v1::KeyRole {
+    match role {
+        Role::Agent => v1::KeyRole::Agent,
+        Role::Author => v1::KeyRole::Author,
+        Role::Approver => v1::KeyRole::Approver,
+        Role::Operator => v1::KeyRole::Operator,
+        Role::Admin => v1::KeyRole::Admin,
+        Role::Worker => v1::KeyRole::Worker,
+        Role::Integration => v1::KeyRole::Integration,
+        Role::Server => v1::KeyRole::Unspecified,
+    }
 }

@@ -1,8 +1,10 @@
 //! Sessions as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Meters, Quorum, RunView, SessionView, Thing, ThingBody};
-use switchward_machine::{Budget, BudgetUnit, Exit, GateKind, Micros, Num, Op, Outcome, Status, Target};
+use switchward_engine::{
+    GateView, Meters, Quorum, Reminders, RunView, SessionView, SettingSource, Thing, ThingBody,
+};
+use switchward_machine::{BudgetUnit, Exit, GateKind, Micros, Op, Outcome, Status, Target};
 
 use super::{json, timestamp};
 use crate::auth::Caller;
@@ -11,7 +13,7 @@ use crate::reply_tokens;
 
 /// A session with its open gates.
 pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGate>) -> v1::Session {
-    let row = &view.session;
+    let (row, settled) = (&view.session, &view.settled);
     v1::Session {
         name: names::of_session(caller, view.id),
         session_id: row.key.clone().unwrap_or_default(),
@@ -25,7 +27,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         status_word: view.word().to_owned(),
         reason: row.reason.clone().unwrap_or_default(),
         at: vec![view.at().to_owned()],
-        checkpoint: Some(checkpoint(caller, view)),
+        checkpoint: Some(checkpoint(view)),
         role: row.role.clone(),
         budget: Some(budget(view)),
         sequence: row.sequence,
@@ -36,7 +38,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         update_time: Some(timestamp(row.updated)),
         end_time: row.ended.map(timestamp),
         without_policy: row.without_policy,
-        data: (!view.data.is_empty()).then(|| data(caller, &view.data)),
+        data: (!view.data.is_empty()).then(|| json::to_struct(&view.data)),
         runs: Vec::new(),
         incidents: view
             .incidents
@@ -44,30 +46,45 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
             .map(|effect| super::effects::incident(caller, view.id, effect))
             .collect(),
         open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
-        instructions: reply_tokens::veiled(caller, &instructions(view)).into_owned(),
+        instructions: instructions(view),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
         reply_token: reply_tokens::shown(caller, view.reply_token()),
-        audience: row.audience.clone(),
-        reminders: row
-            .reminders
-            .map(|asked| v1::Reminders { every: Some(super::duration(asked.every_ms)), max: asked.max }),
-        quorum: row.quorum.map(quorum),
+        audience: settled.audience.value.clone(),
+        audience_source: source(settled.audience.source).into(),
+        reminders: settled.reminders.value.map(reminders),
+        reminders_source: source(settled.reminders.source).into(),
+        quorum: settled.quorum.value.map(quorum),
+        quorum_source: source(settled.quorum.source).into(),
+        escalation: settled.escalation.value.clone(),
+        escalation_source: source(settled.escalation.source).into(),
         assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
+        caller_role: super::role(caller.actor.role).into(),
+        voided_gates: Vec::new(),
     }
 }
 
-fn quorum(quorum: Quorum) -> v1::Quorum {
+fn source(source: SettingSource) -> v1::SettingSource {
+    match source {
+        SettingSource::Unset => v1::SettingSource::Unspecified,
+        SettingSource::Start => v1::SettingSource::Start,
+        SettingSource::DefinitionEntry => v1::SettingSource::DefinitionEntry,
+        SettingSource::OwnerEntry => v1::SettingSource::OwnerEntry,
+        SettingSource::Directory => v1::SettingSource::Directory,
+        SettingSource::Definition => v1::SettingSource::Definition,
+    }
+}
+
+pub(crate) fn reminders(asked: Reminders) -> v1::Reminders {
+    v1::Reminders { every: Some(super::duration(asked.every_ms)), max: asked.max }
+}
+
+pub(crate) fn quorum(quorum: Quorum) -> v1::Quorum {
     let rule = match quorum {
+        Quorum::AtLeast(1) => v1::quorum::Rule::Any(true),
         Quorum::All => v1::quorum::Rule::All(true),
         Quorum::AtLeast(least) => v1::quorum::Rule::AtLeast(least),
     };
     v1::Quorum { rule: Some(rule) }
-}
-
-fn data(caller: &Caller, data: &serde_json::Map<String, serde_json::Value>) -> prost_types::Struct {
-    let mut shown = json::to_struct(data);
-    reply_tokens::veiled_struct(caller, &mut shown);
-    shown
 }
 
 /// What the agent is asked to do where it is asked by no question with answers.
@@ -118,7 +135,7 @@ pub(crate) fn status(status: Status) -> v1::SessionStatus {
     }
 }
 
-fn checkpoint(caller: &Caller, view: &SessionView) -> v1::Checkpoint {
+fn checkpoint(view: &SessionView) -> v1::Checkpoint {
     let (prompt, question) = view.shows();
     let taken: Vec<&str> = view.answers().collect();
     let exits = view.node().into_iter().flat_map(|node| &node.exits);
@@ -128,7 +145,7 @@ fn checkpoint(caller: &Caller, view: &SessionView) -> v1::Checkpoint {
     });
     v1::Checkpoint {
         state: view.node().map(|node| node.name.clone()).unwrap_or_default(),
-        question: reply_tokens::veiled(caller, &question.unwrap_or_default()).into_owned(),
+        question: question.unwrap_or_default().to_string(),
         prompt: prompt.unwrap_or_default().to_owned(),
         answers: answers.collect(),
     }
@@ -148,18 +165,13 @@ fn effect(exit: &Exit) -> v1::AnswerEffect {
 /// Caps and use of a session.
 pub(crate) fn budget(view: &SessionView) -> v1::Budget {
     let Meters { usd_micros, reserved_micros, tokens, mails } = view.session.meters;
-    let of = |unit| view.machine.budgets.iter().find(|budget: &&Budget| budget.unit == unit);
-    let cap_mails = of(BudgetUnit::Mails).and_then(|budget| match budget.cap {
-        Num::Literal(cap) => Some(cap),
-        Num::Param(_) => None,
-    });
     v1::Budget {
         cap_usd: view.usd_cap().map(|cap| Micros(cap).to_string()),
         used_usd: Micros(usd_micros).to_string(),
         reserved_usd: Micros(reserved_micros).to_string(),
         cap_tokens: None,
         used_tokens: tokens,
-        cap_mails,
+        cap_mails: view.cap(BudgetUnit::Mails),
         used_mails: mails,
     }
 }
@@ -189,7 +201,9 @@ pub(crate) fn open_gate(
         unheard: row.unheard(),
         warnings: row.warnings().to_vec(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
+        caller_decisions: super::gates::caller_decisions(caller, row),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
+        held_inputs: row.held(),
     })
 }
 

@@ -106,20 +106,16 @@ fn state(asked: &Asked) -> Markup {
 fn outcome(closed: &Closed, session: &Session) -> String {
     let when = at(closed.at);
     match &closed.resolution {
-        Resolution::Decided { decision, by, comment, .. } => {
+        Resolution::Decided { decision, by, comment, via } => {
             let all = closed.open.gate.approved_by().join(", ");
             let all = match (all.is_empty(), decision) {
                 (true, _) => all,
                 (false, Decision::Approve) => format!(" Approved by {all}."),
                 (false, _) => format!(" Before that, {all} had approved."),
             };
-            format!(
-                "{by} decided at {when}: {}.{}{all}",
-                decision.word(closed.open.gate.kind),
-                quoted(comment)
-            )
+            format!("{} decided at {when}: {}.{}{all}", via.who(by), decision.word(), quoted(comment))
         }
-        Resolution::Answered { by, .. } => format!("{by} answered at {when}."),
+        Resolution::Answered { by, via, .. } => format!("{} answered at {when}.", via.who(by)),
         Resolution::Voided if session.status == Status::Cancelled => {
             format!("Closed at {when}: the session was cancelled. Nothing is left to decide.")
         }
@@ -187,10 +183,10 @@ fn said(asked: &Asked) -> Markup {
 /// Nothing is chosen beforehand.
 fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
     let shown = open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default();
-    let word = |decision: Decision| capital(decision.word(spec.kind));
+    let word = |decision: Decision| capital(decision.word());
     let answers = spec.resolve(Decision::Answer).is_some();
     let offered =
-        [("approve", Decision::Approve), ("refuse", Decision::Refuse)].into_iter().filter(|(_, decision)| {
+        [("approve", Decision::Approve), ("reject", Decision::Refuse)].into_iter().filter(|(_, decision)| {
             spec.resolve(*decision).is_some() && (asked.vote.is_none() || *decision != Decision::Approve)
         });
     let mut rule =

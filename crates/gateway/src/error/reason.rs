@@ -58,6 +58,8 @@ reasons! {
     RetryExhausted = "RETRY_EXHAUSTED" => FailedPrecondition,
     /// Nothing here takes this call now.
     StateMismatch = "STATE_MISMATCH" => FailedPrecondition,
+    /// No session starts with this version any more.
+    VersionRetired = "VERSION_RETIRED" => FailedPrecondition,
     /// There is no workflow to switch to, or to call.
     NoSuchWorkflow = "NO_SUCH_WORKFLOW" => FailedPrecondition,
     /// A policy forbids it.
@@ -66,9 +68,11 @@ reasons! {
     SelfApproval = "SELF_APPROVAL" => PermissionDenied,
     /// Not one of those who may decide.
     NotAnApprover = "NOT_AN_APPROVER" => PermissionDenied,
+    /// The tenant takes this event from other sources alone; they are in the metadata `allowed`.
+    EventSourceNotAllowed = "EVENT_SOURCE_NOT_ALLOWED" => PermissionDenied,
     /// The tenant is suspended.
     TenantSuspended = "TENANT_SUSPENDED" => PermissionDenied,
-    /// The key's role may not make this call at all.
+    /// The key's role may not make this call, or not with a field that it has.
     RoleNotAllowed = "ROLE_NOT_ALLOWED" => PermissionDenied,
     /// It does not exist in this tenant.
     NotFound = "NOT_FOUND" => NotFound,
@@ -80,6 +84,8 @@ reasons! {
     BudgetExhausted = "BUDGET_EXHAUSTED" => ResourceExhausted,
     /// A named maximum is reached.
     QuotaExceeded = "QUOTA_EXCEEDED" => ResourceExhausted,
+    /// The server's disk has too little room for this; nothing was changed.
+    DiskLow = "DISK_LOW" => ResourceExhausted,
     /// The session has moved since the caller looked.
     SequenceConflict = "SEQUENCE_CONFLICT" => Aborted,
     /// The resource has changed since the caller looked.
@@ -127,7 +133,7 @@ mod tests {
     fn the_table_is_the_one_that_is_published() {
         let readme = include_str!("../../../../proto/README.md");
         let (_, after) = readme.split_once("## Errors").unwrap();
-        let (table, _) = after.split_once("## Roles").unwrap();
+        let (table, _) = after.split_once("\n## ").unwrap();
         let rows: Vec<Vec<&str>> = table
             .lines()
             .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))

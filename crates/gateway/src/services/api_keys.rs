@@ -25,29 +25,7 @@ impl ApiKeyService for Door {
         request: Request<v1::CreateApiKeyRequest>,
     ) -> Answered<v1::CreateApiKeyResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
-        names::parent(&call.caller, "parent", &message.parent)?;
-        let request = request_id(&message.request_id, "CreateApiKey", &message)?;
-        let role = role(known("role", message.role)?)?;
-        check_display_text("display_name", &message.display_name)?;
-        check_display_text("subject", &message.subject)?;
-        let expires = message.expire_time.map(|at| time("expire_time", at)).transpose()?;
-        let key = NewKey::draw();
-        let subject = if message.subject.is_empty() { key.id.clone() } else { message.subject };
-        let body = CreateKey {
-            id: key.id.clone(),
-            tenant_name: call.caller.tenant_name.clone(),
-            hash: key.hash,
-            role,
-            subject,
-            display_name: message.display_name,
-            expires,
-        };
-        let reply = call.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
-        let Reply::Key(id) = reply else { return Err(odd(&reply).into()) };
-        let row = key_of(&self.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
-        // A repeated request finds the key that it made; its secret is kept nowhere.
-        let secret = if id == key.id { key.secret } else { String::new() };
-        Ok(Response::new(v1::CreateApiKeyResponse { api_key: Some(of_key(&call.caller, &row)), secret }))
+        Ok(Response::new(create(&call, message).await?))
     }
 
     async fn list_api_keys(
@@ -103,6 +81,36 @@ impl Default for Revocations {
     }
 }
 
+/// Creates a key of the caller's tenant.
+pub(super) async fn create(
+    call: &Call<'_>,
+    message: v1::CreateApiKeyRequest,
+) -> Result<v1::CreateApiKeyResponse, Refusal> {
+    names::parent(&call.caller, "parent", &message.parent)?;
+    let request = request_id(&message.request_id, "CreateApiKey", &message)?;
+    let role = role(known("role", message.role)?)?;
+    check_display_text("display_name", &message.display_name)?;
+    check_display_text("subject", &message.subject)?;
+    let expires = message.expire_time.map(|at| time("expire_time", at)).transpose()?;
+    let key = NewKey::draw();
+    let subject = if message.subject.is_empty() { key.id.clone() } else { message.subject };
+    let body = CreateKey {
+        id: key.id.clone(),
+        tenant_name: call.caller.tenant_name.clone(),
+        hash: key.hash,
+        role,
+        subject,
+        display_name: message.display_name,
+        expires,
+    };
+    let reply = call.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
+    let Reply::Key(id) = reply else { return Err(odd(&reply)) };
+    let row = key_of(&call.door.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
+    // A repeated request finds the key that it made; its secret is kept nowhere.
+    let secret = if id == key.id { key.secret } else { String::new() };
+    Ok(v1::CreateApiKeyResponse { api_key: Some(of_key(&call.caller, &row)), secret })
+}
+
 /// All keys of the caller's tenant.
 async fn keys(call: &Call<'_>) -> Result<Vec<ApiKey>, Refusal> {
     let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::ApiKey);
@@ -139,21 +147,14 @@ fn role(role: v1::KeyRole) -> Result<Role, Refusal> {
         v1::KeyRole::Operator => Ok(Role::Operator),
         v1::KeyRole::Admin => Ok(Role::Admin),
         v1::KeyRole::Worker => Ok(Role::Worker),
+        v1::KeyRole::Integration => Ok(Role::Integration),
         v1::KeyRole::Unspecified => Err(Refusal::field("role", "is required, like KEY_ROLE_AGENT")),
     }
 }
 
 /// An API key, without its secret.
 pub(super) fn of_key(caller: &Caller, key: &ApiKey) -> v1::ApiKey {
-    let role = match key.role {
-        Role::Agent => v1::KeyRole::Agent,
-        Role::Author => v1::KeyRole::Author,
-        Role::Approver => v1::KeyRole::Approver,
-        Role::Operator => v1::KeyRole::Operator,
-        Role::Admin => v1::KeyRole::Admin,
-        Role::Worker => v1::KeyRole::Worker,
-        Role::Server => v1::KeyRole::Unspecified,
-    };
+    let role = crate::convert::role(key.role);
     v1::ApiKey {
         name: names::of_api_key(caller, &key.id),
         display_name: key.display_name.clone(),

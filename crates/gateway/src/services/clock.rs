@@ -1,17 +1,18 @@
 //! ClockService: the clock of a development server.
 
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use switchward_api::v1;
 use switchward_api::v1::clock_service_server::ClockService;
-use switchward_engine::RequestId;
+use switchward_engine::{Body, Command, Due, IndexKey, Key, RequestId, Scope, Sweep, View as _};
 use switchward_machine::{Digest, TenantId, Time};
-use switchward_shard::{Clock, ManualClock};
+use switchward_shard::{Clock, Failure, ManualClock};
+use tokio::sync::Mutex;
 use tonic::{Request, Response, Status};
 
 use crate::auth::roles;
 use crate::convert::{TIME_MAX, ms_of, timestamp};
-use crate::door::{Door, request_id};
+use crate::door::{Door, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -20,6 +21,8 @@ type Answered<T> = Result<Response<T>, Status>;
 const STEP_MS_MAX: u64 = 3_660 * 24 * 3_600_000;
 /// Request ids that are remembered; then all are forgotten. It is a development server's convenience.
 const REQUESTS_MAX: usize = 10_000;
+/// Timers of one step that fire at their own time; what is left of them then fires at its end.
+const TIMERS_MAX: usize = 10_000;
 
 /// What an advance answered, by tenant and request id.
 #[derive(Debug, Default)]
@@ -37,9 +40,9 @@ impl ClockService for Door {
         let step = message.duration.and_then(ms_of).filter(|step| (1..=STEP_MS_MAX).contains(step));
         let step =
             step.ok_or_else(|| Refusal::field("duration", "must be from a millisecond to 3,660 days"))?;
-        let known = &mut *self.advances.0.lock();
+        let known = &mut *self.advances.0.lock().await;
         let Some(RequestId { id, body }) = request else {
-            return Ok(advanced(forward(clock, step)?));
+            return Ok(advanced(forward(self, clock, step).await?));
         };
         let key = (call.caller.tenant, id);
         match known.get(&key) {
@@ -49,7 +52,7 @@ impl ClockService for Door {
                 Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", key.1).into())
             }
             None => {
-                let time = forward(clock, step)?;
+                let time = forward(self, clock, step).await?;
                 if known.len() >= REQUESTS_MAX {
                     known.clear();
                 }
@@ -72,12 +75,51 @@ fn advanced(time: Time) -> Response<v1::AdvanceClockResponse> {
     Response::new(v1::AdvanceClockResponse { time: Some(timestamp(time)) })
 }
 
-/// Moves the clock, but not beyond what a time in an answer can say.
-fn forward(clock: &ManualClock, step: u64) -> Result<Time, Refusal> {
-    if clock.now().after_ms(step) > TIME_MAX {
+/// Moves the clock, but not beyond what a time in an answer can say. Each timer of a session on the way fires at its own
+/// time, as when a scenario is played.
+async fn forward(door: &Door, clock: &ManualClock, step: u64) -> Result<Time, Refusal> {
+    let target = clock.now().after_ms(step);
+    if target > TIME_MAX {
         return Err(Refusal::field("duration", "would take the clock beyond the year 9999"));
     }
-    Ok(clock.advance(step))
+    let mut fired = BTreeSet::new();
+    while fired.len() < TIMERS_MAX {
+        let Some(due) = first(door, target, &fired)? else { break };
+        clock.advance(due.at.since_ms(clock.now()));
+        fired.insert((due.at, due.key.clone()));
+        let sweep = Body::Sweep(Sweep { key: due.key.clone() });
+        let sweep = Command::of_server(due.key.tenant_of(), due.scope(), sweep);
+        match door.cluster.execute(sweep).await {
+            // What is refused is looked at again by the shard itself.
+            Ok(_) | Err(Failure::Rejected(_)) => {}
+            Err(failure) => return Err(refusal(failure)),
+        }
+    }
+    Ok(clock.advance(target.since_ms(clock.now())))
+}
+
+/// Returns the first timer of a session that is due by then and has not fired, or `None` if there is none.
+fn first(door: &Door, by: Time, fired: &BTreeSet<(Time, Key)>) -> Result<Option<Due>, Refusal> {
+    let mut first: Option<Due> = None;
+    for shard in door.cluster.all() {
+        let view = shard.read_stale();
+        let read = view.scan(&IndexKey::due(), None, &mut |entry, _| {
+            let Some(due) = IndexKey::due_of(entry).filter(|due| due.at <= by) else {
+                return ControlFlow::Break(());
+            };
+            let counts =
+                matches!(due.scope(), Scope::Session(_)) && !fired.contains(&(due.at, due.key.clone()));
+            if !counts {
+                return ControlFlow::Continue(());
+            }
+            if first.as_ref().is_none_or(|known| due.at < known.at) {
+                first = Some(due);
+            }
+            ControlFlow::Break(())
+        });
+        read.map_err(unreadable)?;
+    }
+    Ok(first)
 }
 
 fn unmoved() -> Refusal {

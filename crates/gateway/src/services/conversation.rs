@@ -27,7 +27,8 @@ pub(super) async fn post_message(call: &Call<'_>, message: v1::PostMessageReques
     let request = request_id(&message.request_id, "PostMessage", &message)?;
     check_text(&message.text)?;
     let body = Body::PostMessage(PostMessage { text: message.text });
-    moved(call, &message.name, request, message.expected_sequence, body).await
+    let session = moved(call, &message.name, request, message.expected_sequence, body).await?;
+    Ok(reply_tokens::shown_to(&call.caller, session))
 }
 
 pub(super) async fn end_turn(call: &Call<'_>, message: v1::EndTurnRequest) -> Shown {
@@ -61,7 +62,7 @@ pub(super) async fn retry_state(call: &Call<'_>, message: v1::RetryStateRequest)
     moved(call, &message.name, request, message.expected_sequence, Body::RetryNode).await
 }
 
-/// With a token the session is the token's, and what is shown of it is where it stands.
+/// With a token the session is the token's.
 pub(super) async fn record_event(
     call: &Call<'_>,
     message: v1::RecordEventRequest,
@@ -79,22 +80,25 @@ pub(super) async fn record_event(
     };
     let state = (!message.state.is_empty()).then_some(message.state);
     let model = call.door.own.contains(&WorkKind::Classify);
-    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model, token });
-    moved(call, &name, request, message.expected_sequence, body).await
+    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model, token, webhook: None });
+    let session = moved(call, &name, request, message.expected_sequence, body).await?;
+    Ok(reply_tokens::shown_to(&call.caller, session))
 }
 
+/// Whoever calls vouches for the sender: nothing proves who wrote it.
 pub(super) async fn record_reply(
     call: &Call<'_>,
     message: v1::RecordReplyRequest,
 ) -> Result<v1::RecordReplyResponse, Refusal> {
     let request = request_id(&message.request_id, "RecordReply", &message)?;
-    let v1::RecordReplyRequest { from, text, authenticated, .. } = message;
+    let v1::RecordReplyRequest { from, text, .. } = message;
     let model = call.door.own.contains(&WorkKind::Classify);
     let body = Body::RecordReply(RecordReply {
         from,
         subject: String::new(),
         text,
-        authenticated,
+        authenticated: false,
+        vouched: true,
         model,
         token: None,
         evidence: String::new(),

@@ -1,12 +1,15 @@
 //! DefinitionService.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_api::v1;
 use switchward_api::v1::definition_service_server::DefinitionService;
 use switchward_engine::limits::SOURCE_BYTES_MAX;
-use switchward_engine::{ActivateVersion, Body, Definition, Deploy, Key, Kind, Reply, Row, Scope, Version};
-use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile};
-use switchward_machine::{ActKind, Machine, Target};
+use switchward_engine::{
+    ActivateVersion, Body, Definition, Deploy, Key, Kind, Reply, RetireVersion, Row, Scope, Version,
+};
+use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
+use switchward_machine::{ActKind, Digest, Machine, Target};
 use tonic::{Request, Response, Status};
 
 use crate::auth::{Caller, roles};
@@ -30,15 +33,23 @@ impl DefinitionService for Door {
         &self,
         request: Request<v1::CheckDefinitionRequest>,
     ) -> Answered<v1::CheckDefinitionResponse> {
-        let (_, message) = self.open(request, roles::ANY)?;
-        let compiled = compiled(&message.files, known("format", message.format)?)?;
+        let (call, message) = self.open(request, roles::ANY)?;
+        let mut compiled = compiled(&message.files, known("format", message.format)?)?;
+        let absent = absent(&call, &message.files, compiled.definition.as_ref()).await?;
+        compiled.findings.extend(absent);
         let definition = compiled.definition.as_ref();
+        let (version, retired) = match definition {
+            Some(definition) => deployed(&call, &definition.name, definition.source).await?,
+            None => (0, false),
+        };
         Ok(Response::new(v1::CheckDefinitionResponse {
             ok: definition.is_some(),
             findings: compiled.findings.iter().map(finding).collect(),
             format: compiled.format.map_or(v1::Format::Unspecified, format).into(),
             digest: definition.map(|definition| definition.source.to_string()).unwrap_or_default(),
             definition_id: definition.map(|definition| definition.name.clone()).unwrap_or_default(),
+            version,
+            retired,
         }))
     }
 
@@ -144,6 +155,38 @@ impl DefinitionService for Door {
         let row = definition(&call, name, &message.name).await?;
         Ok(Response::new(v1::ActivateVersionResponse { definition: Some(of_definition(&call.caller, &row)) }))
     }
+
+    async fn retire_version(
+        &self,
+        request: Request<v1::RetireVersionRequest>,
+    ) -> Answered<v1::RetireVersionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "RetireVersion", &message)?;
+        let (name, which) = names::version(&call.caller, "name", &message.name)?;
+        let (_, number) = numbered(&call, name, which, &message.name).await?;
+        let body = Body::RetireVersion(RetireVersion {
+            name: name.to_owned(),
+            version: number,
+            etag: message.expected_etag.clone(),
+        });
+        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "version", &message.name))?;
+        let row = definition(&call, name, &message.name).await?;
+        let found = version(&call, name, number, &message.name).await?;
+        let version = Some(of_version(&call.caller, &row, &found));
+        Ok(Response::new(v1::RetireVersionResponse { version }))
+    }
+}
+
+/// The tenant's version of these bytes, and whether it is retired; 0 if there is none.
+async fn deployed(call: &Call<'_>, name: &str, source: Digest) -> Result<(u32, bool), Refusal> {
+    let tenant = call.caller.tenant;
+    let number = call.catalogued(Key::source(tenant, name, source), |row| {
+        if let Row::Source(number) = row { Some(*number) } else { None }
+    });
+    let Some(number) = number.await? else { return Ok((0, false)) };
+    let row = definition(call, name, name).await?;
+    Ok((number, row.retired(number).is_some()))
 }
 
 /// Compiles a bundle, within the limits of one.
@@ -178,8 +221,29 @@ fn compiled(files: &[v1::DefinitionFile], wish: v1::Format) -> Result<Compiled, 
         v1::Format::Unspecified => None,
         v1::Format::Checkpoint => Some(Format::Checkpoint),
         v1::Format::Conversation => Some(Format::Conversation),
+        v1::Format::Policy => Some(Format::Policy),
     };
     Ok(compile(&sources, wish))
+}
+
+/// Warnings of what a definition calls and the catalogue lacks.
+async fn absent(
+    call: &Call<'_>,
+    files: &[v1::DefinitionFile],
+    definition: Option<&switchward_formats::Definition>,
+) -> Result<Vec<Finding>, Refusal> {
+    let Some(definition) = definition else { return Ok(Vec::new()) };
+    let mut lacking = BTreeMap::new();
+    for callee in &definition.calls {
+        if !lacking.contains_key(callee.name.as_str()) {
+            let key = Key::definition(call.caller.tenant, &callee.name);
+            let found = call.catalogued(key, |row| matches!(row, Row::Definition(_)).then_some(())).await?;
+            lacking.insert(callee.name.as_str(), found.is_none());
+        }
+    }
+    let file = files.first().map_or("", |file| file.path.as_str());
+    let lacks = |name: &str| lacking.get(name).copied().unwrap_or_default();
+    Ok(not_in_catalogue(file, &definition.calls, lacks))
 }
 
 async fn deploy(
@@ -189,6 +253,7 @@ async fn deploy(
     names::parent(&call.caller, "parent", &message.parent)?;
     let request = request_id(&message.request_id, "DeployDefinition", &message)?;
     let compiled = compiled(&message.files, known("format", message.format)?)?;
+    let absent = absent(call, &message.files, compiled.definition.as_ref()).await?;
     let Some(ready) = compiled.definition else { return Err(invalid(&compiled.findings)) };
     let format = compiled.format.map_or("", |format| format.name());
     let body = Body::Deploy(Deploy {
@@ -204,7 +269,7 @@ async fn deploy(
     let Reply::Version { name, number, created } = reply else { return Err(odd(&reply)) };
     let row = definition(call, &name, &name).await?;
     let found = version(call, &name, number, &name).await?;
-    let findings = compiled.findings.iter().map(finding).collect();
+    let findings = compiled.findings.iter().chain(&absent).map(finding).collect();
     Ok(v1::DeployDefinitionResponse {
         version: Some(of_version(&call.caller, &row, &found)),
         created,
@@ -240,7 +305,7 @@ async fn numbered(
     Ok((row, number))
 }
 
-async fn definition(call: &Call<'_>, name: &str, asked: &str) -> Result<Definition, Refusal> {
+pub(super) async fn definition(call: &Call<'_>, name: &str, asked: &str) -> Result<Definition, Refusal> {
     let found = call.catalogued(Key::definition(call.caller.tenant, name), |row| {
         if let Row::Definition(row) = row { Some(row.clone()) } else { None }
     });
@@ -265,6 +330,7 @@ fn format(format: Format) -> v1::Format {
     match format {
         Format::Checkpoint => v1::Format::Checkpoint,
         Format::Conversation => v1::Format::Conversation,
+        Format::Policy => v1::Format::Policy,
         // Recognised, and compiled by no service yet.
         Format::ProcessMd | Format::Native | Format::Kno => v1::Format::Unspecified,
     }
@@ -278,6 +344,7 @@ fn finding(finding: &Finding) -> v1::Finding {
     let severity = match finding.severity {
         Severity::Error => v1::Severity::Error,
         Severity::Warning => v1::Severity::Warning,
+        Severity::Notice => v1::Severity::Notice,
     };
     v1::Finding {
         code: finding.code.to_owned(),
@@ -292,7 +359,9 @@ fn finding(finding: &Finding) -> v1::Finding {
     }
 }
 
-fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
+pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
+    let mut retired_versions: Vec<u32> = row.retired.iter().map(|retired| retired.number).collect();
+    retired_versions.sort_unstable();
     v1::Definition {
         name: names::of_definition(caller, &row.name),
         format: format_named(&row.format).into(),
@@ -301,10 +370,13 @@ fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
         create_time: Some(timestamp(row.created)),
         update_time: Some(timestamp(row.updated)),
         etag: row.etag(),
+        policies: row.policies.iter().map(|policy| names::of_definition(caller, policy)).collect(),
+        retired_versions,
     }
 }
 
 fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Version {
+    let retired = definition.retired(row.number);
     v1::Version {
         name: names::of_version(caller, &definition.name, row.number),
         number: row.number,
@@ -316,6 +388,8 @@ fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Ve
         files: Vec::new(),
         compiled: None,
         created_by: row.by.clone(),
+        retire_time: retired.map(|retired| timestamp(retired.at)),
+        retired_by: retired.map(|retired| retired.by.clone()).unwrap_or_default(),
     }
 }
 

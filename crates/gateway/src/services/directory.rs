@@ -2,10 +2,14 @@
 
 use switchward_api::v1;
 use switchward_api::v1::directory_service_server::DirectoryService;
-use switchward_engine::{Body, Directory, DirectoryEntry, Key, MailKey, PutDirectory, Row, Scope};
+use switchward_engine::{
+    Body, Directory, DirectoryEntry, EventBinding, GateSettings, Key, MailKey, PutDirectory, Row, Scope,
+};
 use tonic::{Request, Response, Status};
 
+use super::start::{quorum, reminders};
 use crate::auth::roles;
+use crate::convert;
 use crate::door::{Call, Door, request_id};
 use crate::error::Refusal;
 use crate::mask::Mask;
@@ -25,9 +29,15 @@ impl DirectoryService for Door {
             return Err(Refusal::field("directory", "is required").into());
         };
         names::parent(&call.caller, "parent", &message.parent)?;
-        let entry = |entry: v1::DirectoryEntry| DirectoryEntry { name: entry.name, members: entry.members };
-        let entries = wish.entries.into_iter().map(entry).collect();
-        let directory = Directory { entries, audience: wish.audience };
+        let entries = wish.entries.into_iter().enumerate().map(|(at, wish)| entry(at, wish));
+        let entries = entries.collect::<Result<_, Refusal>>()?;
+        let binding = |one: v1::EventBinding| EventBinding {
+            definition: one.definition,
+            event_key: one.event_key,
+            sources: one.sources,
+        };
+        let event_bindings = wish.event_bindings.into_iter().map(binding).collect();
+        let directory = Directory { entries, audience: wish.audience, event_bindings };
         let key = MailKey(rand::random());
         let body = Body::PutDirectory(PutDirectory { directory, key, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
@@ -57,10 +67,38 @@ async fn directory_of(call: &Call<'_>) -> Result<Directory, Refusal> {
     Ok(found.await?.unwrap_or_default())
 }
 
+/// An entry as the engine has it; the engine looks at what it says.
+fn entry(at: usize, wish: v1::DirectoryEntry) -> Result<DirectoryEntry, Refusal> {
+    let asked = wish.settings.unwrap_or_default();
+    let field = |name: &str| format!("directory.entries[{at}].settings.{name}");
+    let settings = GateSettings {
+        audience: asked.audience,
+        quorum: asked.quorum.map(|asked| quorum(&field("quorum"), asked)).transpose()?,
+        reminders: asked.reminders.map(|asked| reminders(&field("reminders"), asked)).transpose()?,
+        escalation: asked.escalation,
+    };
+    Ok(DirectoryEntry { name: wish.name, members: wish.members, settings })
+}
+
 fn shown(directory: Directory) -> v1::Directory {
     let etag = directory.etag();
-    let entry = |entry: DirectoryEntry| v1::DirectoryEntry { name: entry.name, members: entry.members };
+    let entry = |entry: DirectoryEntry| v1::DirectoryEntry {
+        name: entry.name,
+        members: entry.members,
+        settings: (!entry.settings.is_empty()).then(|| v1::GateSettings {
+            audience: entry.settings.audience,
+            quorum: entry.settings.quorum.map(convert::sessions::quorum),
+            reminders: entry.settings.reminders.map(convert::sessions::reminders),
+            escalation: entry.settings.escalation,
+        }),
+    };
+    let binding = |one: EventBinding| v1::EventBinding {
+        definition: one.definition,
+        event_key: one.event_key,
+        sources: one.sources,
+    };
     v1::Directory {
+        event_bindings: directory.event_bindings.into_iter().map(binding).collect(),
         entries: directory.entries.into_iter().map(entry).collect(),
         audience: directory.audience,
         etag,

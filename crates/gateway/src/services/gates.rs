@@ -85,7 +85,7 @@ fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
     }
     match decision {
         v1::GateDecision::Approve => Ok(Said::Decided(Decision::Approve)),
-        v1::GateDecision::Refuse => Ok(Said::Decided(Decision::Refuse)),
+        v1::GateDecision::Reject => Ok(Said::Decided(Decision::Refuse)),
         v1::GateDecision::Discuss if message.comment.trim().is_empty() => {
             Err(Refusal::field("comment", "must say something where nothing is decided"))
         }
@@ -97,7 +97,7 @@ fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
         }
         v1::GateDecision::Unspecified => Err(Refusal::field(
             "decision",
-            "must be GATE_DECISION_APPROVE, GATE_DECISION_REFUSE, GATE_DECISION_DISCUSS or GATE_DECISION_ANSWER",
+            "must be GATE_DECISION_APPROVE, GATE_DECISION_REJECT, GATE_DECISION_DISCUSS or GATE_DECISION_ANSWER",
         )),
     }
 }

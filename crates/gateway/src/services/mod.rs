@@ -7,12 +7,16 @@ mod conversation;
 mod definitions;
 mod directory;
 mod effects;
+pub mod first;
 mod gates;
 mod mail;
+mod policies;
 mod policy;
+mod retention;
 mod sessions;
 mod start;
 mod tenants;
+mod voided;
 mod watch;
 mod webhook_endpoints;
 mod webhook_sources;
@@ -34,6 +38,7 @@ use switchward_api::v1::effect_service_server::EffectServiceServer;
 use switchward_api::v1::gate_service_server::GateServiceServer;
 use switchward_api::v1::mail_service_server::MailServiceServer;
 use switchward_api::v1::policy_service_server::PolicyServiceServer;
+use switchward_api::v1::retention_service_server::RetentionServiceServer;
 use switchward_api::v1::session_service_server::SessionServiceServer;
 use switchward_api::v1::tenant_service_server::TenantServiceServer;
 use switchward_api::v1::webhook_endpoint_service_server::WebhookEndpointServiceServer;
@@ -47,6 +52,7 @@ use crate::routes::Services;
 #[must_use]
 pub fn all(services: Services, door: &Door) -> Services {
     services
+        .hiding(door.cluster.clone())
         .with(DefinitionServiceServer::new(door.clone()))
         .with(AssistantServiceServer::new(door.clone()))
         .with(WebhookSourceServiceServer::new(door.clone()))
@@ -56,6 +62,7 @@ pub fn all(services: Services, door: &Door) -> Services {
         .with(PolicyServiceServer::new(door.clone()))
         .with(GateServiceServer::new(door.clone()))
         .with(DirectoryServiceServer::new(door.clone()))
+        .with(RetentionServiceServer::new(door.clone()))
         .with(EffectServiceServer::new(door.clone()))
         .with(TenantServiceServer::new(door.clone()))
         .with(WorkerServiceServer::new(door.clone()))

@@ -7,13 +7,14 @@ use switchward_api::v1::policy_service_server::PolicyService;
 use switchward_engine::limits::CALL_ID_CHARS_MAX;
 use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, LookedAt, explain, no_room, room};
 use switchward_engine::{
-    Args, Authorize, Authorized, Body, Draft, EffectOfCall, GateView, Outgoing, ReportCall, ReportUsage,
+    Args, Authorize, Authorized, Body, Draft, GateView, MatchedRule, Outgoing, ReportCall, ReportUsage,
     RequestId, Row, Scope, SessionView, View, ViewError, gate_view,
 };
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
+use super::policies::{self, Change};
 use super::sessions::history_prefix;
 use super::watch::sequence_of;
 use crate::auth::roles;
@@ -118,6 +119,46 @@ impl PolicyService for Door {
         let (call, message) = self.open(request, roles::ANY)?;
         Ok(Response::new(decisions(&call, message).await?))
     }
+
+    async fn attach_policy(
+        &self,
+        request: Request<v1::AttachPolicyRequest>,
+    ) -> Answered<v1::AttachPolicyResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "AttachPolicy", &message)?;
+        let v1::AttachPolicyRequest { definition, policy, expected_etag: etag, .. } = &message;
+        let definition =
+            policies::change(&call, Change { definition, policy, attached: true, etag, request }).await?;
+        Ok(Response::new(v1::AttachPolicyResponse { definition: Some(definition) }))
+    }
+
+    async fn detach_policy(
+        &self,
+        request: Request<v1::DetachPolicyRequest>,
+    ) -> Answered<v1::DetachPolicyResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "DetachPolicy", &message)?;
+        let v1::DetachPolicyRequest { definition, policy, expected_etag: etag, .. } = &message;
+        let definition =
+            policies::change(&call, Change { definition, policy, attached: false, etag, request }).await?;
+        Ok(Response::new(v1::DetachPolicyResponse { definition: Some(definition) }))
+    }
+
+    async fn set_tenant_policy(
+        &self,
+        request: Request<v1::SetTenantPolicyRequest>,
+    ) -> Answered<v1::SetTenantPolicyResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        Ok(Response::new(policies::set(&call, message).await?))
+    }
+
+    async fn remove_tenant_policy(
+        &self,
+        request: Request<v1::RemoveTenantPolicyRequest>,
+    ) -> Answered<v1::RemoveTenantPolicyResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        Ok(Response::new(policies::remove(&call, message).await?))
+    }
 }
 
 /// What policy says to a call, with the session as it is then.
@@ -207,11 +248,7 @@ fn own_call_id(call_id: &str, request: &str) -> String {
 
 fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::AuthorizeToolCallResponse {
     let gate = said.gate.or(said.granted_by);
-    let decision = match said.effect {
-        EffectOfCall::Allow => v1::ToolDecision::Allow,
-        EffectOfCall::Ask => v1::ToolDecision::Ask,
-        EffectOfCall::Deny => v1::ToolDecision::Deny,
-    };
+    let decision = convert::events::effect(said.effect);
     v1::AuthorizeToolCallResponse {
         decision: decision.into(),
         reason: said.reason.unwrap_or_default(),
@@ -228,6 +265,7 @@ fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::Auth
         sequence: view.session.sequence,
         unheard: false,
         warnings: Vec::new(),
+        layers: convert::events::layers(&said.layers),
     }
 }
 
@@ -261,14 +299,20 @@ async fn respond(
 ) -> Result<v1::ExplainDecisionResponse, Refusal> {
     let (mut full, mut rules) = (None, Vec::new());
     for LookedAt { rule, covers } in &told.looked_at {
-        let limited = told.limited.iter().find(|limited| limited.capability == rule.capability);
-        let by = told.rule.as_ref().is_some_and(|by| by.layer == rule.layer && by.list == rule.list);
-        let decides = *covers && by;
+        let same = |other: &MatchedRule| other.layer == rule.layer && other.list == rule.list;
+        let decides = *covers && told.rule.as_ref().is_some_and(same);
+        let speaks = *covers && told.layers.iter().any(|said| same(&said.rule));
+        let counts = |limited: &&LedgerRule| {
+            limited.capability == rule.capability && limited.layers.contains(&rule.layer)
+        };
+        let limited = told.limited.iter().find(counts).filter(|_| speaks);
         let mut limits = Vec::new();
-        for limit in limited.filter(|_| decides).iter().flat_map(|rule| &rule.limits) {
-            let use_now = usage(call, &told.process, limited, *limit, estimate).await?;
+        for limit in limited.iter().flat_map(|rule| &rule.limits) {
+            let use_now = usage(call, limited, *limit, estimate).await?;
             if !use_now.has_room && full.is_none() {
-                full = Some((matches!(limit, Limit::Money { .. }), no_room(&rule.capability)));
+                let by = if rule.layer == "policy" { String::new() } else { format!(" ({})", rule.layer) };
+                let named = format!("{}{by}", rule.capability);
+                full = Some((matches!(limit, Limit::Money { .. }), no_room(&named)));
             }
             limits.push(use_now);
         }
@@ -290,7 +334,8 @@ async fn respond(
         let kind = if money { v1::LimitKind::SessionBudget } else { v1::LimitKind::Emails };
         let text = |value: u64| if money { Micros(value).to_string() } else { value.to_string() };
         let (max, used, has_room) = (text(budget.cap), text(budget.used), budget.used < budget.cap);
-        v1::LimitUse { kind: kind.into(), max, used, has_room, ..v1::LimitUse::default() }
+        let layer = budget.layer.clone().unwrap_or_default();
+        v1::LimitUse { kind: kind.into(), max, used, has_room, layer, ..v1::LimitUse::default() }
     });
     Ok(v1::ExplainDecisionResponse {
         decision: decision.into(),
@@ -300,24 +345,24 @@ async fn respond(
         matched_rule: told.rule.as_ref().map(convert::events::rule),
         rules,
         session_limits: session_limits.collect(),
+        layers: convert::events::layers(&told.layers),
     })
 }
 
 /// One limit as its ledger has it now.
 async fn usage(
     call: &Call<'_>,
-    process: &str,
     rule: Option<&LedgerRule>,
     limit: Limit,
     estimate: Micros,
 ) -> Result<v1::LimitUse, Refusal> {
     let Some(rule) = rule else { return Ok(v1::LimitUse::default()) };
     let one = [LedgerRule { limits: vec![limit], ..rule.clone() }];
-    let bucket = Scope::Ledger(process.to_owned()).bucket(call.caller.tenant);
+    let bucket = Scope::Ledger(rule.process.clone()).bucket(call.caller.tenant);
     let shard = bucket.map_or(call.door.cluster.catalogue(), |bucket| call.door.cluster.shard_of(bucket));
     let view = shard.read().await.map_err(refusal)?;
     let now = call.door.cluster.now();
-    let check = room(&view, call.caller.tenant, process, &one, estimate, now).map_err(unreadable)?;
+    let check = room(&view, call.caller.tenant, &one, estimate, now).map_err(unreadable)?;
     let (kind, max, window) = match limit {
         Limit::Rate { max, window_ms } => {
             (v1::LimitKind::Rate, max.to_string(), Some(convert::duration(window_ms)))
@@ -333,7 +378,8 @@ async fn usage(
         }
         (LimitOutcome::Full { until, .. }, _) => (false, max.clone(), Some(convert::timestamp(*until))),
     };
-    Ok(v1::LimitUse { kind: kind.into(), max, used, window, reset_time, has_room })
+    let layer = rule.layers.join(", ");
+    Ok(v1::LimitUse { kind: kind.into(), max, used, window, reset_time, has_room, layer })
 }
 
 async fn decisions(

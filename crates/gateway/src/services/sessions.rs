@@ -10,7 +10,7 @@ use switchward_machine::{Micros, SessionId, Status as Word, Time};
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
-use super::conversation;
+use super::{conversation, voided};
 use crate::auth::roles;
 use crate::convert::{self, read_rfc3339};
 use crate::door::{Call, Door, named, refusal, request_id, unreadable};
@@ -92,7 +92,7 @@ impl SessionService for Door {
         &self,
         request: Request<v1::PostMessageRequest>,
     ) -> Answered<v1::PostMessageResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
+        let (call, message) = self.open(request, roles::SAY)?;
         let session = conversation::post_message(&call, message).await?;
         Ok(Response::new(v1::PostMessageResponse { session: Some(session) }))
     }
@@ -131,11 +131,10 @@ impl SessionService for Door {
         let session = match reply_tokens::of(request.metadata()).transpose()? {
             Some(token) => {
                 let call = self.call_by_token(request.metadata(), &token).await?;
-                let moved = conversation::record_event(&call, request.into_inner(), Some(token)).await;
-                reply_tokens::told(moved?)
+                conversation::record_event(&call, request.into_inner(), Some(token)).await?
             }
             None => {
-                let (call, message) = self.open(request, roles::DRIVE)?;
+                let (call, message) = self.open(request, roles::EVENTS)?;
                 conversation::record_event(&call, message, None).await?
             }
         };
@@ -219,9 +218,12 @@ pub(super) async fn moved(
     body: Body,
 ) -> Result<v1::Session, Refusal> {
     let id = names::session(&call.caller, "name", name)?;
+    let before = voided::opens(call, id)?;
     let reply = call.execute(Scope::Session(id), request, expected_sequence, body).await;
     reply.map_err(|refusal| named(refusal, "session", name))?;
-    shown(call, id, name).await
+    let mut session = shown(call, id, name).await?;
+    session.voided_gates = voided::since(call, id, &before).await?;
+    Ok(session)
 }
 
 /// A session as it is now.

@@ -3,12 +3,13 @@
 use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
-    Assisted, Body, Directory, Key, Queued, Quorum, Reminders, Reply, ReplyKey, Row, Scope, Start, View,
-    pin_callees,
+    Assisted, Body, Directory, Key, Queued, Quorum, Reminders, Reply, ReplyKey, Role, Row, Scope, Start,
+    View, pin_callees, pin_policies,
 };
 use switchward_machine::{Digest, SessionId};
 
 use super::{assistants, sessions};
+use crate::auth::Caller;
 use crate::convert;
 use crate::door::{Call, odd, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
@@ -21,6 +22,7 @@ pub(super) async fn start(
     message: v1::StartSessionRequest,
 ) -> Result<v1::StartSessionResponse, Refusal> {
     let request = request_id(&message.request_id, "StartSession", &message)?;
+    of_agents(&call.caller, &message)?;
     let key = (!message.session_id.is_empty()).then(|| message.session_id.clone());
     if let Some(key) = &key {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -58,11 +60,35 @@ pub(super) async fn start(
     begun(call, session).await
 }
 
+/// Whoever holds an agent's key chooses neither who decides about it nor how many do.
+fn of_agents(caller: &Caller, message: &v1::StartSessionRequest) -> Result<(), Refusal> {
+    let said = [
+        ("audience", !message.audience.is_empty()),
+        ("quorum", message.quorum.is_some()),
+        ("reminders", message.reminders.is_some()),
+        ("escalation", !message.escalation.is_empty()),
+    ];
+    match said.into_iter().find(|(_, said)| *said) {
+        Some((field, _)) if caller.actor.role == Role::Agent => Err(not_for_agents(field)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn not_for_agents(field: &str) -> Refusal {
+    let belongs = match field {
+        "version" => "a session starts with the active version; an author says which one that is".to_owned(),
+        field => format!("the directory says who decides; an operator may set {field} for one start"),
+    };
+    let message = format!("an agent's key may not name `{field}`: {belongs}");
+    let role = Role::Agent.word();
+    Refusal::new(Reason::RoleNotAllowed, message).meta("field", field).meta("role", role)
+}
+
 /// A session that has begun, with what is odd about its start.
 async fn begun(call: &Call<'_>, id: SessionId) -> Result<v1::StartSessionResponse, Refusal> {
     let session = sessions::shown(call, id, "").await?;
     let mut warnings = Vec::new();
-    if !session.audience.is_empty() {
+    if session.audience_source() == v1::SettingSource::Start {
         let view = call.shard(id).read().await.map_err(refusal)?;
         let row = view.row(&Key::tenancy(call.caller.tenant)).map_err(unreadable)?;
         let directory = match row.as_deref() {
@@ -88,7 +114,12 @@ async fn resolved(
     let others = queue.iter().chain(&about.workflows).map(|other| other.machine);
     let machines: Vec<Digest> = [about.machine].into_iter().chain(others).collect();
     let tenant = call.caller.tenant;
-    let callees = pin_callees(&call.catalogue().await?, tenant, machines).map_err(unreadable)??;
+    let catalogue = call.catalogue().await?;
+    let callees = pin_callees(&catalogue, tenant, machines).map_err(unreadable)??;
+    let runs = queue.iter().chain(&about.workflows).map(|other| other.definition.clone());
+    let called = callees.iter().map(|pinned| pinned.callee.name.clone());
+    let runs: Vec<String> = [about.definition.clone()].into_iter().chain(runs).chain(called).collect();
+    let policies = pin_policies(&catalogue, tenant, runs).map_err(unreadable)??;
     Ok(Start {
         definition: about.definition,
         version: about.version,
@@ -105,28 +136,32 @@ async fn resolved(
         callees,
         reply_key: Some(ReplyKey { tenant: call.caller.tenant_name.clone(), secret: rand::random() }),
         audience: message.audience,
-        reminders: message.reminders.map(reminders).transpose()?,
-        quorum: message.quorum.map_or(Ok(None), quorum)?,
+        reminders: message.reminders.map(|asked| reminders("reminders", asked)).transpose()?,
+        quorum: message.quorum.map(|asked| quorum("quorum", asked)).transpose()?,
+        escalation: message.escalation,
+        any_approver_address: false,
+        policies,
     })
 }
 
 /// How those who are asked are reminded.
-fn reminders(asked: v1::Reminders) -> Result<Reminders, Refusal> {
-    let every = asked.every.ok_or_else(|| Refusal::field("reminders.every", "is required"))?;
-    let every_ms = convert::ms_of(every).ok_or_else(|| Refusal::field("reminders.every", "is no length"))?;
+pub(super) fn reminders(field: &str, asked: v1::Reminders) -> Result<Reminders, Refusal> {
+    let bad = |problem| Refusal::field(format!("{field}.every"), problem);
+    let every = asked.every.ok_or_else(|| bad("is required"))?;
+    let every_ms = convert::ms_of(every).ok_or_else(|| bad("is no length"))?;
     Ok(Reminders { every_ms, max: asked.max })
 }
 
-/// How many must approve; nothing where the first decides.
-fn quorum(asked: v1::Quorum) -> Result<Option<Quorum>, Refusal> {
+/// How many must approve.
+pub(super) fn quorum(field: &str, asked: v1::Quorum) -> Result<Quorum, Refusal> {
     use v1::quorum::Rule;
-    let truth = |field| Refusal::field(field, "is true where it is given");
+    let truth = |rule| Refusal::field(format!("{field}.{rule}"), "is true where it is given");
     match asked.rule {
-        None | Some(Rule::Any(true)) => Ok(None),
-        Some(Rule::Any(false)) => Err(truth("quorum.any")),
-        Some(Rule::All(true)) => Ok(Some(Quorum::All)),
-        Some(Rule::All(false)) => Err(truth("quorum.all")),
-        Some(Rule::AtLeast(least)) => Ok(Some(Quorum::AtLeast(least))),
+        None | Some(Rule::Any(true)) => Ok(Quorum::AtLeast(1)),
+        Some(Rule::Any(false)) => Err(truth("any")),
+        Some(Rule::All(true)) => Ok(Quorum::All),
+        Some(Rule::All(false)) => Err(truth("all")),
+        Some(Rule::AtLeast(least)) => Ok(Quorum::AtLeast(least)),
     }
 }
 
@@ -218,10 +253,17 @@ async fn version(
     });
     let missing = || Refusal::not_found("definition", asked);
     let definition = definition.await?.ok_or_else(missing)?;
+    if wish.is_some_and(|wish| definition.active != Some(wish)) && call.caller.actor.role == Role::Agent {
+        return Err(not_for_agents("version"));
+    }
     let number = wish.or(definition.active).ok_or_else(|| {
         let message = format!("the definition {name} has no active version; activate one, or name one");
         Refusal::new(Reason::StateMismatch, message)
     })?;
+    if definition.retired(number).is_some() {
+        let message = format!("version {number} of {name} is retired: no session starts with it any more");
+        return Err(Refusal::new(Reason::VersionRetired, message).meta("version", number.to_string()));
+    }
     let version = call.catalogued(Key::version(tenant, name, number), |row| {
         if let Row::Version(version) = row { Some(version.machine) } else { None }
     });

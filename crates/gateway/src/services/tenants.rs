@@ -3,13 +3,14 @@
 use switchward_api::v1;
 use switchward_api::v1::tenant_service_server::TenantService;
 use switchward_engine::{
-    Body, CreateKey, CreateTenant, DefaultEffect, EnsureTenancy, Key, Kind, MailKey, Reply, Role, Row, Scope,
-    Settings, Tenant, UpdateTenant,
+    Body, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, EnsureTenancy, Key, Kind, MailKey, Reply,
+    Role, Row, Scope, Settings, Tenant, UpdateTenant,
 };
 use switchward_machine::TenantId;
 use tonic::{Request, Response, Status};
 
 use super::api_keys::of_key;
+use super::policies;
 use crate::auth::{Caller, NewKey, key_of, roles};
 use crate::convert::{known, timestamp};
 use crate::door::{Call, Door, odd, request_id};
@@ -23,6 +24,8 @@ type Answered<T> = Result<Response<T>, Status>;
 pub(super) const FIRST: TenantId = TenantId(1);
 /// A display name, bytes.
 const DISPLAY_NAME_BYTES_MAX: usize = 128;
+/// What of a tenant can be changed.
+const SWITCHES: [&str; 3] = ["default_effect", "allow_foreign_role", "any_approver_address"];
 /// A tenant's id, characters.
 const NAME_CHARS_MAX: usize = 63;
 
@@ -46,8 +49,9 @@ impl TenantService for Door {
         let (call, message) = self.open(request, roles::ANY)?;
         let mask = Mask::read("Tenant", message.read_mask)?;
         let name = own(&call.caller, "name", &message.name)?;
-        let tenant = tenant(&call, &name).await?;
-        Ok(Response::new(v1::GetTenantResponse { tenant: Some(mask.keep(of_tenant(&tenant))) }))
+        let tenant = of_tenant(&tenant(&call, &name).await?);
+        let tenant = v1::Tenant { policies: policies::of_tenant(&call).await?, ..tenant };
+        Ok(Response::new(v1::GetTenantResponse { tenant: Some(mask.keep(tenant)) }))
     }
 
     async fn list_tenants(
@@ -75,19 +79,22 @@ impl TenantService for Door {
         let request = request_id(&message.request_id, "UpdateTenant", &message)?;
         let Some(wish) = message.tenant else { return Err(Refusal::field("tenant", "is required").into()) };
         let name = own(&call.caller, "tenant.name", &wish.name)?;
-        let mut settings = call.caller.settings;
+        let mut settings = tenant(&call, &name).await?.settings;
         let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
         let all = paths.is_empty();
-        let switch = |path: &&String| ["default_effect", "allow_foreign_role"].contains(&path.as_str());
+        let switch = |path: &&String| SWITCHES.contains(&path.as_str());
         if let Some(path) = paths.iter().find(|path| !switch(path)) {
             return Err(Refusal::field("update_mask", format!("does not know {path}")).into());
         }
         let named = |path: &str| all || paths.iter().any(|known| known == path);
         if named("default_effect") {
-            settings.default_effect = effect("tenant.default_effect", wish.default_effect)?;
+            settings = effect("tenant.default_effect", wish.default_effect, settings)?;
         }
         if named("allow_foreign_role") {
             settings.allow_foreign_role = wish.allow_foreign_role;
+        }
+        if named("any_approver_address") {
+            settings.any_approver_address = wish.any_approver_address;
         }
         let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
@@ -120,7 +127,7 @@ fn own(caller: &Caller, field: &str, name: &str) -> Result<String, Refusal> {
     Ok(caller.tenant_name.clone())
 }
 
-async fn create(
+pub(super) async fn create(
     call: &Call<'_>,
     message: v1::CreateTenantRequest,
 ) -> Result<v1::CreateTenantResponse, Refusal> {
@@ -133,8 +140,10 @@ async fn create(
         let problem = format!("must be 1 to {NAME_CHARS_MAX} of a-z, 0-9 and -");
         return Err(Refusal::field("tenant_id", problem));
     }
-    let default_effect = effect("tenant.default_effect", wish.default_effect)?;
-    let settings = Settings { default_effect, allow_foreign_role: wish.allow_foreign_role };
+    let any_approver_address = wish.any_approver_address;
+    let settings =
+        Settings { allow_foreign_role: wish.allow_foreign_role, any_approver_address, ..Settings::default() };
+    let settings = effect("tenant.default_effect", wish.default_effect, settings)?;
     let body = CreateTenant { name: name.clone(), display_name: wish.display_name, settings };
     let reply = call.execute(Scope::Catalogue, request.clone(), None, Body::CreateTenant(body)).await;
     let reply = reply.map_err(|refusal| {
@@ -145,7 +154,7 @@ async fn create(
     let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: None };
     inside.caller.tenant = id;
     inside.caller.tenant_name.clone_from(&name);
-    let ensure = Body::EnsureTenancy(EnsureTenancy { key: MailKey(rand::random()) });
+    let ensure = Body::EnsureTenancy(EnsureTenancy { any_approver_address, key: MailKey(rand::random()) });
     inside.execute(Scope::Catalogue, None, None, ensure).await?;
     let key = NewKey::draw();
     let body = CreateKey {
@@ -175,20 +184,25 @@ async fn tenant(call: &Call<'_>, name: &str) -> Result<Tenant, Refusal> {
     found.await?.ok_or_else(|| Refusal::not_found("tenant", name))
 }
 
-fn effect(field: &str, effect: i32) -> Result<DefaultEffect, Refusal> {
-    Ok(match known(field, effect)? {
-        v1::DefaultEffect::Unspecified | v1::DefaultEffect::Allow => DefaultEffect::Allow,
-        v1::DefaultEffect::Ask => DefaultEffect::Ask,
-        v1::DefaultEffect::Deny => DefaultEffect::Deny,
-    })
+/// The switches with what the tenant says of calls that no rule names; unspecified: nothing of its own.
+fn effect(field: &str, effect: i32, settings: Settings) -> Result<Settings, Refusal> {
+    let (default_effect, default_set_in) = match known(field, effect)? {
+        v1::DefaultEffect::Unspecified => (DefaultEffect::Allow, DefaultSetIn::Source),
+        v1::DefaultEffect::Allow => (DefaultEffect::Allow, DefaultSetIn::Tenant),
+        v1::DefaultEffect::Ask => (DefaultEffect::Ask, DefaultSetIn::Tenant),
+        v1::DefaultEffect::Deny => (DefaultEffect::Deny, DefaultSetIn::Tenant),
+    };
+    Ok(Settings { default_effect, default_set_in, ..settings })
 }
 
 fn of_tenant(tenant: &Tenant) -> v1::Tenant {
-    let effect = match tenant.settings.default_effect {
+    let said = match tenant.settings.default_effect {
         DefaultEffect::Allow => v1::DefaultEffect::Allow,
         DefaultEffect::Ask => v1::DefaultEffect::Ask,
         DefaultEffect::Deny => v1::DefaultEffect::Deny,
     };
+    let silent = tenant.settings.default_set_in == DefaultSetIn::Source;
+    let effect = if silent { v1::DefaultEffect::Unspecified } else { said };
     v1::Tenant {
         name: format!("tenants/{}", tenant.name),
         display_name: tenant.display_name.clone(),
@@ -197,5 +211,7 @@ fn of_tenant(tenant: &Tenant) -> v1::Tenant {
         create_time: Some(timestamp(tenant.created)),
         update_time: Some(timestamp(tenant.updated)),
         etag: tenant.etag(),
+        policies: Vec::new(),
+        any_approver_address: tenant.settings.any_approver_address,
     }
 }

@@ -151,7 +151,7 @@ pub(super) fn read(
         for (first, row) in &rows {
             let Row::History(history) = &**row else { continue };
             let machines = view.steady(|rows| machines_of(rows, tenant, session.id, &history.events))?;
-            let told = convert::events::of_history(caller, *first, history, &machines);
+            let told = convert::events::of_history(*first, history, &machines);
             events.extend(told.into_iter().filter(|event| event.sequence >= from));
             if events.len() >= max {
                 break;

@@ -110,6 +110,7 @@ async fn received(
         data: said.data,
         state,
         token: Some(token),
+        webhook: None,
         id,
     };
     event::record(call, brought).await

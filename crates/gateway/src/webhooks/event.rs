@@ -21,6 +21,8 @@ pub(super) struct Brought {
     /// The state for which it is meant, where it says.
     pub(super) state: Option<String>,
     pub(super) token: Option<ReplyToken>,
+    /// The source that has sent it.
+    pub(super) webhook: Option<String>,
     /// What identifies the message among all from where it comes, where the sender says.
     pub(super) id: Option<RequestId>,
 }
@@ -39,7 +41,7 @@ pub(super) fn message_id(from: &str, id: &str) -> RequestId {
 /// # Errors
 /// All that RecordEvent refuses.
 pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome, Refused> {
-    let Brought { session, session_name, key, data, state, token, id } = brought;
+    let Brought { session, session_name, key, data, state, token, webhook, id } = brought;
     if key.is_empty() {
         return Err(Refusal::field("event_key", "is required").into());
     }
@@ -47,7 +49,7 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
     let data = json::of_struct(&json::to_struct(&data)).map_err(|problem| Refusal::field("data", problem))?;
     let Value::Object(data) = data else { return Err(Refusal::field("data", "must be an object").into()) };
     let model = call.door.own.contains(&WorkKind::Classify);
-    let body = Body::RecordEvent(RecordEvent { key, data, state, model, token });
+    let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook });
     match call.execute(Scope::Session(session), id, None, body).await {
         Ok(Reply::Recorded { event, .. }) => {
             let session = names::of_session(&call.caller, session);

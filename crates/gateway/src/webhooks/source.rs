@@ -60,7 +60,7 @@ async fn take(
         tenant: tenant.id,
         tenant_name: tenant.name,
         settings: tenant.settings,
-        actor: Actor { subject: format!("source:{}", source.name), role: Role::Agent },
+        actor: Actor { subject: format!("source:{}", source.name), role: Role::Integration },
         key_id: String::new(),
     };
     let call = door.call_of(caller, &MetadataMap::from_headers(headers.clone()));
@@ -78,8 +78,8 @@ async fn take(
     };
     let session = names::session(&call.caller, "session", &session_name)?;
     let id = id.map(|id| message_id(&format!("source:{}", source.name), &id));
-    let (state, token) = (None, None);
-    event::record(&call, Brought { session, session_name, key, data, state, token, id }).await
+    let (state, token, webhook) = (None, None, Some(source.name));
+    event::record(&call, Brought { session, session_name, key, data, state, token, webhook, id }).await
 }
 
 /// The source, and its tenant; nothing where either does not exist.

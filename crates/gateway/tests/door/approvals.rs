@@ -3,8 +3,9 @@
 use switchward_api::v1;
 use switchward_api::v1::GateDecision;
 use switchward_api::v1::quorum::Rule;
-use switchward_engine::{Key, Row, View as _, Way};
-use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_engine::{Key, MailToken, Row, Standing, View as _, Way};
+use switchward_gateway::mail::{Incoming, Outcome};
+use switchward_machine::{Digest, OpenId, SessionId, TenantId};
 
 use crate::decision_page::{get, text};
 use crate::told::refused;
@@ -45,12 +46,14 @@ impl World {
     /// The same, where so many must approve.
     async fn refund_with(&self, rule: Option<Rule>) -> v1::Session {
         let quorum = rule.map(|rule| v1::Quorum { rule: Some(rule) });
-        let request = v1::StartSessionRequest { definition: "refund".into(), quorum, ..Default::default() };
-        let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &request).await;
+        let request = v1::StartSessionRequest { definition: "refund".into(), ..Default::default() };
+        let role = if quorum.is_some() { "admin" } else { "agent" };
+        let request = v1::StartSessionRequest { quorum, ..request };
+        let reply: v1::StartSessionResponse = self.ask(role, "StartSession", &request).await;
         reply.session.expect("a session")
     }
 
-    async fn gate_of(&self, session: &v1::Session) -> v1::Gate {
+    pub(crate) async fn gate_of(&self, session: &v1::Session) -> v1::Gate {
         let name = session.waiting_on.first().expect("an open gate").name.clone();
         let reply: v1::GetGateResponse =
             self.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
@@ -58,7 +61,7 @@ impl World {
     }
 }
 
-fn decide(gate: &v1::Gate, decision: GateDecision) -> v1::DecideGateRequest {
+pub(crate) fn decide(gate: &v1::Gate, decision: GateDecision) -> v1::DecideGateRequest {
     let args_digest = Some(gate.args_digest.clone());
     v1::DecideGateRequest {
         name: gate.name.clone(),
@@ -68,12 +71,11 @@ fn decide(gate: &v1::Gate, decision: GateDecision) -> v1::DecideGateRequest {
     }
 }
 
-fn mail(session: &v1::Session, from: &str, text: &str) -> v1::RecordReplyRequest {
+pub(crate) fn mail(session: &v1::Session, from: &str, text: &str) -> v1::RecordReplyRequest {
     v1::RecordReplyRequest {
         name: session.name.clone(),
         from: from.into(),
         text: text.into(),
-        authenticated: true,
         ..Default::default()
     }
 }
@@ -107,7 +109,7 @@ async fn an_approval_shows_who_is_asked_what_and_they_alone_decide() {
         tokio::task::yield_now().await;
     }
     let reply: v1::DecideGateResponse =
-        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     let decided = reply.gate.expect("a gate");
     assert_eq!((decided.status(), &decided.round_end_time), (v1::GateStatus::Decided, &None));
     assert_eq!(decided.resolution.expect("a decision").via, "rpc");
@@ -123,9 +125,11 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
     let eve: v1::RecordReplyResponse =
         world.ask("operator", "RecordReply", &mail(&session, "eve@example.com", "yes")).await;
     assert_eq!(eve.session.expect("a session").waiting_on.len(), 1);
-    let reply: v1::RecordReplyResponse =
-        world.ask("operator", "RecordReply", &mail(&session, "lead@example.com", "yes\nfor Sam")).await;
-    assert_eq!(reply.session.expect("a session").at, ["pay"]);
+    let unproved = by_mail(&world, &session, &gate.name, ("lead@example.com", "yes"), false).await;
+    assert_eq!(unproved, Outcome::Recorded(Standing::Unproved));
+    let decided = by_mail(&world, &session, &gate.name, ("lead@example.com", "yes\nfor Sam"), true).await;
+    assert_eq!(decided, Outcome::Recorded(Standing::Decided));
+    assert_eq!(world.look(&session.name).await.at, ["pay"]);
     let shown: v1::GetGateResponse = world
         .ask("agent", "GetGate", &v1::GetGateRequest { name: gate.name.clone(), ..Default::default() })
         .await;
@@ -134,11 +138,12 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
         (resolution.by.as_str(), resolution.comment.as_str(), resolution.via.as_str()),
         ("lead@example.com", "for Sam", "email")
     );
+    assert_eq!(resolution.vouched_by, "");
     let outcome: Result<v1::DecideGateResponse, _> =
-        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["via"], "email");
     let outcome: Result<v1::DecideGateResponse, _> =
-        world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     refused(outcome, "NOT_AN_APPROVER");
 
     let session = world.refund().await;
@@ -198,15 +203,41 @@ async fn whom_no_mail_reaches_stands_at_the_gate_until_it_is_sent_anew() {
     world.node.end().await;
 }
 
-/// The page of whom the gate asks.
-async fn page(world: &World, session: &v1::Session, gate: &str, person: &str) -> String {
+/// The token of a person at a gate, this way.
+async fn token(world: &World, session: &v1::Session, gate: &str, way: Way, person: &str) -> MailToken {
     let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
     let number = gate.rsplit('_').next().expect("a part").parse().expect("a number");
     let row = world.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
     let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
     let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
-    let token = tenancy.keys[0].token(Way::Page, (TenantId(1), id), (OpenId(number), 0), person);
+    tenancy.keys[0].token(way, (TenantId(1), id), (OpenId(number), 0), person)
+}
+
+/// The page of whom the gate asks.
+pub(crate) async fn page(world: &World, session: &v1::Session, gate: &str, person: &str) -> String {
+    let token = token(world, session, gate, Way::Page, person).await;
     text(&world.node.line.send(get(&format!("/a/{token}"))).await)
+}
+
+/// A mail of somebody who was asked comes in.
+pub(crate) async fn by_mail(
+    world: &World,
+    session: &v1::Session,
+    gate: &str,
+    (person, text): (&str, &str),
+    authenticated: bool,
+) -> Outcome {
+    let token = token(world, session, gate, Way::Reply, person).await;
+    let mail = Incoming {
+        token,
+        from: person.to_owned(),
+        subject: "Re: it".to_owned(),
+        text: text.to_owned(),
+        authenticated,
+        evidence: String::new(),
+        digest: Digest::of_parts(&[person.as_bytes(), text.as_bytes(), &[u8::from(authenticated)]]),
+    };
+    world.node.door.take_mail(mail).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -236,10 +267,10 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     assert!(shown.contains(&gate.args_digest), "{shown}");
     let hers = page(&world, &session, &gate.name, "approver@acme").await;
     assert!(hers.contains("approved at") && hers.contains("Others are waited for."), "{hers}");
-    assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"refuse\""), "{hers}");
-    let reply: v1::RecordReplyResponse =
-        world.ask("operator", "RecordReply", &mail(&session, "lead@example.com", "yes")).await;
-    assert_eq!(reply.session.expect("a session").at, ["pay"]);
+    assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"reject\""), "{hers}");
+    let decided = by_mail(&world, &session, &gate.name, ("lead@example.com", "yes"), true).await;
+    assert_eq!(decided, Outcome::Recorded(Standing::Decided));
+    assert_eq!(world.look(&session.name).await.at, ["pay"]);
     let shown = page(&world, &session, &gate.name, "lead@example.com").await;
     assert!(shown.contains("Approved by approver@acme, lead@example.com."), "{shown}");
     world.node.end().await;
@@ -251,7 +282,7 @@ async fn a_call_that_is_asked_about_shows_how_many_have_approved_it() {
     let world = World::start().await;
     let quorum = Some(v1::Quorum { rule: Some(Rule::AtLeast(2)) });
     let start = v1::StartSessionRequest { definition: "release".into(), quorum, ..Default::default() };
-    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &start).await;
+    let reply: v1::StartSessionResponse = world.ask("admin", "StartSession", &start).await;
     let session = reply.session.expect("a session");
     world.authorize(&session.name, "mcp:filesystem:write_file").await;
     let gate = world.gate_of(&world.look(&session.name).await).await;
@@ -285,7 +316,7 @@ async fn a_quorum_that_cannot_be_is_refused_where_it_stands() {
         let quorum = Some(v1::Quorum { rule: Some(rule) });
         let request = v1::StartSessionRequest { definition: "refund".into(), quorum, ..Default::default() };
         let outcome: Result<v1::StartSessionResponse, _> =
-            world.attempt("agent", "StartSession", &request).await;
+            world.attempt("admin", "StartSession", &request).await;
         assert_eq!(refused(outcome, "FIELD_INVALID").fields, [field]);
     }
     let session = world.refund_with(Some(Rule::Any(true))).await;

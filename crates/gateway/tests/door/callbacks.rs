@@ -27,7 +27,7 @@ pub(crate) const TOO_MANY: usize = 256 * 1024 + 1;
 pub(crate) async fn parcel(world: &World) -> v1::Session {
     world.deploy(PARCEL).await;
     let request = v1::StartSessionRequest { definition: "parcel".into(), ..Default::default() };
-    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+    let reply: v1::StartSessionResponse = world.ask("operator", "StartSession", &request).await;
     reply.session.expect("a session")
 }
 
@@ -83,7 +83,7 @@ async fn a_callback_moves_its_session_once() {
     let answer = line.send(first.clone()).await;
     assert_eq!(answer.status, StatusCode::ACCEPTED, "{answer:?}");
     let event = answer.json()["event"].as_str().expect("a name").to_owned();
-    let now = world.look(&session.name).await;
+    let now = world.seen(&session.name).await;
     assert_eq!(event, recorded(&world, &session.name).await);
     assert_eq!(now.at, ["ship"]);
     let data = now.data.expect("data").fields;
@@ -127,7 +127,7 @@ async fn the_form_of_the_source_names_session_and_state() {
     assert_eq!((answer.status, &answer.json()["state"]), (StatusCode::OK, &json!("ship")), "{answer:?}");
     let left = line.send(raw(&good, body)).await;
     refused(&left, 409, "STATE_MISMATCH");
-    let next = world.look(&session.name).await.reply_token;
+    let next = world.seen(&session.name).await.reply_token;
     let last = raw(&path(&session, "ship"), r#"{"event_key":"shipped"}"#).with_key(&next);
     assert_eq!(line.send(last.clone()).await.json()["state"], "shipped");
     let answer = line.send(last).await;

@@ -53,11 +53,34 @@ async fn deploy(world: &World, source: &str) {
 async fn a_session_shows_the_runs_below_its_own_and_tells_what_they_do() {
     let world = World::start().await;
     let pair = Pair::of(&world);
-    deploy(&world, &pair.caller()).await;
+    let early: Result<v1::DeployDefinitionResponse, _> =
+        world.attempt("author", "DeployDefinition", &deployment(&pair.caller())).await;
+    refused(early.map(drop), "NO_SUCH_WORKFLOW");
+    let stored = v1::DeployDefinitionRequest { activate: Some(false), ..deployment(&pair.caller()) };
+    let stored: v1::DeployDefinitionResponse = world.ask("author", "DeployDefinition", &stored).await;
+    let version = stored.version.expect("a version");
+    assert_eq!((version.active, stored.findings.len()), (false, 1));
+    assert_eq!(stored.findings[0].code, "SW1250");
+    let check = v1::CheckDefinitionRequest {
+        files: deployment(&pair.caller()).files,
+        ..v1::CheckDefinitionRequest::default()
+    };
+    let checked: v1::CheckDefinitionResponse = world.ask("author", "CheckDefinition", &check).await;
+    assert!(checked.ok);
+    assert_eq!(checked.findings, stored.findings);
+    let activate = v1::ActivateVersionRequest { name: version.name, ..Default::default() };
+    let early: Result<v1::ActivateVersionResponse, _> =
+        world.attempt("author", "ActivateVersion", &activate).await;
+    refused(early.map(drop), "NO_SUCH_WORKFLOW");
+
+    let inactive = v1::DeployDefinitionRequest { activate: Some(false), ..deployment(&pair.called()) };
+    let _: v1::DeployDefinitionResponse = world.ask("author", "DeployDefinition", &inactive).await;
+    let checked: v1::CheckDefinitionResponse = world.ask("author", "CheckDefinition", &check).await;
+    assert_eq!(checked.findings, []);
+    let _: v1::ActivateVersionResponse = world.ask("author", "ActivateVersion", &activate).await;
     let early: Result<v1::StartSessionResponse, _> =
         world.attempt("agent", "StartSession", &pair.start()).await;
     refused(early.map(drop), "NO_SUCH_WORKFLOW");
-
     deploy(&world, &pair.called()).await;
     let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &pair.start()).await;
     let session = reply.session.expect("a session");

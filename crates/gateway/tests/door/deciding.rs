@@ -54,7 +54,7 @@ async fn who_asked_cannot_decide() {
         let shown: v1::GetGateResponse = world.ask("agent", "GetGate", &get).await;
         assert_eq!(shown.gate.expect("a gate").requested_by, "kim");
         for secret in [&asks, &twins[0], &twins[1]] {
-            for decision in [GateDecision::Approve, GateDecision::Refuse] {
+            for decision in [GateDecision::Approve, GateDecision::Reject] {
                 let before = world.node.state().await;
                 let outcome: Result<v1::DecideGateResponse, _> =
                     line.ask(secret, "DecideGate", &decide(gate, decision)).await;
@@ -77,16 +77,16 @@ async fn the_second_is_told_of_the_first_decision() {
     let first = v1::DecideGateRequest {
         comment: "looked at \u{201e}it\u{201c} twice".into(),
         request_id: "mine".into(),
-        ..decide(&gate, GateDecision::Refuse)
+        ..decide(&gate, GateDecision::Reject)
     };
     let reply: v1::DecideGateResponse = world.ask("approver", "DecideGate", &first).await;
     world.node.clock.advance(HOUR_MS);
-    for decision in [GateDecision::Approve, GateDecision::Refuse] {
+    for decision in [GateDecision::Approve, GateDecision::Reject] {
         let outcome: Result<v1::DecideGateResponse, _> =
             world.attempt("operator", "DecideGate", &decide(&gate, decision)).await;
         let told = refused(outcome, "ALREADY_RESOLVED").metadata;
         let wanted = BTreeMap::from([
-            ("decision", "refuse"),
+            ("decision", "reject"),
             ("by", "approver@acme"),
             ("time", "2026-06-21T00:00:00Z"),
             ("comment", "looked at \u{201e}it\u{201c} twice"),
@@ -137,10 +137,10 @@ async fn a_discussion_is_recorded_and_decides_nothing() {
     assert_eq!((event.r#type.as_str(), event.by.as_str()), ("approval.discussed", "approver@acme"));
     assert!(event.message.ends_with("by=approver@acme comment=why now?"), "{event:?}");
     let _: v1::DecideGateResponse =
-        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Refuse)).await;
+        world.ask("operator", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     let outcome: Result<v1::DecideGateResponse, _> =
         world.attempt("approver", "DecideGate", &discuss("too late")).await;
-    assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["decision"], "refuse");
+    assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["decision"], "reject");
     world.node.end().await;
 }
 

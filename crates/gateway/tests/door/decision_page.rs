@@ -131,7 +131,7 @@ async fn what_is_shown_is_what_is_decided() {
     assert!(page.contains("kim@acme.example decided at") && page.contains("for this release"), "{page}");
     assert!(!page.contains("<form"), "{page}");
     // The second one learns who was faster.
-    let refuses = format!("decision=refuse{}", hidden(&danas_page));
+    let refuses = format!("decision=reject{}", hidden(&danas_page));
     let late = world.node.line.send(post(&danas, &refuses)).await;
     assert_eq!(late.status, StatusCode::CONFLICT);
     assert!(text(&late).contains("kim@acme.example decided before"), "{}", text(&late));
@@ -197,10 +197,10 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     let kims = text(&world.node.line.send(get(&path_of(&asked, KIM))).await);
     assert!(kims.contains("Said so far") && kims.contains("which file?"), "{kims}");
     // The same form is good for nothing else.
-    let answer = world.node.line.send(post(&path, &format!("decision=refuse{}", hidden(&page)))).await;
+    let answer = world.node.line.send(post(&path, &format!("decision=reject{}", hidden(&page)))).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", text(&answer));
     assert_eq!(status(&world, &asked).await, OPEN);
-    let answer = say(&world, &path, "decision=refuse&comment=no").await;
+    let answer = say(&world, &path, "decision=reject&comment=no").await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER);
     assert_ne!(status(&world, &asked).await, OPEN);
     world.node.end().await;

@@ -54,6 +54,7 @@ impl World {
         let entry = |name: &str, members: &[&str]| v1::DirectoryEntry {
             name: name.to_owned(),
             members: members.iter().map(|one| (*one).to_owned()).collect(),
+            settings: None,
         };
         let entries = vec![entry(name, addresses), entry("owner:release", &[name, DANA])];
         let directory = Some(v1::Directory { entries, ..v1::Directory::default() });

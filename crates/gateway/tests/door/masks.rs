@@ -40,7 +40,8 @@ async fn a_mask_leaves_the_named_fields_and_nothing_else() {
     for rpc in lists().into_iter().chain(gets()) {
         let message = pointed(&rpc, rpc.request(&world).await, &session);
         let whole = resources(&rpc, call(&world, &rpc, &message).await.expect(rpc.method));
-        assert!(whole.iter().all(|resource| resource.as_object().is_some_and(|fields| fields.len() > 2)));
+        let rich = |resource: &Json| resource.as_object().is_some_and(|fields| fields.len() > 1);
+        assert!(whole.iter().all(rich), "{}: {whole:?}", rpc.method);
         let known = ["name", "sequence", "etag"].into_iter().find(|name| whole[0].get(name).is_some());
         let first = known.expect("a field that every one has");
         for (paths, all) in

@@ -41,7 +41,7 @@ pub(crate) struct Node {
     fatal: Arc<Mutex<Vec<String>>>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Node {
@@ -69,13 +69,13 @@ impl Node {
             .merge(webhooks::pages(&door))
             .merge(decision::pages(door.clone()))
             .merge(mail::pages(&posting::room(&door)));
-        let app = one_port(services::all(all, &door).into_router(), pages);
+        let app = one_port(services::all(all, &door).into_router(), pages, Vec::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(serve(listener, None, app, async { stopped.await.unwrap_or_default() }));
         let line = Line::connect(address).await;
-        Self { cluster, clock, line, door, shelf, fatal, stop, served, _data: data }
+        Self { cluster, clock, line, door, shelf, fatal, stop, served, data }
     }
 
     /// Makes the server's first tenant and its first key, and gives the key's secret.
@@ -113,7 +113,19 @@ impl Node {
         self.cluster.all().map(count).sum()
     }
 
-    /// Waits until no effect is on its way to another shard.
+    /// Where it keeps everything.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.data.path()
+    }
+
+    /// Waits until this holds.
+    pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until no effect is on its way to another shard, and nothing is being removed.
     pub(crate) async fn quiet(&self) {
         let carried = |shard: &switchward_shard::Shard| {
             let mut none = true;
@@ -122,6 +134,11 @@ impl Node {
                 ControlFlow::Break(())
             });
             read.expect("rows that can be read");
+            let removals = shard.read_stale().scan(&IndexKey::removals(), None, &mut |_, _| {
+                none = false;
+                ControlFlow::Break(())
+            });
+            removals.expect("rows that can be read");
             none
         };
         while !self.cluster.all().all(carried) {

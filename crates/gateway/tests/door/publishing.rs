@@ -61,7 +61,7 @@ async fn a_definition_without_an_active_version_starts_nothing() {
     let outcome: Result<v1::StartSessionResponse, _> = world.attempt("agent", "StartSession", &start).await;
     refused(outcome, "STATE_MISMATCH");
     let chosen = v1::StartSessionRequest { version: Some(1), ..start };
-    let _: v1::StartSessionResponse = world.ask("agent", "StartSession", &chosen).await;
+    let _: v1::StartSessionResponse = world.ask("operator", "StartSession", &chosen).await;
     world.node.end().await;
 }
 
@@ -134,7 +134,9 @@ async fn a_foreign_role_starts_where_the_tenant_allows_it() {
         ..v1::UpdateTenantRequest::default()
     };
     let _: v1::UpdateTenantResponse = world.ask("admin", "UpdateTenant", &update).await;
-    let started: v1::StartSessionResponse = world.ask("agent", "StartSession", &start).await;
+    let outcome: Result<v1::StartSessionResponse, _> = world.attempt("agent", "StartSession", &start).await;
+    assert_eq!(refused(outcome, "ROLE_NOT_ALLOWED").metadata["field"], "role", "the policy holds for agents");
+    let started: v1::StartSessionResponse = world.ask("operator", "StartSession", &start).await;
     assert!(started.session.expect("a session").without_policy);
     world.node.end().await;
 }

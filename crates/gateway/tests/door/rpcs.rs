@@ -113,12 +113,14 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
 pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> = [
         definitions(),
+        retiring(),
         assistants(),
         directory::rows(),
         webhooks::sources(),
         webhooks::endpoints(),
         sessions(),
         mail::rows(),
+        retention::rows(),
         policy::rows(),
         gates(),
         effects(),
@@ -163,6 +165,7 @@ macro_rules! ready {
 mod directory;
 mod mail;
 mod policy;
+mod retention;
 mod webhooks;
 
 fn read(method: &'static str, name: Option<(&'static str, Kind)>, ready: Ready) -> Rpc {
@@ -227,6 +230,26 @@ fn definitions() -> Vec<Rpc> {
             },
         },
     ]
+}
+
+/// The call that keeps new sessions from a version.
+fn retiring() -> Vec<Rpc> {
+    let name = Some(("name", Kind::Version));
+    vec![Rpc {
+        method: "RetireVersion",
+        name,
+        ready: ready!(|world| {
+            let first = world.deploy(&named(&world.fresh("process"))).await;
+            let source = named(first.name.split('/').nth(3).expect("the definition's name"));
+            world.deploy(&source.replace("Is it ready?", "Is it all ready?")).await;
+            world.deploy(&source.replace("Is it ready?", "Is all ready?")).await;
+            v1::RetireVersionRequest { name: first.name, ..v1::RetireVersionRequest::default() }
+        }),
+        other: |message| {
+            let second = text(message, "name").replace("/versions/1", "/versions/2");
+            set(message, "name", Value::String(second));
+        },
+    }]
 }
 
 fn assistants() -> Vec<Rpc> {
@@ -451,7 +474,6 @@ fn turns() -> Vec<Rpc> {
                 name: world.talk().await.name,
                 from: "sam@example.com".into(),
                 text: "yes".into(),
-                authenticated: true,
                 ..v1::RecordReplyRequest::default()
             }),
             other: |message| put("text", "no")(message),

@@ -4,7 +4,10 @@
 use prost_types::value::Kind;
 use switchward_api::v1;
 use switchward_api::v1::GateDecision;
+use switchward_engine::Standing;
+use switchward_gateway::mail::Outcome;
 
+use crate::approvals::{by_mail, mail};
 use crate::told::refused;
 use crate::world::World;
 
@@ -76,7 +79,7 @@ async fn each_participant_answers_her_own_part() {
     for nothing in [None, Some(null)] {
         attempt("approver", answer(first, nothing), "FIELD_INVALID").await;
     }
-    for decision in [GateDecision::Approve, GateDecision::Refuse] {
+    for decision in [GateDecision::Approve, GateDecision::Reject] {
         let decided = v1::DecideGateRequest { decision: decision.into(), ..answer(first, None) };
         attempt("approver", decided, "FIELD_INVALID").await;
     }
@@ -106,15 +109,13 @@ async fn a_mail_answers_and_another_assistant_is_a_worker() {
     let gate = gate.gate.expect("a gate");
     let _: v1::DecideGateResponse =
         world.ask("approver", "DecideGate", &answer(&gate, Some(text("good")))).await;
-    let mail = v1::RecordReplyRequest {
-        name: session.name.clone(),
-        from: "ann@example.com".into(),
-        text: "bad\n> Rate the food.".into(),
-        authenticated: true,
-        ..Default::default()
-    };
-    let reply: v1::RecordReplyResponse = world.ask("operator", "RecordReply", &mail).await;
-    let session = reply.session.expect("a session");
+    let gate = session.waiting_on[1].name.clone();
+    let outcome: Result<v1::RecordReplyResponse, _> =
+        world.attempt("operator", "RecordReply", &mail(&session, "ann@example.com", "good")).await;
+    refused(outcome, "NOT_AN_APPROVER");
+    let said = ("ann@example.com", "bad\n> Rate the food.");
+    assert_eq!(by_mail(&world, &session, &gate, said, true).await, Outcome::Recorded(Standing::Answered));
+    let session = world.look(&session.name).await;
     assert_eq!((session.at[0].as_str(), session.waiting_on.len()), ("helper", 0));
 
     let wanted = v1::WorkWanted { kinds: vec![v1::WorkKind::Delegate.into()], ..Default::default() };

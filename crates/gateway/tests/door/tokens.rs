@@ -2,6 +2,7 @@
 
 use prost::Message;
 use switchward_api::v1;
+use switchward_api::v1::GateDecision;
 
 use crate::rpcs::all;
 use crate::told::{Told, refused};
@@ -35,7 +36,9 @@ async fn parcel(world: &World) -> v1::Session {
     world.deploy(PARCEL).await;
     let request = v1::StartSessionRequest { definition: "parcel".into(), ..Default::default() };
     let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
-    reply.session.expect("a session")
+    let session = reply.session.expect("a session");
+    assert_eq!(session.reply_token, "", "it is not the agent's");
+    world.seen(&session.name).await
 }
 
 fn event(key: &str) -> v1::RecordEventRequest {
@@ -69,12 +72,12 @@ async fn a_token_lets_an_event_in_while_its_state_lasts() {
     assert_eq!(again.sequence, told.sequence);
     let outcome = send(&world, &first, &event("noted")).await;
     refused(outcome, "STATE_MISMATCH");
-    let second = world.look(&session.name).await.reply_token;
+    let second = world.seen(&session.name).await.reply_token;
     assert_ne!(first, second);
     let named =
         v1::RecordEventRequest { name: session.name.clone(), state: "ship".into(), ..event("shipped") };
     assert_eq!(send(&world, &second, &named).await.expect("it is let in").at, ["shipped"]);
-    assert_eq!(world.look(&session.name).await.reply_token, "");
+    assert_eq!(world.seen(&session.name).await.reply_token, "");
     world.node.end().await;
 }
 
@@ -155,45 +158,158 @@ async fn a_token_is_for_its_session_alone() {
     world.node.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_record_events_sees_no_token() {
-    let world = World::start().await;
-    let session = parcel(&world).await;
-    let token = session.reply_token.clone();
-    let get = v1::GetSessionRequest { name: session.name.clone(), ..Default::default() };
-    let list =
-        v1::ListSessionEventsRequest { name: session.name.clone(), page_size: 1_000, ..Default::default() };
+/// A process whose every text and value leads the token somewhere: it is asked about, worked on and sent out.
+const LEAK: &str = r#"{
+  "name": "leak",
+  "states": [
+    {
+      "name": "keep",
+      "type": "action",
+      "execution_mode": "deterministic",
+      "operations": [
+        { "type": "set_data", "config": { "key": "token", "value": "{gathered.reply_token}" } },
+        { "type": "set_data", "config": { "key": "nested", "value": [{ "a": "to {gathered.reply_token}." }] } },
+        { "type": "send_notification", "config": { "channel": "webhook", "recipients": ["https://example.com/?t={gathered.reply_token}"], "subject": "S {gathered.reply_token}", "body": "b" } }
+      ]
+    },
+    { "name": "say", "type": "output", "template": "Say {{ gathered_data.token }}", "target": "conversation" },
+    { "name": "talk", "type": "conversation", "instructions": "Tell {gathered.token} to the carrier" },
+    {
+      "name": "decide",
+      "type": "approval",
+      "approvers": ["approver@acme"],
+      "request_template": { "subject_template": "S {{ gathered_data.token }}", "body_template": "B {{ gathered_data.token }}" }
+    },
+    { "name": "rate", "type": "task", "task_template": { "participants": ["approver@acme"], "instructions": "I {gathered.token}." } },
+    { "name": "work", "type": "action", "instructions": "Do {gathered.token}." },
+    { "name": "end", "type": "conversation" }
+  ],
+  "transitions": [
+    { "from": "keep", "to": "say", "guards": [{ "type": "external_event", "config": { "event_key": "go" } }] },
+    { "from": "say", "port": "done", "to": "talk" },
+    { "from": "talk", "to": "decide", "guards": [{ "type": "always" }] },
+    { "from": "decide", "port": "approved", "to": "rate" },
+    { "from": "decide", "port": "rejected", "to": "end" },
+    { "from": "rate", "to": "work", "guards": [{ "type": "all_tasks_complete" }] },
+    { "from": "work", "to": "end", "guards": [{ "type": "always" }] }
+  ]
+}"#;
+
+/// What each role may ask about a session, as raw bytes of the replies; a stream is read as far as it has come.
+async fn read_all(world: &World, role: &str, session: &v1::Session) -> Vec<(&'static str, Vec<u8>)> {
     let id = session.name.rsplit('/').next().expect("an id");
     let filter = format!("session=\"{id}\"");
-    let effects = v1::ListEffectsRequest { filter, ..v1::ListEffectsRequest::default() };
-    for (role, sees) in
-        [("agent", 2), ("operator", 2), ("admin", 2), ("worker", 1), ("author", 0), ("approver", 0)]
-    {
-        let got: v1::GetSessionResponse = world.ask(role, "GetSession", &get).await;
-        let events: v1::ListSessionEventsResponse = world.ask(role, "ListSessionEvents", &list).await;
-        let shown = got.session.expect("a session");
-        assert_eq!(shown.reply_token, if sees == 2 { token.as_str() } else { "" }, "{role}");
-        let data = format!("{:?}", shown.data);
-        let wanted = if sees == 0 { "Answer with swr_…, please" } else { token.as_str() };
-        assert!(data.contains(wanted), "{role}: {data}");
-        let events = format!("{events:?}");
-        assert!(events.contains(wanted), "{role}: {events}");
-        assert_eq!(events.contains(&token), sees > 0, "{role}: {events}");
-        let sent: v1::ListEffectsResponse = world.ask(role, "ListEffects", &effects).await;
-        let [sent] = &sent.effects[..] else { panic!("{role}: {sent:?}") };
-        let address = if sees > 0 { token.as_str() } else { "swr_…" };
-        assert_eq!(
-            (&sent.to, sent.subject.as_str()),
-            (&format!("https://example.com/?t={address}"), &*format!("Answer with {address}, please"))
-        );
+    let name = session.name.clone();
+    let gates: v1::ListGatesResponse = world
+        .ask("operator", "ListGates", &v1::ListGatesRequest { filter: filter.clone(), ..Default::default() })
+        .await;
+    let effects: v1::ListEffectsResponse = world
+        .ask(
+            "operator",
+            "ListEffects",
+            &v1::ListEffectsRequest { filter: filter.clone(), ..Default::default() },
+        )
+        .await;
+    let mut calls: Vec<(&'static str, Vec<u8>)> = vec![
+        ("GetSession", v1::GetSessionRequest { name: name.clone(), ..Default::default() }.encode_to_vec()),
+        ("ListSessions", v1::ListSessionsRequest::default().encode_to_vec()),
+        (
+            "ListSessionEvents",
+            v1::ListSessionEventsRequest { name: name.clone(), page_size: 1_000, ..Default::default() }
+                .encode_to_vec(),
+        ),
+        ("ListGates", v1::ListGatesRequest { filter: filter.clone(), ..Default::default() }.encode_to_vec()),
+        ("ListEffects", v1::ListEffectsRequest { filter, ..Default::default() }.encode_to_vec()),
+    ];
+    for gate in gates.gates {
+        calls.push(("GetGate", v1::GetGateRequest { name: gate.name, ..Default::default() }.encode_to_vec()));
     }
-    let _moved = send(&world, &token, &event("noted")).await.expect("it is let in");
-    let token = world.look(&session.name).await.reply_token;
-    for (role, sees) in [("agent", true), ("approver", false)] {
-        let got: v1::GetSessionResponse = world.ask(role, "GetSession", &get).await;
-        let asked = got.session.expect("a session").instructions;
-        assert_eq!(asked.contains(&token), sees, "{role}: {asked}");
-        assert!(asked.starts_with("Give swr_") && asked.ends_with(" to the carrier"), "{role}: {asked}");
+    for effect in effects.effects {
+        let request = v1::GetEffectRequest { name: effect.name, ..Default::default() };
+        calls.push(("GetEffect", request.encode_to_vec()));
+    }
+    if ["agent", "operator", "admin"].contains(&role) {
+        let note = prost_types::Value { kind: Some(prost_types::value::Kind::StringValue("seen".into())) };
+        let values = Some(prost_types::Struct { fields: [("note".to_owned(), note)].into() });
+        let record = v1::RecordDataRequest { name: name.clone(), values, ..Default::default() };
+        calls.push(("RecordData", record.encode_to_vec()));
+    }
+    let mut read = Vec::new();
+    for (method, request) in calls {
+        for way in [Way::Grpc, Way::Json] {
+            let raw = Raw::post(way, method, body(way, method, &request)).with_key(world.acme.key(role));
+            read.push((method, world.node.line.send(raw).await.body.to_vec()));
+        }
+    }
+    read
+}
+
+/// Fails where a reply holds a token, and tells how many have something in its place.
+fn hidden(read: &[(&'static str, Vec<u8>)], code: &str, role: &str) -> usize {
+    let holds = |bytes: &[u8], text: &str| String::from_utf8_lossy(bytes).contains(text);
+    for (method, bytes) in read {
+        assert!(!holds(bytes, code) && !holds(bytes, "swr_acme"), "{method} by {role}");
+    }
+    read.iter().filter(|(_, bytes)| holds(bytes, "swr_…")).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_operators_and_admins_read_reply_tokens() {
+    let world = World::start().await;
+    world.deploy(LEAK).await;
+    let request = v1::StartSessionRequest { definition: "leak".into(), ..Default::default() };
+    let reply: v1::StartSessionResponse = world.ask("agent", "StartSession", &request).await;
+    let session = world.seen(&reply.session.expect("a session").name).await;
+    let token = session.reply_token.clone();
+    let code = token.rsplit('.').next().expect("a code").to_owned();
+    let mut seen = 0;
+    let look = async |seen: &mut usize| {
+        for role in ["agent", "worker", "author", "approver"] {
+            *seen += hidden(&read_all(&world, role, &session).await, &code, role);
+        }
+        for role in ["operator", "admin"] {
+            let read = read_all(&world, role, &session).await;
+            let shown = read.iter().filter(|(_, bytes)| String::from_utf8_lossy(bytes).contains(&token));
+            assert!(shown.count() > 3, "{role} reads it");
+        }
+    };
+    look(&mut seen).await;
+    let _moved = send(&world, &token, &event("go")).await.expect("it is let in");
+    look(&mut seen).await;
+    let turn = v1::EndTurnRequest { name: session.name.clone(), ..Default::default() };
+    let _: v1::EndTurnResponse = world.ask("agent", "EndTurn", &turn).await;
+    for (state, decision) in [("decide", GateDecision::Approve), ("rate", GateDecision::Answer)] {
+        let now = world.look(&session.name).await;
+        assert_eq!(now.at, [state]);
+        look(&mut seen).await;
+        let answer = prost_types::Value { kind: Some(prost_types::value::Kind::StringValue("fine".into())) };
+        let decide = v1::DecideGateRequest {
+            name: now.waiting_on[0].name.clone(),
+            decision: decision.into(),
+            answer: (decision == GateDecision::Answer).then_some(answer),
+            ..Default::default()
+        };
+        let _: v1::DecideGateResponse = world.ask("approver", "DecideGate", &decide).await;
+    }
+    look(&mut seen).await;
+    assert!(seen > 60, "{seen} replies had something in the place of a token");
+    let wanted = Some(v1::WorkWanted { queues: vec!["leak".into()], ..Default::default() });
+    let poll = v1::PollWorkRequest { wanted, ..Default::default() };
+    let polled: v1::PollWorkResponse = world.ask("worker", "PollWork", &poll).await;
+    let polled = format!("{polled:?}");
+    assert!(polled.contains("swr_…") && !polled.contains(&code), "{polled}");
+    let release = polled.contains("lease_token");
+    assert!(release, "the worker has the work");
+    // A watch of a session that has ended ends by itself.
+    let cancel = v1::CancelSessionRequest { name: session.name.clone(), ..Default::default() };
+    let _: v1::CancelSessionResponse = world.ask("operator", "CancelSession", &cancel).await;
+    let watch = v1::WatchSessionRequest { name: session.name.clone(), from_sequence: 1 }.encode_to_vec();
+    for (role, reads) in [("agent", false), ("worker", false), ("operator", true), ("admin", true)] {
+        let key = world.acme.key(role);
+        let (updates, _) = world.node.line.watch(Way::Grpc, "WatchSession", key, &watch).await;
+        let all = String::from_utf8_lossy(&updates.concat()).into_owned();
+        assert!(all.contains("session.started"), "{role} sees the history");
+        assert_eq!(all.contains(&code), reads, "{role}");
     }
     world.node.end().await;
 }

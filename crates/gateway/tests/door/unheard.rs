@@ -8,7 +8,11 @@ async fn put(world: &World, entries: &[(&str, &[&str])], audience: &[&str]) -> V
     let list = |names: &[&str]| names.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
     let entries = entries
         .iter()
-        .map(|(name, members)| v1::DirectoryEntry { name: (*name).to_owned(), members: list(members) })
+        .map(|(name, members)| v1::DirectoryEntry {
+            name: (*name).to_owned(),
+            members: list(members),
+            settings: None,
+        })
         .collect();
     let directory = Some(v1::Directory { entries, audience: list(audience), ..v1::Directory::default() });
     let put = v1::PutDirectoryRequest { directory, ..Default::default() };
@@ -22,7 +26,7 @@ async fn put(world: &World, entries: &[(&str, &[&str])], audience: &[&str]) -> V
 async fn start(world: &World, audience: &[&str]) -> v1::StartSessionResponse {
     let audience = audience.iter().map(|one| (*one).to_owned()).collect();
     let request = v1::StartSessionRequest { definition: "release".into(), audience, ..Default::default() };
-    world.ask("agent", "StartSession", &request).await
+    world.ask("operator", "StartSession", &request).await
 }
 
 /// A call that is asked about: what its caller hears, and the gate as the session and as the gate's own view show it.

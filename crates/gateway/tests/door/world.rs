@@ -80,7 +80,8 @@ pub(crate) const CHORE: &str = r#"{
 }"#;
 
 /// The roles of keys, as their words and as the API says them.
-pub(crate) const ROLES: [(&str, v1::KeyRole); 6] = [
+pub(crate) const ROLES: [(&str, v1::KeyRole); 7] = [
+    ("integration", v1::KeyRole::Integration),
     ("agent", v1::KeyRole::Agent),
     ("author", v1::KeyRole::Author),
     ("approver", v1::KeyRole::Approver),
@@ -160,6 +161,13 @@ impl World {
         start(&self.node, self.acme.key("agent"), &self.fresh("order")).await
     }
 
+    /// A new policy of acme, which allows everything: its name.
+    pub(crate) async fn policy(&self) -> String {
+        let name = self.fresh("guard");
+        self.deploy(&format!("{{\"policy\": {name:?}, \"default_effect\": \"allow\"}}")).await;
+        name
+    }
+
     /// A new conversation of acme.
     pub(crate) async fn talk(&self) -> v1::Session {
         self.deploy(TALK).await;
@@ -190,6 +198,13 @@ impl World {
         let request = v1::PollWorkRequest { wanted, ..Default::default() };
         let reply: v1::PollWorkResponse = self.ask("worker", "PollWork", &request).await;
         reply.items.into_iter().next().expect("work")
+    }
+
+    /// A session as an operator sees it now, with its reply token.
+    pub(crate) async fn seen(&self, name: &str) -> v1::Session {
+        let request = v1::GetSessionRequest { name: name.to_owned(), ..Default::default() };
+        let reply: v1::GetSessionResponse = self.ask("operator", "GetSession", &request).await;
+        reply.session.expect("a session")
     }
 
     /// A session as it is now.

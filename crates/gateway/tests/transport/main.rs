@@ -32,7 +32,7 @@ impl Server {
         let sessions = fake::Sessions::default();
         let stuck = Arc::clone(&sessions.stuck);
         let services = services.with(SessionServiceServer::new(sessions)).into_router();
-        let app = one_port(services, health.pages());
+        let app = one_port(services, health.pages(), Vec::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
         let (stop, stopped) = oneshot::channel::<()>();

@@ -88,8 +88,8 @@ fn names_what_decides(explained: &Explanation, capability: &str) -> bool {
 fn asked(explained: &Explanation, plan: &Plan) -> bool {
     match plan {
         Plan::Direct => explained.limited.is_empty(),
-        Plan::Look(Ledgers { process, rules, .. }) | Plan::Reserve(Ledgers { process, rules, .. }) => {
-            explained.process == *process && explained.limited == *rules
+        Plan::Look(Ledgers { rules, .. }) | Plan::Reserve(Ledgers { rules, .. }) => {
+            explained.limited == *rules
         }
     }
 }

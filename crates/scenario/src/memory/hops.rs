@@ -1,9 +1,10 @@
 //! What needs more than one shard: a call that a limit counts, and a machine that a shard has not got.
 
 use switchward_engine::limits::RESERVATION_USABLE_MS;
-use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, plan, room};
+use switchward_engine::policy::{LedgerRule, Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, plan, room};
 use switchward_engine::{
-    Actor, Body, Command, InstallMachine, Reason, Rejection, Reply, Reserve, Scope, Settings,
+    Actor, Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
+    Settings, Settle, View,
 };
 use switchward_machine::{Micros, TenantId, Time};
 
@@ -85,9 +86,11 @@ impl Memory {
         let after = self.decisions();
         let again = self.ask_ledger(command)?;
         let placed = held(&first).is_some_and(|(reserved, _)| reserved);
+        // Of several ledgers one may have had room before another had none; what it held it has given back.
+        let given_back = !placed && several(&first);
         if held(&first) != held(&again)
-            || self.decisions() != after
-            || (round == 0 && placed == (before == after))
+            || (!given_back && self.decisions() != after)
+            || (round == 0 && !given_back && placed == (before == after))
         {
             return Err(Broken(format!("a ledger said {first:?}, and asked again {again:?}")));
         }
@@ -98,30 +101,89 @@ impl Memory {
         let plan = self.plan(command)?;
         match plan {
             Plan::Direct => Ok(Ok(None)),
-            Plan::Look(ledgers) => {
-                let home = self.home(command.tenant, &Scope::Ledger(ledgers.process.clone()));
-                let shard = &self.shards[home];
-                let Ledgers { process, rules, estimate, .. } = &ledgers;
-                Ok(Ok(Some(room(shard, command.tenant, process, rules, *estimate, self.now)?)))
+            Plan::Look(Ledgers { rules, estimate, .. }) => {
+                Ok(Ok(Some(self.room_of_all(command.tenant, &rules, estimate)?)))
             }
             Plan::Reserve(ledgers) => {
                 self.asked = Some((command.tenant, ledgers.clone()));
-                let Ledgers { process, call, rules, estimate } = ledgers;
-                let scope = Scope::Ledger(process);
-                let home = self.home(command.tenant, &scope);
-                let body = Body::Reserve(Reserve { call, rules, estimate });
-                match self.decide(home, &inner(command.tenant, scope, body))? {
-                    Ok(Reply::Limits(check)) => Ok(Ok(Some(check))),
-                    Ok(other) => Err(Broken(format!("a reservation was answered {other:?}"))),
-                    Err(rejection) => Ok(Err(rejection)),
-                }
+                self.reserve(command.tenant, ledgers)
             }
         }
+    }
+
+    /// What all ledgers of these rules have room for, without asking for a place.
+    pub(super) fn room_of_all(
+        &self,
+        tenant: TenantId,
+        rules: &[LedgerRule],
+        estimate: Micros,
+    ) -> Result<LimitCheck, Broken> {
+        let mut parts = Vec::new();
+        for (process, rules) in by_ledger(rules) {
+            let shard = &self.shards[self.home(tenant, &Scope::Ledger(process))];
+            parts.push(room(shard, tenant, &rules, estimate, self.now)?);
+        }
+        Ok(LimitCheck::joined(rules, estimate, &parts))
+    }
+
+    /// Holds a place in every ledger or in none.
+    pub(super) fn reserve(&mut self, tenant: TenantId, ledgers: Ledgers) -> Result<Asked, Broken> {
+        let Ledgers { call, rules, estimate } = ledgers;
+        let (mut parts, mut held) = (Vec::new(), Vec::new());
+        for (process, rules) in by_ledger(&rules) {
+            let scope = Scope::Ledger(process);
+            let home = self.home(tenant, &scope);
+            let body = Body::Reserve(Reserve { call, rules: rules.clone(), estimate });
+            let answer = self.decide(home, &inner(tenant, scope.clone(), body))?;
+            let full = match &answer {
+                Ok(Reply::Limits(check)) => matches!(check.outcome, LimitOutcome::Full { .. }),
+                Ok(_) | Err(_) => true,
+            };
+            if full {
+                for (scope, rules) in held.drain(..) {
+                    let (cost, at) = (Micros(0), self.now);
+                    let body = Body::Settle(Settle { call: Some(call), rules, cost, at, release: true });
+                    let home = self.home(tenant, &scope);
+                    let answer = self.decide(home, &inner(tenant, scope, body))?;
+                    answer.map_err(|refused| Broken(format!("a place was not given back: {refused:?}")))?;
+                }
+            }
+            match answer {
+                Ok(Reply::Limits(check)) => parts.push(check),
+                Ok(other) => return Err(Broken(format!("a reservation was answered {other:?}"))),
+                Err(rejection) => return Ok(Err(rejection)),
+            }
+            if full {
+                break;
+            }
+            held.push((scope, rules));
+        }
+        Ok(Ok(Some(LimitCheck::joined(&rules, estimate, &parts))))
     }
 
     pub(super) fn plan(&self, command: &Command) -> Result<Plan, Broken> {
         let shard = &self.shards[self.home(command.tenant, &command.scope)];
         Ok(plan(shard, command, self.now)?)
+    }
+
+    /// Gives every shard what it must know of a tenant, with the policies that hold for it.
+    pub(super) fn spread(&mut self, tenant: TenantId) -> Result<(), Broken> {
+        let row = self.shards[CATALOGUE].row(&Key::tenancy_record(tenant))?;
+        let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(()) };
+        for at in 0..self.shards.len() {
+            let mut wishes = Vec::new();
+            for policy in &tenancy.policies {
+                let machine = self.shards[CATALOGUE].machine(tenant, policy.machine);
+                let machine = machine.ok_or_else(|| Broken("a policy is not in the catalogue".into()))?;
+                wishes.push(Body::InstallMachine(InstallMachine { machine }));
+            }
+            wishes.push(Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }));
+            for body in wishes {
+                let answer = self.decide(at, &inner(tenant, Scope::Shard, body))?;
+                answer.map_err(|refused| Broken(format!("a shard refused a tenancy: {refused:?}")))?;
+            }
+        }
+        Ok(())
     }
 
     /// Brings the machine of a start from the catalogue to the shard that misses it.
@@ -141,12 +203,18 @@ impl Memory {
 }
 
 /// What a ledger says of a command, if it must be asked.
-type Asked = Result<Option<LimitCheck>, Rejection>;
+pub(super) type Asked = Result<Option<LimitCheck>, Rejection>;
 
 /// Whether the call holds a place, and since when; nothing where no limit has a say.
 fn held(asked: &Asked) -> Option<(bool, Time)> {
     let check = asked.as_ref().ok()?.as_ref()?;
     Some((matches!(check.outcome, LimitOutcome::Room { reserved: true, .. }), check.at))
+}
+
+/// Whether more than one ledger was asked.
+fn several(asked: &Asked) -> bool {
+    let check = asked.as_ref().ok().and_then(Option::as_ref);
+    check.is_some_and(|check| by_ledger(&check.rules).len() > 1)
 }
 
 /// The ledger's answer beside a call.

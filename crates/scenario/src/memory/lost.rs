@@ -2,13 +2,10 @@
 //! decided, and an approval that nobody used. Neither may count for longer than its time, however late it is swept.
 
 use switchward_engine::limits::RESERVATION_LAPSE_MS;
-use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, explain, room};
-use switchward_engine::{
-    Args, Authorize, Body, Closed, Key, Kind, Reply, Reserve, Row, Scope, Settings, View,
-};
+use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, explain};
+use switchward_engine::{Args, Authorize, Closed, Key, Kind, Row, Settings, View};
 use switchward_machine::{Digest, Limit, OpenId, TenantId, Time};
 
-use super::hops::inner;
 use super::{Care, Memory, ShardIx};
 use crate::world::Broken;
 
@@ -21,16 +18,14 @@ impl Memory {
             return Ok(());
         };
         let before = self.room_of(tenant, &asked)?;
-        let Ledgers { process, rules, estimate, .. } = asked.clone();
+        let Ledgers { rules, estimate, .. } = asked.clone();
         let rates = |limit: &Limit| matches!(limit, Limit::Rate { .. });
         let counts = estimate.0 > 0 || rules.iter().flat_map(|rule| &rule.limits).any(rates);
-        let scope = Scope::Ledger(process);
-        let home = self.home(tenant, &scope);
-        let body = Body::Reserve(Reserve { call: Digest::of(b"a call that is lost"), rules, estimate });
-        let taken = self.decide(home, &inner(tenant, scope, body))?;
+        let call = Digest::of(b"a call that is lost");
+        let taken = self.reserve(tenant, Ledgers { call, rules, estimate })?;
         let after = self.room_of(tenant, &asked)?;
-        let reserved =
-            matches!(&taken, Ok(Reply::Limits(LimitCheck { outcome: LimitOutcome::Room { .. }, .. })));
+        let room = |check: &LimitCheck| matches!(check.outcome, LimitOutcome::Room { .. });
+        let reserved = matches!(&taken, Ok(Some(check)) if room(check));
         if reserved && counts && before.outcome == after.outcome {
             return Err(Broken(format!("a place was taken and does not count: {taken:?} {after:?}")));
         }
@@ -71,7 +66,6 @@ impl Memory {
     }
 
     fn room_of(&self, tenant: TenantId, asked: &Ledgers) -> Result<LimitCheck, Broken> {
-        let shard = &self.shards[self.home(tenant, &Scope::Ledger(asked.process.clone()))];
-        Ok(room(shard, tenant, &asked.process, &asked.rules, asked.estimate, self.now)?)
+        self.room_of_all(tenant, &asked.rules, asked.estimate)
     }
 }

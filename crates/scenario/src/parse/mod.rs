@@ -4,7 +4,7 @@ mod expect;
 mod values;
 mod verbs;
 
-use switchward_engine::{DefaultEffect, Quorum, Reminders, Settings};
+use switchward_engine::{DefaultEffect, DefaultSetIn, Quorum, Reminders, Settings};
 use switchward_formats::document::{Node, Span, Syntax, Value, read};
 use switchward_formats::limits::SOURCE_BYTES_MAX;
 use switchward_formats::shape::{self, Fields, Shape};
@@ -20,12 +20,16 @@ const ROLE: &str = "agent";
 
 const SCENARIO: Shape = Shape {
     what: "a scenario",
-    keys: &["definition", "process", "also", "tenant", "start", "steps"],
+    keys: &["definition", "process", "also", "policies", "tenant", "start", "steps"],
     ignored: &[],
     hints: &[("expect", "it belongs to `start`, or to one of `steps`")],
 };
-const TENANT: Shape =
-    Shape { what: "`tenant`", keys: &["default_effect", "allow_foreign_role"], ignored: &[], hints: &[] };
+const TENANT: Shape = Shape {
+    what: "`tenant`",
+    keys: &["default_effect", "allow_foreign_role", "any_approver_address", "policies"],
+    ignored: &[],
+    hints: &[],
+};
 /// `run_type` is the native format's, `queue`, `contact`, `assistant` and `message` are the conversations', `dry_run` PROCESS.md's: they are
 /// checked and mean nothing to the others.
 const START: Shape = Shape {
@@ -43,6 +47,7 @@ const START: Shape = Shape {
         "audience",
         "reminders",
         "quorum",
+        "escalation",
         "expect",
         "expect_error",
     ],
@@ -72,9 +77,14 @@ fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
     let definition = fields.required("definition", report).and_then(|node| named(node, report));
     // A workspace of several processes is no format of this build: there is nothing yet to choose from.
     fields.optional("process").and_then(|node| shape::name(node, "`process`", SOURCE_BYTES_MAX, report));
-    let also = fields.optional("also").and_then(|node| shape::list(node, "`also`", ALSO_MAX, report));
-    let also = also.unwrap_or_default().iter().filter_map(|node| named(node, report)).collect();
-    let settings = fields.optional("tenant").and_then(|node| tenant(node, report)).unwrap_or_default();
+    let also = files(fields.optional("also"), "`also`", report);
+    let policies = files(fields.optional("policies"), "`policies`", report);
+    let of_tenant = fields.optional("tenant").and_then(|node| node.get("policies"));
+    let tenant_policies = files(of_tenant, "`policies`", report);
+    let settings = fields.optional("tenant").and_then(|node| tenant(node, report));
+    // A scenario has no directory that could hold an approver.
+    let any = Settings { any_approver_address: true, ..Settings::default() };
+    let settings = settings.unwrap_or(any);
     let start = match fields.optional("start") {
         Some(node) => start(node, report),
         None => Some(Start {
@@ -87,7 +97,22 @@ fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
     let steps = fields.optional("steps").and_then(|node| shape::list(node, "`steps`", STEPS_MAX, report));
     let steps = steps.unwrap_or_default().iter().enumerate();
     let steps = steps.filter_map(|(at, node)| verbs::step(at + 1, node, report)).collect();
-    Some(Scenario { file: file.to_owned(), definition: definition?, also, settings, start: start?, steps })
+    Some(Scenario {
+        file: file.to_owned(),
+        definition: definition?,
+        also,
+        policies,
+        tenant_policies,
+        settings,
+        start: start?,
+        steps,
+    })
+}
+
+/// Files that the scenario names in a list.
+fn files(node: Option<&Node>, what: &str, report: &mut Report) -> Vec<Named> {
+    let listed = node.and_then(|node| shape::list(node, what, ALSO_MAX, report));
+    listed.unwrap_or_default().iter().filter_map(|node| named(node, report)).collect()
 }
 
 /// A file that the scenario names.
@@ -100,6 +125,7 @@ fn tenant(node: &Node, report: &mut Report) -> Option<Settings> {
     let fields = Fields::open(node, &TENANT, report)?;
     let word = fields.optional("default_effect");
     let word = word.and_then(|node| shape::word(node, "`default_effect`", &EFFECTS, report));
+    let default_set_in = if word.is_some() { DefaultSetIn::Tenant } else { DefaultSetIn::Source };
     let default_effect = match word {
         Some("ask") => DefaultEffect::Ask,
         Some("deny") => DefaultEffect::Deny,
@@ -107,7 +133,10 @@ fn tenant(node: &Node, report: &mut Report) -> Option<Settings> {
     };
     let foreign = fields.optional("allow_foreign_role");
     let foreign = foreign.and_then(|node| values::truth(node, "`allow_foreign_role`", report));
-    Some(Settings { default_effect, allow_foreign_role: foreign.unwrap_or_default() })
+    let any = fields.optional("any_approver_address");
+    let any = any.and_then(|node| values::truth(node, "`any_approver_address`", report));
+    let (allow_foreign_role, any_approver_address) = (foreign.unwrap_or_default(), any.unwrap_or(true));
+    Some(Settings { default_effect, allow_foreign_role, any_approver_address, default_set_in })
 }
 
 fn start(node: &Node, report: &mut Report) -> Option<Start> {
@@ -128,6 +157,9 @@ fn start(node: &Node, report: &mut Report) -> Option<Start> {
     session.message = message.map(str::to_owned);
     let audience = fields.optional("audience").and_then(|node| values::texts(node, "`audience`", report));
     session.audience = audience.unwrap_or_default();
+    let escalation = fields.optional("escalation");
+    let escalation = escalation.and_then(|node| values::texts(node, "`escalation`", report));
+    session.escalation = escalation.unwrap_or_default();
     session.quorum = fields.optional("quorum").and_then(|node| quorum(node, report));
     session.reminders = fields.optional("reminders").and_then(|node| reminders(node, report));
     fields.optional("run_type").and_then(|node| shape::word(node, "`run_type`", &RUN_TYPES, report));
@@ -159,6 +191,7 @@ fn begun(role: &str, input: Vec<u8>) -> StartAgain {
         audience,
         reminders,
         quorum,
+        escalation: Vec::new(),
     }
 }
 

@@ -76,7 +76,7 @@ const WAIT: Shape = keys("`wait`", &["until"]);
 const RAISE: Shape = keys("`raise`", &["tokens", "cost_usd"]);
 const REASON: Shape = keys("this verb", &["reason"]);
 
-const DECISIONS: [&str; 5] = ["approve", "reject", "discuss", "resume", "refuse"];
+const DECISIONS: [&str; 6] = ["approve", "reject", "discuss", "resume", "refuse", "decline"];
 const GATES: [&str; 7] =
     ["notify", "tool_ask", "write_approval", "task", "advance", "approval", "escalation"];
 const WORKS: [&str; 11] = [
@@ -302,7 +302,7 @@ fn decide(told: &Node, report: &mut Report) -> Option<Verb> {
     // One outcome has two words at every gate: approve and resume, reject and refuse.
     let decision = match decision? {
         "approve" | "resume" => Said::Decided(Decision::Approve),
-        "reject" | "refuse" => Said::Decided(Decision::Refuse),
+        "reject" | "refuse" | "decline" => Said::Decided(Decision::Refuse),
         _ => Said::Discuss,
     };
     Some(Verb::Decide(Decide { node, kind, decision, by, comment }))

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Assisted, Body, Command, CreateTenant, Deploy, Key, PutAssistant, Queued, Reason, Reply, ReplyKey,
-    ReplyToken, Role, Row, Scope, Settings, Start, pin_callees,
+    Actor, Assisted, AttachPolicy, Body, Command, CreateTenant, Deploy, Key, MailKey, Pinned, PinnedPolicy,
+    PutAssistant, Queued, Reason, Rejection, Reply, ReplyKey, ReplyToken, Role, Row, Scope, SetTenantPolicy,
+    Settings, Start, pin_callees, pin_policies,
 };
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, RunId, SessionId, TenantId};
@@ -61,10 +62,43 @@ impl Player<'_> {
         }
     }
 
+    /// Publishes files, and says under which names. One that calls what is not there yet waits for the others.
+    pub(super) fn publish_all(&mut self, all: &[&Named]) -> Result<Result<Vec<String>, Refusal>, Broken> {
+        let mut names: Vec<Option<String>> = vec![None; all.len()];
+        let mut stored = false;
+        loop {
+            let before = names.iter().flatten().count();
+            let mut waits = None;
+            for (named, name) in all.iter().zip(&mut names).filter(|(_, name)| name.is_none()) {
+                match self.publish(named, true)? {
+                    Ok(published) => *name = Some(published),
+                    Err(refusal) if refusal.code == Reason::NoSuchWorkflow.code() => {
+                        waits.get_or_insert(refusal);
+                    }
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
+            }
+            match waits {
+                None => return Ok(Ok(names.into_iter().flatten().collect())),
+                Some(_) if names.iter().flatten().count() > before => {}
+                Some(refusal) if stored => return Ok(Err(refusal)),
+                // They call each other: all are stored before the first one is activated.
+                Some(_) => {
+                    for (named, _) in all.iter().zip(&names).filter(|(_, name)| name.is_none()) {
+                        if let Err(refusal) = self.publish(named, false)? {
+                            return Ok(Err(refusal));
+                        }
+                    }
+                    stored = true;
+                }
+            }
+        }
+    }
+
     /// Publishes a file, and says under which name.
-    pub(super) fn publish(&mut self, named: &Named) -> Result<Result<String, Refusal>, Broken> {
+    fn publish(&mut self, named: &Named, activate: bool) -> Result<Result<String, Refusal>, Broken> {
         match self.compile(named)? {
-            Ok(deploy) => self.deploy(deploy),
+            Ok(deploy) => self.deploy(Deploy { activate, ..deploy }),
             Err(refusal) => Ok(Err(refusal)),
         }
     }
@@ -114,6 +148,36 @@ impl Player<'_> {
         }
     }
 
+    /// Publishes the scenario's policy documents, attaches them to all of its definitions, and sets the tenant's.
+    pub(super) fn hold(&mut self, scenario: &Scenario) -> Moved {
+        let author = || Actor { subject: "author".into(), role: Role::Author };
+        for named in &scenario.policies {
+            let policy = match self.publish(named, true)? {
+                Ok(name) => name,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            for definition in self.names.clone() {
+                let (policy, etag) = (policy.clone(), String::new());
+                let attach = AttachPolicy { definition, policy, attached: true, etag };
+                if let Err(no) = self.submit(Scope::Catalogue, author(), Body::AttachPolicy(attach))? {
+                    return Ok(Err(no.into()));
+                }
+            }
+        }
+        for named in &scenario.tenant_policies {
+            let name = match self.publish(named, true)? {
+                Ok(name) => name,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let admin = Actor { subject: "admin".into(), role: Role::Admin };
+            let set = SetTenantPolicy { name, version: None, key: MailKey(KEY_OF_ALL) };
+            if let Err(no) = self.submit(Scope::Catalogue, admin, Body::SetTenantPolicy(set))? {
+                return Ok(Err(no.into()));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// Starts a session of the version that is active now; what follows is about it.
     pub(super) fn start(&mut self, start: &StartAgain) -> Moved {
         let first = match &start.assistant {
@@ -140,6 +204,10 @@ impl Player<'_> {
             Ok(callees) => callees,
             Err(rejection) => return Ok(Err(rejection.into())),
         };
+        let policies = match self.pinned_policies(&first, &queue, &callees)? {
+            Ok(policies) => policies,
+            Err(rejection) => return Ok(Err(rejection.into())),
+        };
         let request = self.request();
         let id = SessionId::from_request(self.tenant, &request.id);
         let body = Body::Start(Start {
@@ -160,8 +228,18 @@ impl Player<'_> {
             audience: start.audience.clone(),
             reminders: start.reminders,
             quorum: start.quorum,
+            policies,
+            escalation: start.escalation.clone(),
+            any_approver_address: self.settings.any_approver_address,
         });
-        let command = self.command(Scope::Session(id), self.agent(), body, Some(request));
+        // What the user opens with is the user's own, and another role than the usual one is an operator's to choose.
+        let usual = start.role == Role::Agent.word() && !self.settings.allow_foreign_role;
+        let starter = match (usual, start.message.is_some()) {
+            (true, true) => self.outside(),
+            (true, false) => self.agent(),
+            (false, _) => Actor { role: Role::Operator, ..self.agent() },
+        };
+        let command = self.command(Scope::Session(id), starter, body, Some(request));
         if let Err(rejection) = self.world.submit(command)? {
             return Ok(Err(rejection.into()));
         }
@@ -169,6 +247,19 @@ impl Player<'_> {
         self.last = None;
         self.before = 0;
         Ok(Ok(()))
+    }
+
+    /// The policy documents that are attached to what a session runs, as they are now.
+    fn pinned_policies(
+        &self,
+        first: &First,
+        queue: &[Queued],
+        callees: &[Pinned],
+    ) -> Result<Result<Vec<PinnedPolicy>, Rejection>, Broken> {
+        let runs = queue.iter().chain(&first.workflows).chain([&first.of]);
+        let runs = runs.map(|run| run.definition.clone());
+        let runs: Vec<String> = runs.chain(callees.iter().map(|pinned| pinned.callee.name.clone())).collect();
+        read(self.world, self.tenant, &Scope::Catalogue, |view| pin_policies(view, self.tenant, runs))
     }
 
     /// The reply token of one entry of the session, as the session makes it or as somebody else would.

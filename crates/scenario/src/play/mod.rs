@@ -18,7 +18,7 @@ use crate::codes::FILE;
 use crate::memory::{Care, Layout, Memory};
 use crate::parse::parse;
 use crate::report::{Miss, REFUSAL, Report, StepReport};
-use crate::script::{Expected, Scenario, Verb, Wanted};
+use crate::script::{Expected, Named, Scenario, Verb, Wanted};
 use crate::world::{Broken, World};
 use seen::{Seen, seconds};
 
@@ -89,7 +89,7 @@ fn files(scenario: &Scenario, loader: Loader<'_>) -> Result<Files, Unplayed> {
         .filter_map(|step| if let Verb::Publish(named) = &step.verb { Some(named) } else { None });
     let mut findings = Findings::new(&scenario.file);
     let mut files = Files::new();
-    for named in std::iter::once(&scenario.definition).chain(&scenario.also).chain(published) {
+    for named in scenario.named().chain(published) {
         match loader(&named.path) {
             Ok(bytes) => files.push((named.path.clone(), bytes)),
             Err(why) => findings.add(Finding::new(FILE, named.span, why)),
@@ -165,14 +165,15 @@ impl<'a> Player<'a> {
 
     /// Publishes and starts. The clock has its first time by then.
     fn begin(&mut self, scenario: &Scenario) -> Moved {
-        for named in std::iter::once(&scenario.definition).chain(&scenario.also) {
-            match self.publish(named)? {
-                Err(refusal) => return Ok(Err(refusal)),
-                Ok(name) => {
-                    self.names.push(name.clone());
-                    self.definition.get_or_insert(name);
-                }
-            }
+        let all: Vec<&Named> = std::iter::once(&scenario.definition).chain(&scenario.also).collect();
+        let names = match self.publish_all(&all)? {
+            Ok(names) => names,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.definition = names.first().cloned();
+        self.names = names;
+        if let Err(refusal) = self.hold(scenario)? {
+            return Ok(Err(refusal));
         }
         self.published.clear();
         self.start(&scenario.start.session)

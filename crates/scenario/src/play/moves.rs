@@ -26,7 +26,7 @@ impl Player<'_> {
                 answer: answer.clone(),
                 note: note.clone(),
             })),
-            Verb::Message(text) => self.by_agent(Body::PostMessage(PostMessage { text: text.clone() })),
+            Verb::Message(text) => self.outsider_does(Body::PostMessage(PostMessage { text: text.clone() })),
             Verb::Turn { text } => self.by_agent(Body::EndTurn(EndTurn { text: text.clone() })),
             Verb::Record(values) => self.by_agent(Body::RecordData(RecordData { values: values.clone() })),
             Verb::Signal => self.by_agent(Body::SignalCompletion),
@@ -37,13 +37,15 @@ impl Player<'_> {
             Verb::Event { key, data, state, token } => {
                 let token = token.as_ref().map(|told| self.reply_token(told));
                 let (key, data, state) = (key.clone(), data.clone(), state.clone());
-                self.by_agent(Body::RecordEvent(RecordEvent { key, data, state, model: true, token }))
+                let (model, webhook) = (true, None);
+                self.outsider_does(Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook }))
             }
             Verb::Email { from, text, authenticated } => self.by_operator(Body::RecordReply(RecordReply {
                 from: from.clone(),
                 subject: String::new(),
                 text: text.clone(),
                 authenticated: *authenticated,
+                vouched: false,
                 // Where one may be asked at all, a model counts as at hand.
                 model: true,
                 token: None,
@@ -84,6 +86,16 @@ impl Player<'_> {
     fn by_agent(&mut self, body: Body) -> Moved {
         let agent = self.agent();
         Ok(self.about_session(agent, body)?.map(|_| ()))
+    }
+
+    /// Whoever brings what happens outside, which is no agent's to say; the gates that it opens are the agent's requests.
+    pub(super) fn outside(&self) -> Actor {
+        Actor { role: Role::Integration, ..self.agent() }
+    }
+
+    fn outsider_does(&mut self, body: Body) -> Moved {
+        let outside = self.outside();
+        Ok(self.about_session(outside, body)?.map(|_| ()))
     }
 
     fn by_operator(&mut self, body: Body) -> Moved {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
-use switchward_engine::{Event, Flow};
+use switchward_engine::{Event, Flow, Speaker};
 use switchward_expr::{CmpOp, Path, compare, confirmed};
 use switchward_machine::{Exit, Guard, Machine, RunId, Trigger};
 
@@ -114,7 +114,9 @@ fn note(event: &Event, runs: &mut BTreeMap<u32, Known>, said: &mut String) {
         Event::Flow(Flow::EarlyTaken { run, keys, .. }) => {
             runs.entry(run.0).or_default().seen.extend(keys.iter().cloned());
         }
-        Event::Flow(Flow::MessagePosted { text, by_agent: false }) => said.clone_from(text),
+        Event::Flow(Flow::MessagePosted { text, speaker: Speaker::User }) => said.clone_from(text),
+        // What the agent relays stands in the place of what the user said, and confirms nothing.
+        Event::Flow(Flow::MessagePosted { speaker: Speaker::Relayed, .. }) => said.clear(),
         _ => {}
     }
 }

@@ -127,7 +127,10 @@ impl Game {
         if let Ok(Reply::Tenant(tenant)) = game.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
             game.tenant = tenant;
         }
-        let all = family.iter().map(|source| game.deploy(source)).collect::<Result<Vec<Queued>, String>>()?;
+        // Each calls those after it, which must be there before.
+        let deployed = family.iter().rev().map(|source| game.deploy(source));
+        let mut all = deployed.collect::<Result<Vec<Queued>, String>>()?;
+        all.reverse();
         let mut callees = Err("nothing was looked at".to_owned());
         let tenant = game.tenant;
         let look = &mut |view: &dyn View| {
@@ -160,6 +163,9 @@ impl Game {
             audience: Vec::new(),
             reminders: None,
             quorum: None,
+            policies: Vec::new(),
+            escalation: Vec::new(),
+            any_approver_address: false,
         };
         game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
         game.check()?;
@@ -333,6 +339,7 @@ impl Game {
                 subject: String::new(),
                 text,
                 authenticated,
+                vouched: false,
                 model: chance.once_in(2),
                 token: None,
                 evidence: String::new(),
@@ -341,7 +348,12 @@ impl Game {
             return Ok(("mail", Role::Operator, Body::RecordReply(reply)));
         }
         let Some(gate) = gate.filter(|_| chance.once_in(2)) else {
-            return Ok(("agent", Role::Agent, command(chance)));
+            let body = command(chance);
+            // Half of what users say is said by the agent.
+            let outside = matches!(body, Body::RecordEvent(_))
+                || (matches!(body, Body::PostMessage(_)) && chance.once_in(2));
+            let role = if outside { Role::Integration } else { Role::Agent };
+            return Ok(("agent", role, body));
         };
         let comment = "because".to_owned();
         if chance.once_in(if kind == Some("task") { 2 } else { 20 }) {
@@ -396,7 +408,8 @@ impl Game {
     /// An event comes that brings this under one key.
     pub(crate) fn event(&mut self, value: Value) -> Result<(), String> {
         let data = Map::from_iter([("x".to_owned(), value)]);
-        let body = RecordEvent { key: "e".into(), data, state: None, model: false, token: None };
+        let body =
+            RecordEvent { key: "e".into(), data, state: None, model: false, token: None, webhook: None };
         let sent = self.send(Scope::Session(self.session), Body::RecordEvent(body))?;
         sent.map(drop).map_err(|no| no.message)
     }
@@ -695,6 +708,7 @@ fn command(chance: &mut Chance) -> Body {
             state: None,
             model: chance.once_in(2),
             token: None,
+            webhook: None,
         }),
         11 => Body::RetryNode,
         12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),

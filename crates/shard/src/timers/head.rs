@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{TimerBatch, due_of, travels};
 use crate::failure::Failure;
 use crate::limits::{
-    FIRE_AGAIN, TIMER_BATCH_BYTES_MAX, TIMER_BATCH_MAX, TIMERS_HEAD_LOW, TIMERS_HEAD_MAX,
+    DISK_AGAIN, FIRE_AGAIN, TIMER_BATCH_BYTES_MAX, TIMER_BATCH_MAX, TIMERS_HEAD_LOW, TIMERS_HEAD_MAX,
     TIMERS_IN_FLIGHT_MAX, TIMERS_READ_AGAIN, TIMERS_READ_MAX,
 };
 use crate::refused::Refused;
@@ -321,6 +321,7 @@ impl Head {
         let wait = match result {
             Ok(()) => self.refused.refused(&due.key, now),
             Err(Failure::Rejected(no)) => self.refused.warn(&due.key, &no, now),
+            Err(Failure::DiskLow { .. }) => DISK_AGAIN,
             Err(Failure::Electing | Failure::Overloaded | Failure::Draining | Failure::Stopped) => FIRE_AGAIN,
         };
         self.rest(entry, now + wait, now);

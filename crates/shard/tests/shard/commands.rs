@@ -89,6 +89,9 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         audience: Vec::new(),
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

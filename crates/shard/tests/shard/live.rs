@@ -102,7 +102,13 @@ async fn insist(mut current: watch::Receiver<Option<Cluster>>, command: Command)
         match outcome {
             Ok(reply) => return Ok(reply),
             Err(Failure::Rejected(rejection)) => return Err(rejection),
-            Err(Failure::Electing | Failure::Overloaded | Failure::Draining | Failure::Stopped) => {
+            Err(
+                Failure::Electing
+                | Failure::Overloaded
+                | Failure::DiskLow { .. }
+                | Failure::Draining
+                | Failure::Stopped,
+            ) => {
                 drop(cluster);
                 tokio::task::yield_now().await;
             }

@@ -2,18 +2,17 @@ use super::{
     Done, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta,
     queue::{Operation, Queue, Write},
     view::{Budget, View},
-    writer::Shared,
+    writer::{Base, Shared},
 };
 use crate::{
-    DataDir, StoreError, database,
+    DataDir, Disk, StoreError,
     files::failed,
     forms::{KIND_RECORD, LOG_KEY_BYTES, LOG_META, LOG_RECORD, log_key, parse_log_key},
-    journal::Spare,
-    limits::{LOG_CACHE_BYTES, LOG_JOURNAL_BYTES_MAX, LOG_MEMTABLE_BYTES},
+    scrub,
 };
 use bytes::Bytes;
-use fjall::{Keyspace, KeyspaceCreateOptions, Readable, Slice, Snapshot};
-use parking_lot::Mutex;
+use fjall::{Keyspace, Readable, Slice, Snapshot};
+use parking_lot::{Mutex, RwLock};
 use std::{
     collections::HashMap,
     ops::Range,
@@ -22,6 +21,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+/// A group that there is not; what fills a journal up is its.
+const FILLER: GroupId = GroupId(u64::MAX - 1);
+
 /// The log in one fjall database, with one thread that does all writing.
 ///
 /// What is put back into order at opening, and kept in memory: four bytes per record, and the last
@@ -29,7 +31,6 @@ use std::{
 pub struct FjallLog {
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
-    _dir: DataDir,
 }
 
 impl FjallLog {
@@ -39,17 +40,11 @@ impl FjallLog {
     /// If a file cannot be read or written, or if a stored record is damaged, of another version, or missing
     /// between its neighbours.
     pub fn open(dir: &DataDir, options: LogOptions) -> Result<Self, StoreError> {
-        let settings = database::Settings {
-            cache_bytes: LOG_CACHE_BYTES,
-            journal_bytes_max: LOG_JOURNAL_BYTES_MAX,
-            spare: Spare::LastBatch,
-        };
-        let database = database::open(&dir.log(), &settings)?;
-        let create = || KeyspaceCreateOptions::default().max_memtable_size(LOG_MEMTABLE_BYTES);
-        let keyspace = database.keyspace("log", create).map_err(StoreError::database("open the log"))?;
-        let views = Mutex::new(restore(&keyspace)?);
+        let base = Base::open(dir)?;
+        let views = Mutex::new(restore(&base.keyspace)?);
         let (queue, stats) = (Queue::default(), LogStats::default());
-        let shared = Arc::new(Shared { database, keyspace, queue, views, stats, options });
+        let (base, dir) = (RwLock::new(Some(base)), dir.clone());
+        let shared = Arc::new(Shared { base, dir, queue, views, stats, options });
         let writer = thread::Builder::new().name("log-writer".to_owned()).spawn({
             let shared = shared.clone();
             move || {
@@ -58,13 +53,39 @@ impl FjallLog {
                 }
             }
         });
-        let writer = Some(writer.map_err(failed("start the writer of", &dir.log()))?);
-        Ok(FjallLog { shared, writer, _dir: dir.clone() })
+        let writer = Some(writer.map_err(failed("start the writer of", &shared.dir.log()))?);
+        Ok(FjallLog { shared, writer })
+    }
+
+    /// Has what was purged and replaced leave the files, as `scrub.rs` says; true where it has. Blocks for as long as it
+    /// takes to write some 70 MB and all that the log holds; appends go on between.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn scrub(&self) -> Result<bool, StoreError> {
+        scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
+            // Held for one step: whoever opens the database anew waits for no write.
+            let base = self.shared.base();
+            scrub::step(step, &base.database, std::slice::from_ref(&base.keyspace))
+        })
+    }
+
+    /// Writes zeros, as a blob of a group that there is not: it goes the way of all writes, each synced before the next.
+    fn fill(&self, bytes: usize) -> Result<(), StoreError> {
+        let (done, wait) = std::sync::mpsc::channel();
+        let done: Done = Box::new(move |result| drop(done.send(result)));
+        self.put_meta(FILLER, Meta::Committed, Bytes::from(vec![0; bytes]), done);
+        wait.recv().unwrap_or(Err(StoreError::Panicked))
     }
 
     /// Counters since opening.
     pub fn stats(&self) -> &LogStats {
         &self.shared.stats
+    }
+
+    /// The disk that it lies on.
+    pub fn disk(&self) -> &Arc<Disk> {
+        self.shared.dir.disk()
     }
 
     /// Changes the view and queues the writes under one lock, so that both have the same order.
@@ -85,13 +106,13 @@ impl FjallLog {
 
     fn read_disk(
         &self,
-        snapshot: &Snapshot,
+        (snapshot, keyspace): (&Snapshot, &Keyspace),
         group: GroupId,
         range: Range<u64>,
         budget: &mut Budget,
     ) -> Result<bool, StoreError> {
         let keys = log_key(group, KIND_RECORD, range.start)..log_key(group, KIND_RECORD, range.end);
-        let mut rows = snapshot.range(&self.shared.keyspace, keys);
+        let mut rows = snapshot.range(keyspace, keys);
         for expected in range {
             let Some(row) = rows.next() else {
                 return Err(StoreError::damaged("log", format!("record {expected} is missing")));
@@ -145,11 +166,12 @@ impl GroupLog for FjallLog {
             view.read_tail(range, &mut budget);
             return Ok(budget.records);
         }
-        let snapshot = self.shared.database.snapshot();
+        let base = self.shared.base();
+        let snapshot = base.database.snapshot();
         let mut tail = Budget::new(max_bytes);
         view.read_tail(disk.end..range.end, &mut tail);
         drop(view);
-        if self.read_disk(&snapshot, group, disk, &mut budget)? {
+        if self.read_disk((&snapshot, &base.keyspace), group, disk, &mut budget)? {
             let _all_fitted = tail.records.into_iter().all(|record| budget.take(record));
         }
         Ok(budget.records)

@@ -80,6 +80,11 @@ impl Queue {
         taken
     }
 
+    /// Returns true if nothing more comes.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
     /// Lets the writer end after what is queued.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;

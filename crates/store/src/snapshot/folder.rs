@@ -38,6 +38,15 @@ impl Snapshots {
         Ok(Snapshots { dir: dir.clone(), next: Arc::new(AtomicU64::new(last + 1)) })
     }
 
+    /// Removes all snapshots: whoever needs one makes it anew.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn clear(&self) -> Result<(), StoreError> {
+        let mut all = entries(&self.dir.snapshots())?.into_iter().filter(|path| parse(path).is_some());
+        all.try_for_each(|path| fs::remove_file(&path).map_err(failed("remove", &path)))
+    }
+
     /// The newest snapshot of a group, verified.
     ///
     /// # Errors

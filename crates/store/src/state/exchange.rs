@@ -16,7 +16,7 @@ impl<R: Record> State<R> {
         }
         let (disk, snapshot) = {
             let tables = self.0.tables.read();
-            (tables.disk.clone(), self.0.store.database.snapshot())
+            (tables.disk().clone(), self.0.store.database().snapshot())
         };
         let failed = || StoreError::database("read a state");
         let marker = snapshot.get(&disk, forms::MARKER_KEY).map_err(failed())?;
@@ -57,7 +57,8 @@ impl<R: Record> State<R> {
             mem::replace(&mut *tables, fresh)
         };
         drop(pass);
-        if let Err(error) = self.0.store.remove(old.disk) {
+        let Some(disk) = old.disk else { return Ok(()) };
+        if let Err(error) = self.0.store.remove(disk) {
             tracing::warn!(%error, "an old state stays on disk until its group is opened again");
         }
         Ok(())

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::{StoreError, forms, limits::ROW_BYTES_MAX};
 use bytes::Bytes;
+use fjall::PersistMode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -48,8 +49,9 @@ impl<R: Record> Flush<R> {
     /// If a row is over its limit or the disk cannot be written.
     pub fn run(mut self) -> Result<(), StoreError> {
         let inner = &self.state.0;
-        let disk = inner.tables.read().disk.clone();
-        let mut batch = inner.store.database.batch();
+        let disk = inner.tables.read().disk().clone();
+        // The buffer is emptied with the batch, so that a sync has nothing left to write that could find no room.
+        let mut batch = inner.store.database().batch().durability(Some(PersistMode::Buffer));
         let mut written = 0;
         batch.insert(&disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));
         for (key, change) in self.rows.iter() {

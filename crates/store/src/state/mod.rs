@@ -12,6 +12,7 @@ mod clean;
 mod exchange;
 mod flush;
 mod gate;
+mod reopen;
 mod rows;
 mod scan;
 mod store;
@@ -77,7 +78,7 @@ impl<R: Record> Clone for State<R> {
 
 impl<R: Record> State<R> {
     fn new(claim: Claim, tables: Tables<R>, options: &StateOptions) -> Self {
-        State(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             store: claim.store(),
             group: claim.group(),
             tables: RwLock::new(tables),
@@ -85,7 +86,9 @@ impl<R: Record> State<R> {
             gate: Arc::new(Gate::default()),
             buffered: AtomicUsize::new(0),
             _claim: claim,
-        }))
+        });
+        inner.store.reopening.add(&inner);
+        State(inner)
     }
 
     /// The group.
@@ -107,7 +110,7 @@ impl<R: Record> State<R> {
             if let Some(known) = clean.get(key) {
                 return Ok(known);
             }
-            (tables.disk.clone(), clean.epoch())
+            (tables.disk().clone(), clean.epoch())
         };
         let stored = disk.get(forms::row_key(key)).map_err(StoreError::database("read a row"))?;
         let Some(stored) = stored else {
@@ -165,8 +168,39 @@ impl<R: Record> State<R> {
     /// If the disk cannot be written.
     pub fn settle(&self) -> Result<(), StoreError> {
         self.0.buffered.store(0, Relaxed);
-        let disk = self.0.tables.read().disk.clone();
+        let disk = self.0.tables.read().disk().clone();
         disk.rotate_memtable().map(drop).map_err(StoreError::database("settle rows"))
+    }
+
+    /// Has what was removed leave the files of the states of all groups; true where it has. What is to be gone must have
+    /// been flushed. Blocks for as long as it takes to write some 70 MB and all that the states hold.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn scrub(&self) -> Result<bool, StoreError> {
+        self.0.store.scrub()
+    }
+
+    /// Takes note in the data folder that what was removed has to leave the files; durable.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn mark(&self) -> Result<(), StoreError> {
+        self.0.store.mark()
+    }
+
+    /// It has left them.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn unmark(&self) -> Result<(), StoreError> {
+        self.0.store.unmark()
+    }
+
+    /// Whether that was taken note of.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.0.store.is_marked()
     }
 
     /// Syncs what was flushed, and gives the applied blob that is now durable: the log may be purged up to it.

@@ -66,7 +66,8 @@ impl<R: Record> Rows<R> {
 /// Where the rows of a group are.
 pub(super) struct Tables<R> {
     /// The keyspace on disk, and which of the group's it is.
-    pub(super) disk: Keyspace,
+    /// `None` only while the database is opened anew, behind the tables' lock.
+    pub(super) disk: Option<Keyspace>,
     pub(super) generation: u64,
     pub(super) dirty: Rows<R>,
     pub(super) flushing: Option<Arc<Rows<R>>>,
@@ -81,7 +82,7 @@ pub(super) struct Tables<R> {
 impl<R: Record> Tables<R> {
     pub(super) fn new(disk: Keyspace, generation: u64, applied: Option<Bytes>) -> Self {
         Tables {
-            disk,
+            disk: Some(disk),
             generation,
             dirty: Rows::default(),
             flushing: None,
@@ -89,6 +90,11 @@ impl<R: Record> Tables<R> {
             applied,
             unflushed: false,
         }
+    }
+
+    /// The keyspace on disk.
+    pub(super) fn disk(&self) -> &Keyspace {
+        self.disk.as_ref().expect("it is open outside of the lock")
     }
 
     /// The row in memory that hides what is on disk; `Some(None)` if it was removed.

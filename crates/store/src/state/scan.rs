@@ -110,8 +110,8 @@ impl<R: Record> State<R> {
             changes.retain(|key, _| key <= last);
         }
         let to = last.as_deref().map_or(to, Bound::Included);
-        let snapshot = self.0.store.database.snapshot();
-        let disk = snapshot.range(&tables.disk, stored_range(from, to));
+        let snapshot = self.0.store.database().snapshot();
+        let disk = snapshot.range(tables.disk(), stored_range(from, to));
         Stretch { changes, disk, last }
     }
 }

@@ -1,14 +1,20 @@
-use super::{Record, State, rows::Tables};
+use super::{Record, State, reopen::Reopening, rows::Tables};
 use crate::{
-    DataDir, GroupId, StoreError, database, forms,
+    DataDir, GroupId, StoreError, database,
+    files::{self, failed},
+    forms,
     journal::Spare,
     limits::{CLEAN_BYTES_DEFAULT, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX, STATE_MEMTABLE_BYTES},
+    scrub,
 };
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, config::CompressionPolicy,
 };
-use parking_lot::Mutex;
-use std::{collections::HashSet, sync::Arc};
+use parking_lot::{Mutex, RwLock};
+use std::{collections::HashSet, fs, io, sync::Arc};
+
+/// A keyspace that is there while what was removed leaves the files.
+const FILLER: &str = "filler";
 
 /// The states of all groups of a server, in one database.
 ///
@@ -19,9 +25,11 @@ use std::{collections::HashSet, sync::Arc};
 pub struct StateStore(Arc<StoreInner>);
 
 pub(super) struct StoreInner {
-    pub(super) database: Database,
+    /// `None` only while it is opened anew, behind the lock.
+    database: RwLock<Option<Database>>,
     open: Mutex<HashSet<GroupId>>,
-    _dir: DataDir,
+    pub(super) reopening: Reopening,
+    pub(super) dir: DataDir,
 }
 
 /// How to open a [`State`].
@@ -46,13 +54,12 @@ impl StateStore {
     /// # Errors
     /// If it cannot be read or written, or if what was synced is damaged in a way that leaves no whole state.
     pub fn open(dir: &DataDir) -> Result<Self, StoreError> {
-        let settings = database::Settings {
-            cache_bytes: STATE_CACHE_BYTES,
-            journal_bytes_max: STATE_JOURNAL_BYTES_MAX,
-            spare: Spare::Rest,
-        };
-        let database = database::open(&dir.state(), &settings)?;
-        Ok(StateStore(Arc::new(StoreInner { database, open: Mutex::default(), _dir: dir.clone() })))
+        Ok(StateStore(Arc::new(StoreInner {
+            database: RwLock::new(Some(open(dir)?)),
+            open: Mutex::default(),
+            reopening: Reopening::default(),
+            dir: dir.clone(),
+        })))
     }
 
     /// Opens the state of a group as the last flush or installation left it, or an empty one.
@@ -82,7 +89,29 @@ impl StateStore {
     }
 }
 
+fn open(dir: &DataDir) -> Result<Database, StoreError> {
+    let settings = database::Settings {
+        cache_bytes: STATE_CACHE_BYTES,
+        journal_bytes_max: STATE_JOURNAL_BYTES_MAX,
+        spare: Spare::Rest,
+    };
+    database::open(&dir.state(), &settings)
+}
+
 impl StoreInner {
+    /// The open database; not to be held for long.
+    pub(super) fn database(&self) -> Database {
+        self.database.read().clone().expect("it is open outside of the lock")
+    }
+
+    /// Closes the database and opens it again. Whoever calls holds all that could use it meanwhile.
+    pub(super) fn reopen(&self) -> Result<(), StoreError> {
+        let mut database = self.database.write();
+        *database = None;
+        *database = Some(open(&self.dir)?);
+        Ok(())
+    }
+
     /// Opens or creates a keyspace. The options count for a new one; fjall stores them with it.
     pub(super) fn keyspace(&self, group: GroupId, generation: u64) -> Result<Keyspace, StoreError> {
         let compression = CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]);
@@ -92,21 +121,60 @@ impl StoreInner {
                 .data_block_compression_policy(compression)
         };
         let name = format!("{}{generation:016x}", prefix(group));
-        self.database.keyspace(&name, options).map_err(StoreError::database("open a state"))
+        self.database().keyspace(&name, options).map_err(StoreError::database("open a state"))
     }
 
     pub(super) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreError> {
-        self.database.delete_keyspace(keyspace).map_err(StoreError::database("remove a state"))
+        self.database().delete_keyspace(keyspace).map_err(StoreError::database("remove a state"))
+    }
+
+    /// Has what was removed leave the files of all states, as `scrub.rs` says; true where it has.
+    pub(super) fn scrub(&self) -> Result<bool, StoreError> {
+        let whole = scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
+            let database = self.database();
+            let names = database.list_keyspace_names();
+            let all = names.iter().map(|name| database.keyspace(name, KeyspaceCreateOptions::default));
+            let all = all.collect::<Result<Vec<_>, _>>().map_err(StoreError::database("open a state"))?;
+            scrub::step(step, &database, &all)
+        })?;
+        self.remove(self.filler()?)?;
+        Ok(whole)
+    }
+
+    fn filler(&self) -> Result<Keyspace, StoreError> {
+        let filler = self.database().keyspace(FILLER, KeyspaceCreateOptions::default);
+        filler.map_err(StoreError::database("open a state"))
+    }
+
+    fn fill(&self, bytes: usize) -> Result<(), StoreError> {
+        self.filler()?.insert("zeros", vec![0; bytes]).map_err(StoreError::database("fill a journal up"))
+    }
+
+    pub(super) fn mark(&self) -> Result<(), StoreError> {
+        files::write_whole(&self.dir.owed(), "what was erased is not yet out of the files\n")
+    }
+
+    pub(super) fn unmark(&self) -> Result<(), StoreError> {
+        match fs::remove_file(self.dir.owed()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("remove", &self.dir.owed())(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn is_marked(&self) -> bool {
+        self.dir.owed().exists()
     }
 
     pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.database.persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))
+        self.database().persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))
     }
 
     /// The group's generations, ascending.
     fn generations(&self, group: GroupId) -> Vec<u64> {
         let prefix = prefix(group);
-        let names = self.database.list_keyspace_names();
+        let names = self.database().list_keyspace_names();
         let numbers = names.iter().filter_map(|name| name.strip_prefix(&prefix));
         let mut all: Vec<u64> = numbers.filter_map(|number| u64::from_str_radix(number, 16).ok()).collect();
         all.sort_unstable();
@@ -143,6 +211,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        self.store.reopening.remove(self.group);
         self.store.open.lock().remove(&self.group);
     }
 }

@@ -6,6 +6,7 @@ mod crash;
 mod data_dir;
 mod log;
 mod model;
+mod scrub;
 mod snapshot;
 mod state;
 mod support;

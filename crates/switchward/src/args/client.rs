@@ -11,7 +11,10 @@ use super::directory::DirectoryArgs;
 use super::effect::EffectArgs;
 use super::gates::Decide;
 use super::mail::MailArgs;
+use super::policy::PolicyArgs;
+use super::retention::{RetentionArgs, SessionArgs};
 use super::start::Start;
+use super::tenant::{BootstrapKey, TenantArgs};
 use super::values::duration;
 use super::webhooks::{EndpointArgs, Listen, SourceArgs, Trigger};
 use super::work::Work;
@@ -30,6 +33,13 @@ The same bytes as a version that exists return that version.")]
     /// Let new sessions start with a version; an older one too.
     #[command(after_help = "Example:\n  switchward activate deploy-gate 3")]
     Activate(On<Activate>),
+    /// Retire a version: no session starts with it any more, and sessions that run keep it.
+    #[command(after_help = "\
+Example:
+  switchward retire deploy-gate 2
+
+The active version cannot be retired: activate another one first. `switchward activate` brings a retired one back.")]
+    Retire(On<Retire>),
     /// Start a session.
     #[command(after_help = "\
 Examples:
@@ -56,7 +66,10 @@ A session that was started with --key is found by that key in every other comman
     /// Record an event from outside in a conversation.
     #[command(after_help = "Example:\n  switchward event refund-7 payment_received amount=12.50")]
     Event(On<SessionEvent>),
-    /// Record a reply by mail: what an approver or somebody who is waited for wrote.
+    /// Record a reply by mail that you pass on: what an approver or somebody who is waited for wrote.
+    ///
+    /// Nothing proves who wrote it. At a gate it is your own decision, if you may decide there, and is shown as vouched by
+    /// you.
     #[command(after_help = "Example:\n  switchward reply refund-7 lead@example.com approve")]
     Reply(On<MailReply>),
     /// Turn a conversation to another of its workflows.
@@ -83,7 +96,7 @@ Examples:
 Examples:
   switchward list gates
   switchward decide gat_... approve
-  switchward decide gat_... refuse --comment 'not on a Friday'
+  switchward decide gat_... reject --comment 'not on a Friday'
   switchward decide gat_... discuss --comment 'what is it for?'    # it stays open
   switchward decide gat_... answer --answer 'Five stars'           # a part of a task")]
     Decide(On<Decide>),
@@ -96,6 +109,10 @@ Examples:
     Resume(On<Move>),
     /// End a session as cancelled; this cannot be undone.
     Cancel(On<Cancel>),
+    /// Delete or erase sessions that have ended.
+    Session(On<SessionArgs>),
+    /// Say how long what has ended is kept.
+    Retention(On<RetentionArgs>),
     /// Show one session, gate, definition or version.
     #[command(after_help = "\
 Examples:
@@ -121,6 +138,8 @@ Examples:
     Assistant(On<AssistantArgs>),
     /// Say who is who: what names of people, groups and owners stand for when somebody is asked or told.
     Directory(On<DirectoryArgs>),
+    /// Attach policies to definitions, or to the whole tenant.
+    Policy(On<PolicyArgs>),
     /// Mail of sessions: bring what came in, send in a session's name, look at what was not taken.
     Mail(On<MailArgs>),
     /// Look at what a session sends out, send a dead letter anew or give it up; `switchward list effects` lists them.
@@ -147,6 +166,8 @@ The server must be able to reach this machine at 127.0.0.1, as `switchward dev` 
     Trigger(On<Trigger>),
     /// Make and revoke API keys; `switchward list keys` shows them.
     Keys(On<Keys>),
+    /// Make, show and set tenants; on a stopped server, too.
+    Tenant(On<TenantArgs>),
     /// Take work that sessions need done from outside, and hand in what came of it.
     Work(On<Work>),
 }
@@ -197,7 +218,7 @@ pub(crate) struct Connection {
 /// Arguments of `deploy`.
 #[derive(Debug, Args)]
 pub(crate) struct Deploy {
-    /// One definition each.
+    /// One definition each; one that calls another of them may stand before it.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Store the version, and let new sessions go on with the one before.
@@ -208,6 +229,15 @@ pub(crate) struct Deploy {
 /// Arguments of `activate`.
 #[derive(Debug, Args)]
 pub(crate) struct Activate {
+    /// The definition's name.
+    pub(crate) definition: String,
+    /// The number of the version, or `latest`.
+    pub(crate) version: String,
+}
+
+/// Arguments of `retire`.
+#[derive(Debug, Args)]
+pub(crate) struct Retire {
     /// The definition's name.
     pub(crate) definition: String,
     /// The number of the version, or `latest`.
@@ -383,7 +413,7 @@ pub(crate) struct Clock {
 /// What can be done with a manual clock.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClockCommand {
-    /// Move it forward; every timer that is due by then fires, at the time that it is moved to.
+    /// Move it forward; every timer on the way fires at its own time.
     Advance(AdvanceClock),
 }
 
@@ -411,6 +441,13 @@ pub(crate) enum KeysCommand {
     Create(CreateKey),
     /// Revoke a key at once; this cannot be undone.
     Revoke(RevokeKey),
+    /// Make an admin key in the data folder of a stopped server; its secret is shown once.
+    #[command(after_help = "\
+Example:
+  switchward keys bootstrap --data-dir /var/lib/switchward --tenant acme
+
+For whoever has lost all admin keys. Run it as the server's user; `switchward tenant create` makes the first tenant.")]
+    Bootstrap(BootstrapKey),
 }
 
 /// Arguments of `keys create`.
@@ -445,6 +482,8 @@ pub(crate) enum KeyRole {
     Admin,
     /// Takes work and hands in its results.
     Worker,
+    /// Brings events and what users say; reads nothing.
+    Integration,
 }
 
 /// Arguments of `keys revoke`.

@@ -63,9 +63,6 @@ pub(crate) struct MailReply {
     pub(crate) from: String,
     /// What, with whatever it quotes.
     pub(crate) text: String,
-    /// The sender is not proved: it is recorded and moves nothing.
-    #[arg(long)]
-    pub(crate) unproved: bool,
 }
 
 /// Arguments of `switch`.

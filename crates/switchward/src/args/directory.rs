@@ -19,7 +19,14 @@ Example:
   switchward directory put people.json
 
 A name stands for addresses and other names. group:release is a group, owner:deploy-gate says whose a process is, and
-the audience is told of gates that address nobody.")]
+the audience is told of gates that address nobody. Entries owner:NAME and definition:NAME also say what holds for the
+gates of a definition; definition:NAME counts more:
+
+  {\"name\": \"definition:deploy-gate\", \"audience\": [\"group:release\"], \"quorum\": 2,
+   \"reminders\": {\"every\": \"4h\", \"max\": 3}, \"escalation\": [\"head@acme.example\"]}
+
+{\"event_bindings\": [{\"definition\": \"order\", \"event_key\": \"paid\", \"sources\": [\"webhook:shop\"]}]} takes the event from this
+source alone (and from operators): webhook:NAME, reply_token, integration or integration:SUBJECT; the key * is any event.")]
     Put(PutDirectory),
     /// Show it.
     Get,

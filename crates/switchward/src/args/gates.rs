@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 pub(crate) struct Decide {
     /// The gate, as `switchward list gates` names it.
     pub(crate) gate: String,
-    /// The decision; `resume` is `approve`, `reject` is `refuse`.
+    /// The decision; the words of formats are taken too: `resume` for approve, `refuse` and `decline` for reject.
     #[arg(value_enum)]
     pub(crate) decision: Verdict,
     /// Kept beside the decision; `discuss` needs it.
@@ -28,8 +28,8 @@ pub(crate) enum Verdict {
     #[value(alias = "resume")]
     Approve,
     /// It may not.
-    #[value(alias = "reject")]
-    Refuse,
+    #[value(aliases = ["refuse", "decline"])]
+    Reject,
     /// Neither: it is talked about, and stays open.
     Discuss,
     /// Here is what was asked for: of a part of a task.

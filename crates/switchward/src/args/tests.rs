@@ -40,8 +40,9 @@ fn both_words_for_a_decision_are_taken() {
     for (word, verdict) in [
         ("approve", Verdict::Approve),
         ("resume", Verdict::Approve),
-        ("refuse", Verdict::Refuse),
-        ("reject", Verdict::Refuse),
+        ("refuse", Verdict::Reject),
+        ("decline", Verdict::Reject),
+        ("reject", Verdict::Reject),
         ("discuss", Verdict::Discuss),
     ] {
         let words = ["decide", "gat_1", word, "--comment", "why?"];

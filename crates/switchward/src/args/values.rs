@@ -11,7 +11,7 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
 }
 
 /// How many must approve: `any`, `all` or a number.
-pub(super) fn quorum(text: &str) -> Result<v1::Quorum, String> {
+pub(crate) fn quorum(text: &str) -> Result<v1::Quorum, String> {
     let rule = match text {
         "any" => Rule::Any(true),
         "all" => Rule::All(true),
@@ -27,7 +27,7 @@ pub(super) fn quorum(text: &str) -> Result<v1::Quorum, String> {
 const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
 
 /// A duration like `90s` or `1h30m`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let shape = || "write a number and s, m, h or d, like 90s or 1h30m".to_owned();
     let (mut seconds, mut rest) = (0_u64, text);
     while !rest.is_empty() {

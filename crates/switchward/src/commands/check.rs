@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use switchward_formats::{
-    Call, Calls, Finding, Format, Severity, SourceFile, circles, compile_file, detect, render_json,
+    Call, Calls, Finding, Format, Severity, SourceFile, absent, circles, compile_file, detect, render_json,
 };
 
 use crate::args::{CheckArgs, Output, files};
@@ -67,8 +67,11 @@ fn together(all: &mut [Checked]) {
             calls.push(Calls { file: &checked.path, name, calls: of });
         }
     }
+    // Of a file with errors not even the name is known: what it defines may be what another one calls.
+    let missing = if calls.len() == all.len() { absent(&calls) } else { Vec::new() };
+    let found = circles(&calls).into_iter().chain(missing);
     let found: Vec<(usize, Finding)> =
-        circles(&calls).into_iter().filter_map(|(at, finding)| Some((*places.get(at)?, finding))).collect();
+        found.filter_map(|(at, finding)| Some((*places.get(at)?, finding))).collect();
     for (at, finding) in found {
         all[at].findings.push(finding);
         all[at].findings.sort_by_key(|finding| (finding.line, finding.column));
@@ -80,10 +83,11 @@ impl Tally {
         let files = self.checked.len();
         let all = |severity| self.checked.iter().map(|checked| checked.count(severity)).sum::<usize>();
         let (errors, warnings) = (all(Severity::Error), all(Severity::Warning));
+        let notices = all(Severity::Notice);
         let worth_a_line = files > 1 || (files == 1 && self.left_out > 0);
         if !output.json() && !args.quiet && worth_a_line {
             let mut line = format!("{}: ", count(files, "file"));
-            line.push_str(&told(errors, warnings));
+            line.push_str(&told(errors, warnings, notices));
             if self.left_out > 0 {
                 line.push_str(&format!("; {} left out as no definition", count(self.left_out, "other file")));
             }
@@ -187,7 +191,7 @@ fn tell(checked: &Checked, args: &CheckArgs, output: Output) -> Result<(), Exit>
 fn summary(checked: &Checked) -> String {
     let path = crate::output::clean(&checked.path);
     let errors = checked.count(Severity::Error);
-    let told = told(errors, checked.count(Severity::Warning));
+    let told = told(errors, checked.count(Severity::Warning), checked.count(Severity::Notice));
     let Some((name, _)) = checked.definition.as_ref().filter(|_| errors == 0) else {
         return format!("{path}: {told}\n");
     };
@@ -195,9 +199,12 @@ fn summary(checked: &Checked) -> String {
     format!("{path}: {told}, {format} {name}\n")
 }
 
-fn told(errors: usize, warnings: usize) -> String {
-    let care =
+fn told(errors: usize, warnings: usize, notices: usize) -> String {
+    let mut care =
         if warnings > 0 { format!(", {CARE}{}{CARE:#}", count(warnings, "warning")) } else { String::new() };
+    if notices > 0 {
+        care.push_str(&format!(", {}", count(notices, "notice")));
+    }
     if errors > 0 {
         format!("{PROBLEM}{}{PROBLEM:#}{care}", count(errors, "error"))
     } else {

@@ -1,7 +1,8 @@
 //! The commands that talk to a server: what was typed becomes a call, its reply a table, a card or JSON.
 
-mod admin;
+pub(super) mod admin;
 mod assistant;
+mod conversation;
 mod converse;
 mod definitions;
 mod directory;
@@ -14,14 +15,20 @@ mod list;
 mod listen;
 mod mail;
 mod person;
+mod policy;
 mod quarantine;
+mod retention;
 mod show;
 mod source;
 mod talk;
+pub(super) mod tenant;
 mod watch;
 mod work;
 
-use crate::args::{ClientCommand, ClockCommand, KeysCommand, On, Output, WorkCommand};
+use super::offline;
+use crate::args::{
+    ClientCommand, ClockCommand, Keys, KeysCommand, On, Output, TenantArgs, TenantCommand, WorkCommand,
+};
 use crate::exit::Exit;
 use talk::Talk;
 
@@ -35,6 +42,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
     match command {
         ClientCommand::Deploy(on) => definitions::deploy(&talk(&on, output).await?, on.what).await,
         ClientCommand::Activate(on) => definitions::activate(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Retire(on) => definitions::retire(&talk(&on, output).await?, on.what).await,
         ClientCommand::Start(on) => drive::start(&talk(&on, output).await?, on.what).await,
         ClientCommand::Answer(on) => drive::answer(&talk(&on, output).await?, on.what).await,
         ClientCommand::Message(on) => converse::message(&talk(&on, output).await?, on.what).await,
@@ -63,21 +71,19 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
                 Some(ClockCommand::Advance(by)) => admin::advance(&talk, by).await,
             }
         }
+        ClientCommand::Session(on) => retention::session(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Retention(on) => retention::rules(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Assistant(on) => assistant::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Directory(on) => directory::run(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Policy(on) => policy::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Endpoint(on) => endpoint::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Source(on) => source::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Listen(on) => listen::run(on, output).await,
         ClientCommand::Trigger(on) => endpoint::trigger(&talk(&on, output).await?, on.what).await,
         ClientCommand::Mail(on) => mail::run(on, output).await,
         ClientCommand::Effect(on) => effect::run(&talk(&on, output).await?, on.what.what).await,
-        ClientCommand::Keys(on) => {
-            let talk = talk(&on, output).await?;
-            match on.what.what {
-                KeysCommand::Create(create) => admin::create_key(&talk, create).await,
-                KeysCommand::Revoke(revoke) => admin::revoke_key(&talk, revoke).await,
-            }
-        }
+        ClientCommand::Keys(on) => keys(on, output).await,
+        ClientCommand::Tenant(on) => tenants(on, output).await,
         ClientCommand::Work(on) => {
             let talk = talk(&on, output).await?;
             match on.what.what {
@@ -88,6 +94,30 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
                 WorkCommand::Extend(extend) => work::extend(&talk, extend).await,
             }
         }
+    }
+}
+
+async fn keys(on: On<Keys>, output: Output) -> Result<(), Exit> {
+    match on.what.what {
+        KeysCommand::Bootstrap(bootstrap) => offline::bootstrap(bootstrap, output).await,
+        KeysCommand::Create(create) => {
+            admin::create_key(&Talk::open(&on.connection, output).await?, create).await
+        }
+        KeysCommand::Revoke(revoke) => {
+            admin::revoke_key(&Talk::open(&on.connection, output).await?, revoke).await
+        }
+    }
+}
+
+async fn tenants(on: On<TenantArgs>, output: Output) -> Result<(), Exit> {
+    match on.what.what {
+        TenantCommand::Create(create) if create.data_dir.is_some() => {
+            offline::create_tenant(create, output).await
+        }
+        what @ (TenantCommand::Create(_)
+        | TenantCommand::Get(_)
+        | TenantCommand::List(_)
+        | TenantCommand::Set(_)) => tenant::run(&Talk::open(&on.connection, output).await?, what).await,
     }
 }
 

@@ -23,9 +23,9 @@ use crate::config;
 use crate::errands::DeliveryConfig;
 use crate::exit::Exit;
 use crate::mailbox::{HOST, Mailbox};
-use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, shards_default, stopped};
+use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::ready::{self, Ready};
-use crate::{telemetry, tls};
+use crate::{private, telemetry, tls};
 use contexts::Written;
 
 /// The tenant of a development server.
@@ -68,25 +68,28 @@ struct Kept {
 /// Serves until it is told to stop.
 pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
     tls::install_provider();
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Exit::failed(error.into()))?;
-    runtime.block_on(serve(args, output)).map_err(|error| Exit::failed(error).told_as(output))
-}
-
-async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
-    let level = std::env::var("SWITCHWARD_LOG__LEVEL").unwrap_or_else(|_| LEVEL.into());
-    let _telemetry = telemetry::start(&level)?;
-    let delivery = delivery()?;
-    let address = SocketAddr::from(([127, 0, 0, 1], args.port));
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| {
-        format!("failed to listen on {address}; say --port 0 for any free port, or --port N for another")
-    })?;
+    private::begin();
     let scratch = match &args.data_dir {
         None => Some(tempfile::Builder::new().prefix("switchward-dev-").tempdir()?),
         Some(_) => None,
     };
     let folder = args.data_dir.clone().or_else(|| scratch.as_ref().map(|dir| dir.path().to_owned()));
     let folder = folder.context("there is no data folder")?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let served = runtime.block_on(serve(args, folder, output));
+    // The store closes when the last task is gone, and its files must be there until then.
+    drop(runtime);
+    drop(scratch);
+    served.map_err(|error| Exit::failed(error).told_as(output))
+}
+
+async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result<()> {
+    let level = std::env::var("SWITCHWARD_LOG__LEVEL").unwrap_or_else(|_| LEVEL.into());
+    let _telemetry = telemetry::start(&level)?;
+    // A terminal that closes ends nothing here.
+    let following = tokio::spawn(tls::follow(None, hangups()));
+    let delivery = delivery()?;
+    let listener = listen(args.port).await?;
     let manual = match args.clock {
         ClockKind::Manual => Some(ManualClock::new(Time(0))),
         ClockKind::System => None,
@@ -104,15 +107,28 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
         TENANT,
         args.allowed_hosts,
     );
-    let cache_bytes = CACHE_BYTES_DEFAULT;
-    let opening = Opening { shards, cache_bytes, clock, manual, delivery: &delivery, redis: None, mail };
+    let (disk, cors) = config::disk_and_cors_of_dev()?;
+    let opening = Opening {
+        shards,
+        cache_bytes: CACHE_BYTES_DEFAULT,
+        clock,
+        manual,
+        delivery: &delivery,
+        redis: None,
+        mail,
+        disk: disk.options(),
+        origins: cors.origins()?,
+        default_effect: args.default_effect.map(Into::into),
+    };
     let node = Node::open(&folder, opening).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;
     let keys = keys(&folder)?;
     people(&node, &keys).await?;
+    let metrics = listen(0).await?;
     let contexts = Written::write(&at, listener.local_addr()?.port(), &keys)?;
     let ready = Ready {
         address: at,
+        metrics: Some(format!("http://{}/metrics", metrics.local_addr()?)),
         keys: Some(ready::Keys { agent_key: keys.agent, person_key: keys.person, worker_key: keys.worker }),
         data_dir: folder,
         durable: args.data_dir.is_some(),
@@ -127,12 +143,21 @@ async fn serve(args: DevArgs, output: Output) -> anyhow::Result<()> {
     } else {
         announce(&ready, &contexts, &delivery)?;
     }
-    node.serve(listener, None, stopped).await?;
+    let served = node.serve((listener, Some(metrics)), None, stopped).await;
+    following.abort();
+    served?;
     if !output.json() {
         // Nobody may be there any more to read it.
         let _unread = writeln!(anstream::stdout().lock(), "stopped");
     }
     Ok(())
+}
+
+async fn listen(port: u16) -> anyhow::Result<TcpListener> {
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    TcpListener::bind(address).await.with_context(|| {
+        format!("failed to listen on {address}; say --port 0 for any free port, or --port N for another")
+    })
 }
 
 /// What the environment says of delivery; what it says that nothing reads is reported.
@@ -225,6 +250,9 @@ fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> any
     }
     writeln!(out, "  mail        {bold}{}/mail{reset}", ready.address)?;
     writeln!(out, "  webhooks    {bold}{}/webhooks{reset}", ready.address)?;
+    if let Some(metrics) = &ready.metrics {
+        writeln!(out, "  metrics     {metrics}")?;
+    }
     writeln!(out, "  clock       {}", ready.clock)?;
     writeln!(out, "  data        {survival}")?;
     writeln!(out, "  model       {}", delivery.model_in_words())?;

@@ -1,11 +1,13 @@
 //! `switchward doctor`: what of a server's configuration works, looked at from this machine. Nothing is changed, and
 //! nothing is sent.
 
+mod certificate;
 mod machine;
 mod mail;
 mod redis;
 
 use serde_json::json;
+use std::path::{Path, PathBuf};
 
 use crate::args::{Output, ServerArgs};
 use crate::config::{self, Config};
@@ -79,8 +81,10 @@ async fn looked_at(args: &ServerArgs, config: &Config) -> Vec<Found> {
     let mut found = vec![configuration(args)];
     found.extend(tenants(config));
     found.push(machine::data(&config.data_dir));
+    found.extend(machine::space(&config.data_dir, config.disk.options()));
     found.push(machine::port(config).await);
-    found.extend(config.tls.as_ref().map(machine::certificate));
+    found.extend(config.tls.as_ref().map(certificate::look));
+    found.extend(certificate::keys(secrets(config).into_iter()));
     found.push(machine::descriptors());
     let (redis, clock) = redis::look(config.redis.as_ref()).await;
     found.push(machine::clock(clock));
@@ -103,6 +107,18 @@ fn configuration(args: &ServerArgs) -> Found {
             None => "no file is named; the flags and the environment say all".to_owned(),
         },
     )
+}
+
+/// The files that hold secrets.
+fn secrets(config: &Config) -> Vec<&Path> {
+    let mut files: Vec<&PathBuf> = config.tenants.iter().map(|tenant| &tenant.admin_key_file).collect();
+    files.extend(config.tls.as_ref().map(|tls| &tls.key_file));
+    files.extend(config.delivery.model.as_ref().and_then(|model| model.key_file.as_ref()));
+    files.extend(config.redis.as_ref().and_then(|redis| redis.password_file.as_ref()));
+    if let Some(mail) = &config.mail {
+        files.extend(mail.secrets());
+    }
+    files.into_iter().map(PathBuf::as_path).collect()
 }
 
 /// The first keys of the tenants, which a server reads at its start.

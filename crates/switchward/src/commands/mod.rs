@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod graph;
+mod offline;
 pub(crate) mod schema;
 pub(crate) mod server;
 pub(crate) mod simulate;

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
@@ -11,17 +12,20 @@ use tokio::net::TcpListener;
 use crate::args::{Output, ServerArgs};
 use crate::config::{self, Config};
 use crate::exit::Exit;
-use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, shards_default, stopped};
+use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
+use crate::output::shell;
 use crate::ready::Ready;
-use crate::{telemetry, tls};
+use crate::tls::{self, Certificates};
+use crate::{private, telemetry};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: ServerArgs, output: Output) -> Result<(), Exit> {
-    configured(&args, output).map_err(|error| Exit::failed(error).told_as(output))
+    configured(&args, output).map_err(|exit| exit.told_as(output))
 }
 
-fn configured(args: &ServerArgs, output: Output) -> anyhow::Result<()> {
+fn configured(args: &ServerArgs, output: Output) -> Result<(), Exit> {
     tls::install_provider();
+    private::begin();
     let config = config::read(args.config.as_ref(), &flags(args))?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let _telemetry = telemetry::start(&config.log.level)?;
@@ -47,42 +51,90 @@ pub(super) fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)>
     flags
 }
 
-async fn serve(config: Config, output: Output) -> anyhow::Result<()> {
-    let acceptor = config.tls.as_ref().map(|tls| tls::acceptor(&tls.cert_file, &tls.key_file)).transpose()?;
+async fn serve(config: Config, output: Output) -> Result<(), Exit> {
+    let hangups = hangups();
+    let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let keys = keys(&config)?;
     config.delivery.check()?;
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
-    let shards = config.shards.unwrap_or_else(shards_default);
-    let cache_bytes = config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024));
+    let metrics = metrics(&config).await?;
+    let node = opened(&config).await?;
+    for (tenant, key) in &keys {
+        node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
+    }
+    if !node.has_tenants().await? {
+        node.close().await?;
+        return Err(without_tenants(&config.data_dir));
+    }
+    let stopped = stopped();
+    let acceptor = certificates.as_ref().map(Certificates::acceptor);
+    let scheme = if acceptor.is_some() { "https" } else { "http" };
+    let address = format!("{scheme}://{}", listener.local_addr().map_err(anyhow::Error::from)?);
+    let page = metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
+    let page = page.map(|at| format!("http://{at}/metrics"));
+    tracing::info!(%address, metrics = page, "ready");
+    if output.json() {
+        let ready = Ready {
+            address,
+            metrics: page,
+            keys: None,
+            data_dir: config.data_dir,
+            durable: true,
+            clock: "system",
+        };
+        ready.print()?;
+    }
+    let following = tokio::spawn(tls::follow(certificates, hangups));
+    let served = node.serve((listener, metrics), acceptor, stopped).await;
+    following.abort();
+    served?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The listener of the page of metrics. Its usual place may be taken by another server of this machine.
+async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+    let (at, asked) = config.metrics_at();
+    match TcpListener::bind(at).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if asked => {
+            Err(error).with_context(|| format!("metrics.listen: failed to listen on {at}"))
+        }
+        Err(error) => {
+            tracing::warn!(%at, %error, "there is no page of metrics; say metrics.listen for another place");
+            Ok(None)
+        }
+    }
+}
+
+async fn opened(config: &Config) -> anyhow::Result<Node> {
     let mail = match &config.mail {
         Some(mail) => Mail::Office(mail.office()?, mail.incoming()?.map(Box::new)),
         None => Mail::None,
     };
     let opening = Opening {
-        shards,
-        cache_bytes,
+        shards: config.shards.unwrap_or_else(shards_default),
+        cache_bytes: config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024)),
         clock: Arc::new(SteadyClock::new()),
         manual: None,
         delivery: &config.delivery,
         redis: config.redis.as_ref(),
         mail,
+        disk: config.disk.options(),
+        origins: config.cors.origins()?,
+        default_effect: config.default_effect.map(Into::into),
     };
     let node = Node::open(&config.data_dir, opening).await;
-    let node = node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))?;
-    for (tenant, key) in &keys {
-        node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
-    }
-    let stopped = stopped();
-    let scheme = if acceptor.is_some() { "https" } else { "http" };
-    let address = format!("{scheme}://{}", listener.local_addr()?);
-    tracing::info!(%address, "ready");
-    if output.json() {
-        Ready { address, keys: None, data_dir: config.data_dir, durable: true, clock: "system" }.print()?;
-    }
-    node.serve(listener, acceptor, stopped).await?;
-    tracing::info!("stopped");
-    Ok(())
+    node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))
+}
+
+/// The end of a server that nobody could ever call.
+fn without_tenants(data: &Path) -> Exit {
+    let make = format!("switchward tenant create NAME --data-dir {}", shell(&data.to_string_lossy()));
+    Exit::usage("this server has no tenant, so there is no key that could call it")
+        .next(format!("{make}    makes one, and shows its first key once"))
+        .next("[[tenants]] in the configuration makes one with a key from a file; see deploy/switchward.toml")
 }
 
 /// The first keys of the configured tenants, from their files.

@@ -63,8 +63,14 @@ impl Answers for ToShards {
                     tracing::info!(errand = %errand.name, reason = no.reason.code(), "an outcome came too late");
                     return Err(AnswerError::Gone);
                 }
-                Err(Failure::Electing | Failure::Overloaded) if offer < OFFERS => {}
-                Err(Failure::Electing | Failure::Overloaded | Failure::Draining | Failure::Stopped) => break,
+                Err(Failure::Electing | Failure::Overloaded | Failure::DiskLow { .. }) if offer < OFFERS => {}
+                Err(
+                    Failure::Electing
+                    | Failure::Overloaded
+                    | Failure::DiskLow { .. }
+                    | Failure::Draining
+                    | Failure::Stopped,
+                ) => break,
             }
             tokio::time::sleep(pause).await;
             pause *= 2;

@@ -121,7 +121,9 @@ pub(super) async fn work((shard, most): (Shard, usize), road: Road, mut stop: wa
                 }
                 Some(wait.clamp(Duration::from_millis(50), TICK))
             }
-            Err(Failure::Electing | Failure::Overloaded | Failure::Rejected(_)) => Some(TICK),
+            Err(Failure::Electing | Failure::Overloaded | Failure::DiskLow { .. } | Failure::Rejected(_)) => {
+                Some(TICK)
+            }
             Err(Failure::Draining | Failure::Stopped) => return,
         };
         // Whichever comes first: a change that comes while nobody waits is kept.

@@ -122,8 +122,8 @@ fn facts(
 fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
     spec.resolve(Decision::Approve)?;
     Some(Choice {
-        approve: Decision::Approve.word(spec.kind).to_owned(),
-        refuse: Decision::Refuse.word(spec.kind).to_owned(),
+        approve: Decision::Approve.word().to_owned(),
+        refuse: Decision::Refuse.word().to_owned(),
         also: also(spec),
         page_only: !open.gate.fits_a_mail(),
         discusses: spec.resolve(Decision::Discuss).is_some(),
@@ -137,7 +137,7 @@ fn also(spec: &GateSpec) -> Vec<String> {
         let hints = spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
         let all = hints.iter().map(String::as_str).chain(known.iter().copied());
         let mut others: Vec<&str> = Vec::new();
-        for word in all.filter(|word| *word != decision.word(spec.kind)) {
+        for word in all.filter(|word| *word != decision.word()) {
             if !others.contains(&word) {
                 others.push(word);
             }

@@ -185,6 +185,7 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::AlreadyResolved
         | Reason::RetryExhausted
         | Reason::StateMismatch
+        | Reason::VersionRetired
         | Reason::NoSuchWorkflow
         | Reason::RateLimited
         | Reason::BudgetExhausted
@@ -196,12 +197,15 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::PolicyDenied
         | Reason::SelfApproval
         | Reason::NotAnApprover
+        | Reason::EventSourceNotAllowed
         | Reason::TenantSuspended
         | Reason::RoleNotAllowed => DENIED,
         Reason::ApprovalPending => WAITING,
-        Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown | Reason::DeadlineExceeded => {
-            UNAVAILABLE
-        }
+        Reason::ShardElecting
+        | Reason::Draining
+        | Reason::StreamBackendDown
+        | Reason::DiskLow
+        | Reason::DeadlineExceeded => UNAVAILABLE,
         Reason::Unimplemented | Reason::InternalError => FAILED,
     }
 }
@@ -230,6 +234,7 @@ fn advice(reason: Reason) -> &'static [&'static str] {
         Reason::SequenceConflict => &["switchward get SESSION   shows where it is now"],
         Reason::LeaseLost => &["drop it; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
+        Reason::DiskLow => &["whoever runs the server makes room on its disk; repeat it then"],
         Reason::DeadlineExceeded => &[
             "repeat it with the same --request-id, or look first whether it was done; --timeout gives it longer",
         ],

@@ -136,7 +136,7 @@ transitions:
 ";
 
 #[test]
-fn an_approval_is_shown_and_a_reply_decides_it() {
+fn an_approval_is_shown_and_a_reply_that_is_passed_on_is_the_operators_decision() {
     let dev = Dev::start();
     let folder = folder(&[("asks.yaml", ASKS)]);
     dev.run(&["deploy", folder.path().join("asks.yaml").to_str().unwrap()]).with_code(0);
@@ -146,17 +146,37 @@ fn an_approval_is_shown_and_a_reply_decides_it() {
     assert!(card.contains("lead@example.com") && card.contains("needs your approval"), "{card}");
     let refused = dev.run(&["decide", &gate, "approve", "-o", "json"]).with_code(6).error();
     assert_eq!(refused["reason"], "NOT_AN_APPROVER");
-    for words in [["reply", "asks-1", "eve@example.com", "yes"], ["reply", "asks-1", "lead@example.com", "?"]]
-    {
-        let proved = words[3] == "yes";
-        let last = if proved { &[][..] } else { &["--unproved"] };
-        let stays = dev.json(&[&words[..], last].concat());
-        assert_eq!(stays["session"]["at"][0], "decide");
-    }
-    let moved = dev.json(&["reply", "asks-1", "lead@example.com", "no, thanks\ntoo dear"]);
+    let stays = dev.json(&["reply", "asks-1", "eve@example.com", "yes"]);
+    assert_eq!(stays["session"]["at"][0], "decide");
+    let refused =
+        dev.run(&["reply", "asks-1", "lead@example.com", "approve", "-o", "json"]).with_code(6).error();
+    assert_eq!(refused["reason"], "NOT_AN_APPROVER");
+    let refused = dev
+        .run(&["reply", "asks-1", "lead@example.com", "no", "--as", "agent", "-o", "json"])
+        .with_code(6)
+        .error();
+    assert_eq!(refused["reason"], "ROLE_NOT_ALLOWED");
+
+    let both = ASKS.replace("[lead@example.com]", "[lead@example.com, kim@acme.example]");
+    let folder = self::folder(&[("asks.yaml", &both)]);
+    dev.run(&["deploy", folder.path().join("asks.yaml").to_str().unwrap()]).with_code(0);
+    let started = dev.json(&["start", "asks", "--key", "asks-2"]);
+    let gate = started["session"]["waitingOn"][0]["name"].as_str().expect("a gate").to_owned();
+    let key = dev.json(&["keys", "create", "operator", "--subject", "kim@acme.example"]);
+    let key = key["secret"].as_str().expect("a key").to_owned();
+    let words = ["reply", "asks-2", "lead@example.com", "no, thanks\ntoo dear", "--api-key", &key];
+    let moved = dev.json(&words);
     assert_eq!(moved["session"]["at"][0], "stop");
     let card = dev.run(&["get", &gate]).with_code(0).out;
-    assert!(card.contains("refused by lead@example.com") && card.contains("too dear"), "{card}");
+    assert!(
+        card.contains("rejected by a reply, vouched by kim@acme.example") && card.contains("too dear"),
+        "{card}"
+    );
+    let listed = dev.json(&["list", "events", "asks-2"]).to_string();
+    assert!(
+        listed.contains("vouched_by=kim@acme.example") && !listed.contains("authenticated=true"),
+        "{listed}"
+    );
 }
 
 const SURVEY: &str = "name: survey
@@ -187,8 +207,14 @@ fn parts_of_a_task_are_listed_and_answered_and_another_assistant_takes_over() {
     assert_eq!(answered["gate"]["resolution"]["answer"]["rating"], 5.0);
     let card = dev.run(&["get", &gate]).with_code(0).out;
     assert!(card.contains("answered by person") && card.contains("{\"rating\": 5}"), "{card}");
-    let moved = dev.json(&["reply", "survey-1", "ann@example.com", "Fine"]);
-    assert_eq!(moved["session"]["at"][0], "helper");
+    let refused =
+        dev.run(&["reply", "survey-1", "ann@example.com", "Fine", "-o", "json"]).with_code(6).error();
+    assert_eq!(refused["reason"], "NOT_AN_APPROVER", "it is Ann's to answer");
+    let key = dev.json(&["keys", "create", "approver", "--subject", "ann@example.com"]);
+    let key = key["secret"].as_str().expect("a key").to_owned();
+    let gate = gates["gates"][1]["name"].as_str().expect("a gate").to_owned();
+    dev.run(&["decide", &gate, "answer", "--answer", "Fine", "--api-key", &key]).with_code(0);
+    assert_eq!(dev.json(&["get", "survey-1"])["session"]["at"][0], "helper");
     let polled = dev.json(&["work", "poll", "--kind", "delegate"]);
     assert_eq!(polled["items"][0]["input"]["assistant"], "analyst");
 }

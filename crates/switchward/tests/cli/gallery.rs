@@ -144,10 +144,15 @@ struct Desk {
 impl Desk {
     fn open() -> Self {
         let dev = Dev::start();
-        for name in ["complaint", "money-back", "pickup"] {
+        // The first two call the third, which is there when they are activated, whatever the order of the files.
+        let files = ["complaint", "money-back", "pickup"].map(|name| {
             let file = repository(&format!("tests/gallery/support/{name}.yaml"));
-            dev.run(&["deploy", file.to_str().expect("a plain path")]).with_code(0);
-        }
+            file.to_str().expect("a plain path").to_owned()
+        });
+        let alone = dev.run(&["deploy", &files[0]]).with_code(4);
+        assert!(alone.err.contains("complaint calls pickup, which is not in the catalogue"), "{alone:?}");
+        let words: Vec<&str> = ["deploy"].into_iter().chain(files.iter().map(String::as_str)).collect();
+        dev.run(&words).with_code(0);
         let put = ["assistant", "put", "support", "--workflow", "complaint", "--workflow", "money-back"];
         dev.run(&[&put[..], &["--instructions", "Be kind, and brief."]].concat()).with_code(0);
         let key = |name: &str| dev.ready[name].as_str().expect("a key").to_owned();
@@ -175,7 +180,7 @@ impl Desk {
 
     /// A reply by mail: the state afterwards.
     fn mail(&self, from: &str, text: &str) -> String {
-        let body = json!({ "name": "lamp-1", "from": from, "text": text, "authenticated": true });
+        let body = json!({ "name": "lamp-1", "from": from, "text": text });
         at(&self.call("SessionService/RecordReply", &self.person, body)["session"])
     }
 
@@ -235,7 +240,11 @@ async fn opened(desk: &Desk) -> Watched {
     let gate = desk.gate_of("store@example.com");
     let answer = json!({ "name": gate, "decision": "GATE_DECISION_ANSWER", "answer": "It left us whole." });
     desk.call("GateService/DecideGate", &desk.key_of("store@example.com"), answer);
-    assert_eq!(desk.mail("workshop@example.com", "It cannot be mended.\n\n> What do you know?"), "decide");
+    let gate = desk.gate_of("workshop@example.com");
+    let answer =
+        json!({ "name": gate, "decision": "GATE_DECISION_ANSWER", "answer": "It cannot be mended." });
+    desk.call("GateService/DecideGate", &desk.key_of("workshop@example.com"), answer);
+    assert_eq!(at(&desk.session()), "decide");
     watched.until("approval.requested").await;
     watched
 }
@@ -253,7 +262,7 @@ async fn escalated(desk: &Desk, watched: &mut Watched) {
     desk.call("GateService/DecideGate", &head, approve);
     assert_eq!(at(&desk.session()), "reply");
     let lead = desk.key_of("lead@example.com");
-    let refuse = json!({ "name": gate, "decision": "GATE_DECISION_REFUSE" });
+    let refuse = json!({ "name": gate, "decision": "GATE_DECISION_REJECT" });
     let late = desk.dev.post("GateService/DecideGate", &lead, &refuse);
     assert!(late.to_string().contains("ALREADY_RESOLVED"), "{late}");
 }

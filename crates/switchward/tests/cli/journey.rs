@@ -84,7 +84,7 @@ fn people_read_cards_and_tables_and_are_told_what_to_type() {
     );
     let asked = dev.run(&["authorize", "release-42", DELETE_FILE, "--args", ARGS]).with_code(7);
     assert!(asked.out.starts_with("a person is asked  mcp:filesystem:delete_file\n"), "{asked:?}");
-    assert!(asked.err.starts_with("next  switchward decide gat_"), "{asked:?}");
+    assert!(asked.err.starts_with("next  switchward get gat_"), "{asked:?}");
     let gates = dev.run(&["list", "gates", "-q"]).with_code(0);
     assert!(gates.out.starts_with("GATE ") && gates.out.contains(ARGS), "{gates:?}");
     assert_eq!(gates.err, "");
@@ -133,7 +133,7 @@ fn json_says_what_the_json_door_says() {
         assert_eq!((&ours["type"], &ours["debug"]), (&theirs["type"], &theirs["debug"]));
     }
     assert_eq!(typed["metadata"], door["details"][0]["debug"]["metadata"]);
-    let typed = dev.json(&["get", "release-42"]);
+    let typed = dev.json(&["get", "release-42", "--as", "agent"]);
     assert_eq!(typed, dev.post("SessionService/GetSession", key, &json!({ "name": "release-42" })));
 }
 
@@ -176,6 +176,31 @@ fn a_person_pauses_resumes_and_cancels() {
     assert_eq!(dev.json(&["cancel", "release-42", "--yes"])["session"]["status"], "SESSION_STATUS_CANCELLED");
     let late = dev.run(&["answer", "release-42", "yes", "-o", "json"]).with_code(4).error();
     assert_eq!(late["reason"], "SESSION_TERMINAL");
+}
+
+#[test]
+fn an_admin_ends_what_a_session_holds() {
+    let dev = release();
+    let running = dev.run(&["session", "erase", "release-42", "--yes", "-o", "json"]).with_code(4).error();
+    assert_eq!(running["reason"], "STATE_MISMATCH");
+    dev.run(&["cancel", "release-42", "--yes"]).with_code(0);
+    let id = dev.json(&["get", "release-42"])["session"]["name"].as_str().unwrap().to_owned();
+    let agent = dev.run(&["session", "delete", "release-42", "--yes", "--as", "agent", "-o", "json"]);
+    assert_eq!(agent.with_code(6).error()["reason"], "ROLE_NOT_ALLOWED");
+    let unsure = dev.run(&["session", "erase", "release-42"]).with_code(2);
+    assert!(unsure.err.contains("--yes"), "{unsure:?}");
+    let erased = dev.json(&["session", "erase", "release-42", "--yes"]);
+    assert!(erased["goneTime"].is_string() && erased["session"]["sessionId"].is_null(), "{erased}");
+    dev.run(&["session", "delete", "release-42", "--yes"]).with_code(0);
+    dev.run(&["get", &id]).with_code(3);
+
+    let rules = r#"{"rules": [{"ended_sessions": "400d"}, {"definition": "deploy-gate", "history": "30d"}]}"#;
+    let folder = folder(&[("retention.json", rules), ("wrong.json", r#"{"rules": [{"history": "soon"}]}"#)]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    dev.run(&["retention", "put", &path("wrong.json")]).with_code(2);
+    dev.run(&["retention", "put", &path("retention.json")]).with_code(0);
+    let shown = dev.run(&["retention", "get"]).with_code(0);
+    assert!(shown.out.contains("(all others)") && shown.out.contains("30d"), "{shown:?}");
 }
 
 #[test]

@@ -159,8 +159,8 @@ fn reply(mail: &str, proof: &str, text: &str) -> String {
 
 /// The counter of this outcome.
 fn counted(server: &Server, labels: &str) -> bool {
-    let host = server.running.address.strip_prefix("http://").expect("plain HTTP");
-    let mut stream = TcpStream::connect(host).expect("it listens");
+    let page = server.running.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
+    let mut stream = TcpStream::connect(page.expect("plain HTTP")).expect("it listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("it reads");
     let wanted = format!("switchward_mail_in_total{{{labels}}} 1");
     BufReader::new(stream).lines().map_while(Result::ok).any(|line| line == wanted)

@@ -21,9 +21,9 @@ fn a_step_is_counted() {
     let dev = Dev::start();
     dev.run(&["deploy", &deploy_gate()]).with_code(0);
     dev.run(&["start", "deploy-gate", "--key", "release-42"]).with_code(0);
-    let (_, before) = dev.page("/metrics");
+    let (_, before) = dev.metrics();
     dev.run(&["answer", "release-42", "yes"]).with_code(0);
-    let (head, after) = dev.page("/metrics");
+    let (head, after) = dev.metrics();
     assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");
     assert!(head.contains("\r\ncontent-type: text/plain; version=0.0.4"), "{head}");
     for family in
@@ -42,7 +42,7 @@ fn a_step_is_counted() {
 fn what_goes_up_alone_is_a_counter_and_no_label_is_a_tenants() {
     let dev = Dev::start();
     dev.run(&["deploy", &deploy_gate()]).with_code(0);
-    let (_, page) = dev.page("/metrics");
+    let (_, page) = dev.metrics();
     let types: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     assert!(types.len() > 8, "{page}");
     for family in types {

@@ -50,7 +50,7 @@ impl Site {
     }
 
     /// The server's command: the environment says where to listen, and a flag what is logged.
-    fn server(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = program();
         command.args(["server", "--config", &self.path("switchward.toml"), "--log", "info"]);
         command.env("SWITCHWARD_LISTEN", "127.0.0.1:0");
@@ -73,11 +73,13 @@ pub(crate) struct Running {
     /// What it logged until it was ready.
     log: String,
     pub(crate) address: String,
+    /// Where its page of metrics is.
+    pub(crate) metrics: String,
 }
 
 impl Running {
     fn start(site: &Site) -> Self {
-        Self::of(&mut site.server())
+        Self::of(&mut site.command())
     }
 
     /// Starts a server that logs, and waits until it is ready.
@@ -90,11 +92,14 @@ impl Running {
             let read = stderr.read_line(&mut log).expect("it says that it is ready");
             assert!(read > 0, "it ended: {log}");
             let line = &log[begin..];
-            address = line.split("address=").nth(1).filter(|_| line.contains("ready")).map(|rest| {
-                rest.trim().trim_matches('"').split(['"', ' ']).next().unwrap_or_default().to_owned()
-            });
+            let said = |name: &str| {
+                let rest = line.split(name).nth(1).filter(|_| line.contains("ready"))?;
+                Some(rest.trim().trim_matches('"').split(['"', ' ', '\n']).next()?.to_owned())
+            };
+            address = said("address=").zip(said("metrics="));
         }
-        Self { process, stderr, log, address: address.expect("the loop ends with it") }
+        let (address, metrics) = address.expect("the loop ends with it");
+        Self { process, stderr, log, address, metrics }
     }
 
     /// A command of the tenant's admin, who trusts this certificate and no other.
@@ -103,6 +108,23 @@ impl Running {
         command.env("SWITCHWARD_ADDRESS", &self.address).env("SWITCHWARD_API_KEY", ADMIN_KEY);
         command.env("SSL_CERT_FILE", certificate).env_remove("SSL_CERT_DIR");
         Ended::of(command.args(words))
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    /// Reads its log until a line holds these words.
+    pub(crate) fn until_logged(&mut self, words: &str) {
+        loop {
+            let begin = self.log.len();
+            let read = self.stderr.read_line(&mut self.log).expect("it logs");
+            assert!(read > 0, "it ended: {}", self.log);
+            if self.log[begin..].contains(words) {
+                return;
+            }
+        }
     }
 
     /// Asks it to stop, and waits until it has: what it logged, and how it ended.
@@ -135,7 +157,7 @@ fn a_server_keeps_what_it_took_behind_tls_and_stops_in_order() {
 #[test]
 fn a_program_reads_one_line_when_the_server_is_ready() {
     let site = Site::new();
-    let mut server = site.server();
+    let mut server = site.command();
     let mut server = Process(server.args(["-o", "json"]).stdout(Stdio::piped()).spawn().expect("it starts"));
     let mut line = String::new();
     let mut stdout = BufReader::new(server.0.stdout.take().expect("it has an output"));
@@ -145,12 +167,18 @@ fn a_program_reads_one_line_when_the_server_is_ready() {
     let mut health = program();
     health.env("SWITCHWARD_API_KEY", ADMIN_KEY).env("SSL_CERT_FILE", site.path("tls.crt"));
     Ended::of(health.args(["list", "sessions", "--address", address])).with_code(0);
-    let expected =
-        json!({ "address": address, "data_dir": site.path("data"), "durable": true, "clock": "system" });
+    let expected = json!({
+        "address": address,
+        "metrics": ready["metrics"],
+        "data_dir": site.path("data"),
+        "durable": true,
+        "clock": "system",
+    });
+    assert!(ready["metrics"].as_str().is_some_and(|at| at.starts_with("http://127.0.0.1:")), "{ready}");
     assert_eq!(ready, expected, "no key is told");
     assert_eq!(server.stop(), Some(0));
 
-    let refused = Ended::of(site.server().args(["-o", "json"]).env("SWITCHWARD_SHARDS", "0")).with_code(1);
+    let refused = Ended::of(site.command().args(["-o", "json"]).env("SWITCHWARD_SHARDS", "0")).with_code(1);
     assert_eq!(refused.error()["message"], "shards: must be from 1 to 64");
 }
 
@@ -211,7 +239,7 @@ fn what_can_be_reached_from_outside_speaks_tls_or_is_told_to_be_insecure() {
 #[test]
 fn a_name_of_the_environment_that_nothing_reads_is_logged() {
     let site = Site::new();
-    let server = Running::of(site.server().env("SWITCHWARD_LISTN", "127.0.0.1:1"));
+    let server = Running::of(site.command().env("SWITCHWARD_LISTN", "127.0.0.1:1"));
     let (log, code) = server.stop();
     assert_eq!(code, Some(0));
     assert!(log.contains("WARN") && log.contains("SWITCHWARD_LISTN (is it SWITCHWARD_LISTEN?)"), "{log}");
@@ -226,16 +254,16 @@ fn what_is_wrong_with_the_configuration_is_named() {
         let told = ended.err.to_lowercase().contains(&words.to_lowercase());
         assert!(ended.code != 0 && told, "{words}: {ended:?}");
     };
-    refused(site.server().env("SWITCHWARD_LISTEN", "here"), "listen");
+    refused(site.command().env("SWITCHWARD_LISTEN", "here"), "listen");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = listener.local_addr().expect("an address").to_string();
-    refused(site.server().env("SWITCHWARD_LISTEN", &taken), &taken);
-    refused(site.server().env("SWITCHWARD_TLS__KEY_FILE", site.path("admin.key")), "admin.key");
-    refused(site.server().env("SWITCHWARD_SHARDS", "0"), "shards");
+    refused(site.command().env("SWITCHWARD_LISTEN", &taken), &taken);
+    refused(site.command().env("SWITCHWARD_TLS__KEY_FILE", site.path("admin.key")), "admin.key");
+    refused(site.command().env("SWITCHWARD_SHARDS", "0"), "shards");
     fs::write(site.path("admin.key"), "swordfish").expect("a file");
-    refused(&mut site.server(), "admin.key");
+    refused(&mut site.command(), "admin.key");
     fs::write(site.path("switchward.toml"), "listen = [").expect("a file");
-    refused(&mut site.server(), "switchward.toml");
+    refused(&mut site.command(), "switchward.toml");
     fs::remove_file(site.path("switchward.toml")).expect("a file");
-    refused(&mut site.server(), "switchward.toml");
+    refused(&mut site.command(), "switchward.toml");
 }

@@ -1,8 +1,8 @@
 //! `switchward simulate`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{deploy_gate, folder, repository, run};
+use crate::support::{Dev, deploy_gate, folder, repository, run};
 
 fn scenario() -> String {
     repository("tests/corpus/checkpoint/scenarios/answer-not-allowed.yaml")
@@ -83,4 +83,42 @@ fn a_definition_that_is_gone_is_told_where_it_is_named() {
     let folder = folder(&[("s.yaml", "definition: gone.json\nsteps: []\n")]);
     let ended = run(["simulate".as_ref(), folder.path().join("s.yaml").as_os_str()]).with_code(2);
     assert!(ended.out.contains("gone.json does not exist") && ended.out.contains("s.yaml:1:"), "{ended:?}");
+}
+
+/// A file of the corpus in which much falls due in one step, and the same on a server whose clock is moved so far.
+#[test]
+fn a_server_whose_clock_is_moved_tells_the_same_history_as_a_scenario() {
+    let corpus = repository("tests/corpus/conversation");
+    let path = |name: &str| corpus.join(name).to_str().expect("a plain path").to_owned();
+    let played = run(["simulate", &path("scenarios/approval-reminded-in-one-step.yaml"), "-o", "json"]);
+    let played = played.with_code(0).json();
+    let seen = played["steps"][2]["seen"]["events"].as_array().expect("events").clone();
+    let dev = Dev::start();
+    dev.run(&["deploy", &path("definitions/escalate.yaml")]).with_code(0);
+    let start = ["start", "escalate", "--key", "buy-1", "--remind-every", "90m", "--reminders", "2"];
+    dev.run(&[&start[..], &["--as", "person"]].concat()).with_code(0);
+    dev.run(&["turn", "buy-1"]).with_code(0);
+    let before = dev.run(&["list", "events", "buy-1", "-o", "jsonl"]).with_code(0).lines();
+    let asked = before.iter().find(|event| event["type"] == "approval.requested").expect("a gate").clone();
+    dev.run(&["clock", "advance", "4h"]).with_code(0);
+    let events = dev.run(&["list", "events", "buy-1", "-o", "jsonl"]).with_code(0).lines();
+    // What becomes of mails is no part of a scenario.
+    let told: Vec<&Value> = events[before.len()..]
+        .iter()
+        .filter(|event| {
+            let kind = event["type"].as_str().unwrap_or_default();
+            kind.starts_with("approval.") || kind == "effect.queued"
+        })
+        .collect();
+    let kinds: Vec<Value> = told.iter().map(|event| event["type"].clone()).collect();
+    assert_eq!(kinds, seen);
+    let minutes = |event: &Value| {
+        let at = |event: &Value| -> jiff::Timestamp {
+            event["time"].as_str().expect("a time").parse().expect("a time")
+        };
+        (at(event).as_second() - at(&asked).as_second()) / 60
+    };
+    let of_gate = |event: &&&Value| event["type"] != "effect.queued";
+    let fired: Vec<i64> = told.iter().filter(of_gate).map(|event| minutes(event)).collect();
+    assert_eq!(fired, [90, 180, 240], "each at its own time");
 }

@@ -194,22 +194,25 @@ impl Dev {
         body: &str,
     ) -> (String, String) {
         let address = self.address().strip_prefix("http://").expect("plain HTTP");
-        let mut stream = TcpStream::connect(address).expect("the server listens");
-        let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let length = body.len();
-        let head = format!(
-            "{line} HTTP/1.1\r\nhost: {host}\r\n{more}content-length: {length}\r\nconnection: close\r\n\r\n"
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-        (head.to_ascii_lowercase(), body.to_owned())
+        ask(address, host, line, headers, body)
     }
 
     /// A page: the head of the answer in small letters, and its body.
     pub(crate) fn page(&self, path: &str) -> (String, String) {
         self.http(&format!("GET {path}"), &[], "")
+    }
+
+    /// What a browser asks before it calls from a page of another origin: the head of the answer in small letters.
+    pub(crate) fn options(&self, path: &str, headers: &[(&str, &str)]) -> String {
+        self.http(&format!("OPTIONS {path}"), headers, "").0
+    }
+
+    /// The page of metrics: the head of the answer in small letters, and its body.
+    pub(crate) fn metrics(&self) -> (String, String) {
+        let page = self.ready["metrics"].as_str().expect("the ready line says where it is");
+        let host = page.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics"));
+        let host = host.expect("plain HTTP");
+        ask(host, host, "GET /metrics", &[], "")
     }
 
     /// Sends this body to a page: the head of the answer in small letters, and its body.
@@ -303,19 +306,8 @@ impl Dev {
 
 /// Who usually types a command.
 fn usually(words: &[&str]) -> &'static str {
-    const OF_AGENTS: [&str; 11] = [
-        "start",
-        "answer",
-        "message",
-        "turn",
-        "record",
-        "signal",
-        "event",
-        "switch",
-        "retry",
-        "authorize",
-        "report",
-    ];
+    const OF_AGENTS: [&str; 9] =
+        ["start", "answer", "turn", "record", "signal", "switch", "retry", "authorize", "report"];
     match words {
         ["work", ..] => "worker",
         ["mail", "send", ..] => "agent",
@@ -352,4 +344,19 @@ fn server(
     stdout.read_line(&mut line).expect("it says that it is ready");
     let ready = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
     (process, stdout, ready)
+}
+
+/// Sends a request over plain HTTP: the head of the answer in small letters, and its body.
+fn ask(address: &str, host: &str, line: &str, headers: &[(&str, &str)], body: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: {host}\r\n{more}content-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+    (head.to_ascii_lowercase(), body.to_owned())
 }

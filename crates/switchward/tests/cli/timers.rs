@@ -84,7 +84,7 @@ fn is_silent(dev: &Dev, time: Duration) -> bool {
     let host = dev.address().strip_prefix("http://").expect("plain HTTP");
     let mut stream = TcpStream::connect(host).expect("the kernel accepts for it");
     stream.set_read_timeout(Some(time)).expect("a time that is not zero");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: dev\r\n\r\n").expect("it fits the buffers");
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: dev\r\n\r\n").expect("it fits the buffers");
     stream.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 

@@ -59,14 +59,16 @@ fn a_version_waits_until_it_is_activated() {
     assert_eq!(stored.err, "next  switchward activate thrifty 2\n");
     let question = |words: &[&str]| dev.json(words)["session"]["checkpoint"]["question"].clone();
     assert_eq!(question(&["start", "thrifty"]), "Done?");
-    assert_eq!(question(&["start", "thrifty", "--version", "2"]), "Really done?");
+    assert_eq!(question(&["start", "thrifty", "--version", "2", "--as", "person"]), "Really done?");
     let active = |words: &[&str]| dev.json(words)["definition"]["activeVersion"].clone();
     assert_eq!(active(&["activate", "thrifty", "latest"]), 2);
     assert_eq!(question(&["start", "thrifty"]), "Really done?");
     assert_eq!(active(&["activate", "thrifty", "1"]), 1);
     assert_eq!(question(&["start", "thrifty"]), "Done?");
-    for words in [["activate", "thrifty", "3"], ["start", "thrifty", "--version=3"]] {
-        let missing = dev.run(&[&words[..], &["-o", "json"]].concat()).with_code(3).error();
+    for words in
+        [["activate", "thrifty", "3"].as_slice(), &["start", "thrifty", "--version=3", "--as", "person"]]
+    {
+        let missing = dev.run(&[words, &["-o", "json"]].concat()).with_code(3).error();
         assert_eq!(missing["reason"], "NOT_FOUND", "{words:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
+use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
 use switchward_gateway::DOMAIN;
@@ -43,6 +44,10 @@ impl Wire {
 
     pub(crate) fn definitions(&self) -> DefinitionServiceClient<Channel> {
         DefinitionServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn gates(&self) -> GateServiceClient<Channel> {
+        GateServiceClient::new(self.channel.clone())
     }
 
     pub(crate) fn policy(&self) -> PolicyServiceClient<Channel> {
@@ -132,12 +137,19 @@ impl Said {
         let details = status.get_error_details();
         if details.error_info().is_none_or(|info| info.domain != DOMAIN) {
             Self::Nothing
-        } else if status.code() == Code::Unavailable {
+        } else if status.code() == Code::Unavailable || is_disk_low(status) {
             Self::Later
         } else {
             Self::No
         }
     }
+}
+
+/// Whether the server's disk has no room for the request.
+pub(crate) fn is_disk_low(status: &Status) -> bool {
+    let details = status.get_error_details();
+    let low = details.error_info().is_some_and(|info| info.reason == "DISK_LOW");
+    low && status.code() == Code::ResourceExhausted
 }
 
 impl Front {

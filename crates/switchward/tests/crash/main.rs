@@ -11,6 +11,7 @@
 //! | `CRASH_CUTS` | power cuts | 20 |
 //! | `CRASH_HEAVY_KILLS`, `CRASH_HEAVY_CUTS` | the same while the log is purged | 12, 12 |
 //! | `CRASH_RUNS` | runs of each limit | 20 |
+//! | `CRASH_FULL` | how often the disk is filled under load | 10 |
 //! | `CRASH_FIRST_STARTS` | new data folders whose first start is killed or loses its power | 20 |
 //! | `CRASH_RIG` | `loop` or `layer`: how the power is cut | `loop` where it can be mounted |
 //! | `CRASH_SERVER` | another binary of the server | the one built with the tests |
@@ -22,6 +23,7 @@ mod chance;
 mod crew;
 mod first_start;
 mod front;
+mod full;
 mod kill;
 mod limits;
 mod plan;

@@ -24,6 +24,7 @@ pub(crate) struct Host {
     data: PathBuf,
     scratch: PathBuf,
     args: Vec<String>,
+    environment: Vec<(String, String)>,
     /// The largest file that it may write, in blocks of 512 bytes.
     file_blocks_max: Option<u64>,
 }
@@ -40,12 +41,25 @@ impl Host {
     /// Servers on the folder `data`, whose other files go to `scratch`.
     pub(crate) fn new(scratch: &Path, data: PathBuf) -> Self {
         let binary = setting("CRASH_SERVER", env!("CARGO_BIN_EXE_switchward").to_owned()).into();
-        Self { binary, data, scratch: scratch.to_owned(), args: Vec::new(), file_blocks_max: None }
+        Self {
+            binary,
+            data,
+            scratch: scratch.to_owned(),
+            args: Vec::new(),
+            environment: Vec::new(),
+            file_blocks_max: None,
+        }
     }
 
     /// With more arguments of `dev`.
     pub(crate) fn with(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// With this in its environment.
+    pub(crate) fn told(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -83,6 +97,7 @@ impl Host {
         };
         command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(&self.data).args(&self.args);
         command.env("SWITCHWARD_CONTEXTS", self.scratch.join("contexts"));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
         let mut child =
             command.spawn().with_context(|| format!("failed to run {}", self.binary.display()))?;

@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const REQUEST: u64 = 9_000;
 const LATE: u64 = 9_001;
 
+/// Who approves.
+const LEAD: &str = "lead@example.com";
+
 /// Sends a message from a state of this name.
 fn message(name: &str, url: &str) -> Value {
     json!({ "name": name, "type": "output", "target": "webhook", "template": "{{ gathered_data.n }}",
@@ -49,7 +52,7 @@ fn definitions(url: &str, seconds: f64) -> [Value; 5] {
             "transitions": [{ "from": "rest", "port": "received", "to": "woken" }, sent("woken")] }),
         json!({ "name": "asks",
             "states": [
-                { "name": "decide", "type": "approval", "approvers": ["lead@example.com"] },
+                { "name": "decide", "type": "approval", "approvers": [LEAD] },
                 message("decided", url), fine, { "name": "stop", "type": "conversation" } ],
             "transitions": [
                 { "from": "decide", "port": "approved", "to": "decided" },
@@ -82,6 +85,7 @@ async fn sessions_go_on_while_redis_is_away() -> anyhow::Result<()> {
     for definition in definitions(&receiver.url(), down.as_secs_f64() * 0.6) {
         caller.deploy(&definition).await?;
     }
+    let lead = caller.operator(LEAD).await?;
     redis.kill().await?;
     let begun = Instant::now();
     let parked = [("nap", 1_000), ("asks", 2_000), ("claim", 3_000)];
@@ -98,7 +102,7 @@ async fn sessions_go_on_while_redis_is_away() -> anyhow::Result<()> {
     let told = fill(&caller).await?;
     eprintln!("  {:.0?}: {told} messages wait, no more are taken on", begun.elapsed());
     still(&site).await?;
-    reserved(&caller).await?;
+    reserved(&caller, &lead).await?;
     eprintln!("  {:.0?}: decisions, completions and cancels got in", begun.elapsed());
     woken(&caller, begun, down).await?;
     ensure!(receiver.count() == 0, "something arrived without a way");
@@ -155,16 +159,15 @@ async fn still(site: &Site) -> anyhow::Result<()> {
 }
 
 /// What ends work that is under way gets in, and adds its messages.
-async fn reserved(caller: &Caller) -> anyhow::Result<()> {
+async fn reserved(caller: &Caller, lead: &Caller) -> anyhow::Result<()> {
     for number in 2_000..2_000 + EACH {
         let wanted = v1::RecordReplyRequest {
             name: format!("asks-{number}"),
-            from: "lead@example.com".into(),
+            from: LEAD.into(),
             text: "yes".into(),
-            authenticated: true,
             ..Default::default()
         };
-        caller.sessions().record_reply(caller.request(wanted)).await.context("a decision")?;
+        lead.sessions().record_reply(lead.request(wanted)).await.context("a decision")?;
         ensure!(
             caller.session(&format!("asks-{number}")).await?.at == ["fine"],
             "the decision moved nothing"

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 use switchward_api::v1;
+use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::effect_service_client::EffectServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
@@ -109,6 +110,7 @@ impl Default for Wish {
 pub(crate) struct Site {
     folder: TempDir,
     port: u16,
+    metrics: u16,
 }
 
 /// A server that is ready. Dropping it kills it.
@@ -121,15 +123,16 @@ impl Site {
     /// A server over this Redis.
     pub(crate) fn new(redis: &Redis, wish: &Wish) -> anyhow::Result<Self> {
         let Wish { tenants, shards, ports, retries, outbox_max } = wish;
-        let site = Self { folder: tempfile::tempdir()?, port: free_port()? };
+        let site = Self { folder: tempfile::tempdir()?, port: free_port()?, metrics: free_port()? };
         let mut file = format!(
             "data_dir = {:?}\nlisten = \"127.0.0.1:{}\"\nshards = {shards}\n[log]\nlevel = \"warn\"\n[delivery]\n\
              allow_http = true\nallow_loopback = true\nports = {ports:?}\nretry_seconds = {retries:?}\n\
              outbox_max = {outbox_max}\n[redis]\n\
-             url = \"redis://127.0.0.1:{}\"\n",
+             url = \"redis://127.0.0.1:{}\"\n[metrics]\nlisten = \"127.0.0.1:{}\"\n",
             site.path("data"),
             site.port,
-            redis.port
+            redis.port,
+            site.metrics
         );
         for tenant in 0..*tenants {
             let path = site.path(&format!("admin-{tenant}.key"));
@@ -170,7 +173,7 @@ impl Site {
 
     /// What the server says of itself under this name, all its lines together.
     pub(crate) async fn metric(&self, name: &str) -> anyhow::Result<f64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).await?;
         stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await?;
         let mut page = String::new();
         stream.read_to_string(&mut page).await?;
@@ -221,6 +224,19 @@ impl Caller {
         let mut request = Request::new(message);
         request.metadata_mut().insert("authorization", self.key.clone());
         request
+    }
+
+    /// An operator of the same tenant, who has not asked for what the caller asks for.
+    pub(crate) async fn operator(&self, subject: &str) -> anyhow::Result<Self> {
+        let role = v1::KeyRole::Operator.into();
+        let wanted = v1::CreateApiKeyRequest {
+            role,
+            subject: subject.to_owned(),
+            ..v1::CreateApiKeyRequest::default()
+        };
+        let mut keys = ApiKeyServiceClient::new(self.channel.clone());
+        let made = keys.create_api_key(self.request(wanted)).await?.into_inner();
+        Ok(Self { channel: self.channel.clone(), key: format!("Bearer {}", made.secret).parse()? })
     }
 
     pub(crate) fn sessions(&self) -> SessionServiceClient<Channel> {

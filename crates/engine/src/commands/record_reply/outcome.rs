@@ -10,6 +10,7 @@ use crate::command::{DecideGate, RecordReply};
 use crate::commands::classify;
 use crate::commands::decide_gate::{self, Granting};
 use crate::data::keep_below;
+use crate::discussion;
 use crate::event::{Flow, Standing, Writer};
 use crate::gates::{self, Ruling, Sender, mail_bytes};
 use crate::limits::{ANSWERS_MAX, NOTE_BYTES_MAX};
@@ -41,7 +42,7 @@ impl<'m> Mail<'m> {
             from: &reply.from,
             own,
             model: reply.model,
-            proved: reply.authenticated,
+            proved: reply.authenticated || reply.vouched,
             subject: &reply.subject,
             answered: reply.token.is_some(),
         }
@@ -110,7 +111,7 @@ pub(super) fn at_gate(
         }
         Cast::Counts(so_far) => {
             if let Some(asked) = &open.gate.asked {
-                let said = receipt(turn, gate, &decided(open, decision))?;
+                let said = receipt(turn, gate, &decided(decision))?;
                 let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");
                 gates::tell(turn, open.run, gate, asked, mail.from, said)?;
             }
@@ -139,7 +140,8 @@ fn undecided(
         return Ok(Standing::Read);
     }
     unclear(turn, gate, open, mail.from, mail.own)?;
-    Ok(if discussed { Standing::Decided } else { Standing::Noted })
+    let closes = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
+    Ok(if closes { Standing::Decided } else { Standing::Noted })
 }
 
 const AGAIN: &str = "You have approved this request before, and that counts once: approving again changes nothing. To stop \
@@ -152,11 +154,11 @@ fn receipt(turn: &Turn<'_, '_>, gate: OpenId, said: &str) -> Result<String, Stop
 }
 
 /// A decision, for whom it came from.
-fn decided(open: &Open, decision: Decision) -> String {
+fn decided(decision: Decision) -> String {
     match decision {
         Decision::Discuss => PASSED_ON.to_owned(),
         Decision::Approve | Decision::Refuse | Decision::Answer => {
-            format!("Your decision is recorded: {}.", decision.word(open.gate.kind))
+            format!("Your decision is recorded: {}.", decision.word())
         }
     }
 }
@@ -263,7 +265,7 @@ pub(in crate::commands) fn decide(
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
     // It is told first: what the decision does may end the session.
     if let Some(asked) = &open.gate.asked {
-        let said = receipt(turn, gate, &decided(open, ruling.decision))?;
+        let said = receipt(turn, gate, &decided(ruling.decision))?;
         gates::tell(turn, open.run, gate, asked, &ruling.by, said)?;
     }
     gates::close(turn, gate, open, &ruling)?;
@@ -383,20 +385,27 @@ pub(in crate::commands) fn unclear(
     own: &str,
 ) -> Result<(), Stop> {
     let (by, comment) = (from.to_owned(), cut(own, NOTE_BYTES_MAX));
-    if gates::spec_of(turn, open)?.resolve(Decision::Discuss).is_some() {
-        return decide(
-            turn,
-            gate,
-            open,
-            Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail },
-            None,
-        );
-    }
-    turn.emit(Event::GateDiscussed { gate, by, comment })?;
+    let said = match gates::spec_of(turn, open)?.resolve(Decision::Discuss) {
+        Some(Resolve::PassOn) => {
+            discussion::pass_on(turn, gate, open, &by, comment)?;
+            PASSED_ON_OPEN
+        }
+        Some(_) => {
+            let ruling = Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail };
+            return decide(turn, gate, open, ruling, None);
+        }
+        None => {
+            turn.emit(Event::GateDiscussed { gate, by, comment })?;
+            UNDECIDED
+        }
+    };
     let Some(asked) = &open.gate.asked else { return Ok(()) };
     // Whose words are weighed is proved.
-    gates::answer(turn, open.run, gate, asked, Sender { from, proved: true }, UNDECIDED.to_owned())
+    gates::answer(turn, open.run, gate, asked, Sender { from, proved: true }, said.to_owned())
 }
+
+const PASSED_ON_OPEN: &str = "Your reply was passed on as a question, and the request is still open: nothing is decided by it.\n\
+    To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
 
 const UNDECIDED: &str = "Your reply was noted, and the request is still open: nothing is decided by it.\n\
     To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
@@ -420,7 +429,8 @@ fn told(closed: &Closed) -> String {
     let approved = closed.open.gate.approved_by().join(", ");
     let how = match &closed.resolution {
         Resolution::Answered { .. } => "an answer had come before".to_owned(),
-        Resolution::Decided { decision, by, .. } => {
+        Resolution::Decided { decision, by, via, .. } => {
+            let by = via.who(by);
             let all = match (approved.is_empty(), decision) {
                 (true, _) => String::new(),
                 (false, Decision::Approve) => format!(" (approved by {approved})"),
@@ -428,9 +438,7 @@ fn told(closed: &Closed) -> String {
             };
             let word = match decision {
                 Decision::Discuss => "a question, with which the request was closed",
-                Decision::Approve | Decision::Refuse | Decision::Answer => {
-                    decision.word(closed.open.gate.kind)
-                }
+                Decision::Approve | Decision::Refuse | Decision::Answer => decision.word(),
             };
             format!("{by} decided before: {word}{all}")
         }
@@ -443,7 +451,7 @@ fn told(closed: &Closed) -> String {
 }
 
 /// What stands below the line that decides.
-fn comment(own: &str) -> String {
+pub(super) fn comment(own: &str) -> String {
     let mut lines = own.lines().skip_while(|line| line.trim().is_empty());
     lines.next();
     cut(lines.collect::<Vec<_>>().join("\n").trim(), NOTE_BYTES_MAX)

@@ -2,6 +2,35 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
+/// What is known of the sender of a reply. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum SenderProof {
+    /// Nothing.
+    #[n(0)]
+    None,
+    /// The mail itself proves it.
+    #[n(1)]
+    Mail,
+    /// An operator vouches for it: at a gate it is their own decision.
+    #[n(2)]
+    Vouched {
+        /// Who.
+        #[n(0)]
+        by: String,
+    },
+}
+
+impl SenderProof {
+    /// Who vouches for the sender.
+    #[must_use]
+    pub fn vouched_by(&self) -> &str {
+        match self {
+            Self::Vouched { by } => by,
+            Self::None | Self::Mail => "",
+        }
+    }
+}
+
 /// What became of a reply. Stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Standing {

@@ -48,4 +48,21 @@ pub enum VoteFact {
         #[n(1)]
         asked: Box<Asked>,
     },
+    /// These are asked, too, where those whom a gate asks do not decide.
+    #[n(100)]
+    EscalationSet {
+        /// Addresses and names.
+        #[n(0)]
+        contacts: Vec<String>,
+    },
+    /// These are not asked: data or the start names them, and the directory does not hold them.
+    #[n(102)]
+    Dropped {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Addresses and names, as they were given.
+        #[n(1)]
+        who: Vec<String>,
+    },
 }

@@ -1,14 +1,14 @@
 //! Numbers that look random and are the same at every run.
 
 /// See the module.
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -16,24 +16,24 @@ impl Dice {
     }
 
     /// Below `end`; 0 where that is 0.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.bits() >> 33).expect("31 bits") % end.max(1)
     }
 
-    pub(super) fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+    pub(crate) fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
         &of[self.below(of.len())]
     }
 
-    pub(super) fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         self.bits().to_be_bytes()[0]
     }
 
-    pub(super) fn bytes(&mut self, most: usize) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, most: usize) -> Vec<u8> {
         (0..self.below(most)).map(|_| self.byte()).collect()
     }
 
     /// The bytes with a few of them changed, taken out, doubled or put in.
-    pub(super) fn damage(&mut self, good: &[u8]) -> Vec<u8> {
+    pub(crate) fn damage(&mut self, good: &[u8]) -> Vec<u8> {
         let mut bytes = good.to_vec();
         for _ in 0..=self.below(3) {
             let (at, byte) = (self.below(bytes.len()), self.byte());

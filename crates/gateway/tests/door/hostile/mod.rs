@@ -4,13 +4,13 @@
 //! answer is OK.
 
 mod definitions;
-mod dice;
+pub(crate) mod dice;
 mod fields;
 mod frames;
 mod heads;
 mod json;
 mod texts;
-mod values;
+pub(crate) mod values;
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, Once};

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
 
 /// A place inside a message: the fields that lead to it. Of a list it is the first entry.
-pub(super) type Path = Vec<FieldDescriptor>;
+pub(crate) type Path = Vec<FieldDescriptor>;
 
 /// How a path is written.
-pub(super) fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     let names: Vec<&str> = path.iter().map(FieldDescriptor::name).collect();
     names.join(".")
 }
 
 /// Every field of a message that has no fields of ours inside.
-pub(super) fn leaves(descriptor: &MessageDescriptor) -> Vec<Path> {
+pub(crate) fn leaves(descriptor: &MessageDescriptor) -> Vec<Path> {
     let mut leaves = Vec::new();
     for field in descriptor.fields() {
         match field.kind() {
@@ -37,7 +37,7 @@ fn ours(descriptor: &MessageDescriptor) -> bool {
 }
 
 /// Puts a value at a place.
-pub(super) fn put(message: &mut DynamicMessage, path: &[FieldDescriptor], value: Value) {
+pub(crate) fn put(message: &mut DynamicMessage, path: &[FieldDescriptor], value: Value) {
     let [field, rest @ ..] = path else { return };
     if rest.is_empty() {
         return message.set_field(field, value);
@@ -59,7 +59,7 @@ pub(super) fn put(message: &mut DynamicMessage, path: &[FieldDescriptor], value:
 }
 
 /// Values for a field that are hard to take.
-pub(super) fn hard(field: &FieldDescriptor) -> Vec<Value> {
+pub(crate) fn hard(field: &FieldDescriptor) -> Vec<Value> {
     if field.is_map() {
         return maps();
     }
@@ -192,7 +192,7 @@ const TEXTS: &[&str] = &[
 ];
 
 /// Text that is hard to take as any name, amount, filter or note.
-pub(super) fn strings() -> Vec<String> {
+pub(crate) fn strings() -> Vec<String> {
     let mut texts: Vec<String> = TEXTS.iter().map(|text| (*text).to_owned()).collect();
     for (text, length) in
         [("x", 129), ("x", 257), ("\u{fc}", 129), ("9", 400), ("a/", 300), ("\u{1f680}", 5_000)]

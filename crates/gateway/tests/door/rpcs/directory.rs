@@ -4,7 +4,8 @@ use super::*;
 
 /// A directory with one name in it.
 fn people(name: &str) -> v1::PutDirectoryRequest {
-    let entry = v1::DirectoryEntry { name: name.into(), members: vec!["kim@acme.example".into()] };
+    let members = vec!["kim@acme.example".into()];
+    let entry = v1::DirectoryEntry { name: name.into(), members, settings: None };
     let audience = vec![name.to_owned()];
     let directory = v1::Directory { entries: vec![entry], audience, ..v1::Directory::default() };
     v1::PutDirectoryRequest { directory: Some(directory), ..Default::default() }

@@ -3,6 +3,12 @@
 use super::*;
 
 pub(super) fn rows() -> Vec<Rpc> {
+    let mut rows = calls();
+    rows.extend(policies());
+    rows
+}
+
+fn calls() -> Vec<Rpc> {
     let name = Some(("session", Kind::Session));
     vec![
         Rpc {
@@ -64,5 +70,62 @@ pub(super) fn rows() -> Vec<Rpc> {
                 ..v1::ListDecisionsRequest::default()
             }),
         ),
+    ]
+}
+
+fn policies() -> Vec<Rpc> {
+    vec![
+        Rpc {
+            method: "AttachPolicy",
+            name: Some(("definition", Kind::Definition)),
+            ready: ready!(|world| {
+                let definition = world.acme.only.to_owned();
+                let policy = world.policy().await;
+                v1::AttachPolicyRequest { definition, policy, ..v1::AttachPolicyRequest::default() }
+            }),
+            other: |message| set(message, "definition", Value::String("release".into())),
+        },
+        Rpc {
+            method: "DetachPolicy",
+            name: Some(("definition", Kind::Definition)),
+            ready: ready!(|world| {
+                let definition = world.acme.only.to_owned();
+                let policy = world.policy().await;
+                let attach = v1::AttachPolicyRequest {
+                    definition: definition.clone(),
+                    policy: policy.clone(),
+                    ..v1::AttachPolicyRequest::default()
+                };
+                let _: v1::AttachPolicyResponse = world.ask("author", "AttachPolicy", &attach).await;
+                v1::DetachPolicyRequest { definition, policy, ..v1::DetachPolicyRequest::default() }
+            }),
+            other: |message| set(message, "definition", Value::String("release".into())),
+        },
+        Rpc {
+            method: "SetTenantPolicy",
+            name: Some(("policy", Kind::Definition)),
+            ready: ready!(|world| {
+                let policy = world.policy().await;
+                v1::SetTenantPolicyRequest { policy, ..v1::SetTenantPolicyRequest::default() }
+            }),
+            other: |message| set(message, "version", Value::U32(1)),
+        },
+        Rpc {
+            method: "RemoveTenantPolicy",
+            name: Some(("policy", Kind::Definition)),
+            ready: ready!(|world| {
+                let policy = world.policy().await;
+                let set = v1::SetTenantPolicyRequest {
+                    policy: policy.clone(),
+                    ..v1::SetTenantPolicyRequest::default()
+                };
+                let _: v1::SetTenantPolicyResponse = world.ask("admin", "SetTenantPolicy", &set).await;
+                v1::RemoveTenantPolicyRequest { policy, ..v1::RemoveTenantPolicyRequest::default() }
+            }),
+            other: |message| {
+                let full = format!("tenants/-/definitions/{}", text(message, "policy"));
+                set(message, "policy", Value::String(full));
+            },
+        },
     ]
 }

@@ -35,6 +35,7 @@ pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exi
         KeyRole::Operator => v1::KeyRole::Operator,
         KeyRole::Admin => v1::KeyRole::Admin,
         KeyRole::Worker => v1::KeyRole::Worker,
+        KeyRole::Integration => v1::KeyRole::Integration,
     };
     let request = v1::CreateApiKeyRequest {
         parent: String::new(),
@@ -50,15 +51,17 @@ pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exi
     let reply =
         talk.client.call(request, |mut it, request| async move { it.keys.create_api_key(request).await });
     let reply = reply.await?;
-    talk.printer.message("CreateApiKeyResponse", &reply, || {
-        let key = reply.api_key.clone().unwrap_or_default();
-        let secret = if reply.secret.is_empty() {
-            format!("{CARE}was shown when the key was made, and is kept nowhere{CARE:#}")
-        } else {
-            once(&reply.secret)
-        };
-        format!("{}{}", shown(&key), card(&[("secret ", secret)]))
-    })
+    talk.printer.message("CreateApiKeyResponse", &reply, || created(&reply))
+}
+
+/// A new key and its secret.
+pub(in crate::commands) fn created(reply: &v1::CreateApiKeyResponse) -> String {
+    let secret = if reply.secret.is_empty() {
+        format!("{CARE}was shown when the key was made, and is kept nowhere{CARE:#}")
+    } else {
+        once(&reply.secret)
+    };
+    format!("{}{}", shown(&reply.api_key.clone().unwrap_or_default()), card(&[("secret ", secret)]))
 }
 
 /// A secret that is shown here and never again.
@@ -87,7 +90,7 @@ pub(super) async fn revoke_key(talk: &Talk, revoke: RevokeKey) -> Result<(), Exi
     talk.printer.message("RevokeApiKeyResponse", &reply, || shown(&key))
 }
 
-fn shown(key: &v1::ApiKey) -> String {
+pub(super) fn shown(key: &v1::ApiKey) -> String {
     card(&[
         ("key", clean(show::id(&key.name))),
         ("role", show::word(key.role().as_str_name(), "KEY_ROLE_")),

@@ -3,12 +3,13 @@
 use prost_types::Struct;
 use switchward_api::v1;
 
+use super::conversation;
 use super::drive::{advise, typed};
 use super::show;
 use super::talk::Talk;
 use crate::args::{MailReply, Message, Record, SessionEvent, SessionOnly, Switch, Turn};
 use crate::exit::Exit;
-use crate::output::{card, clean, print};
+use crate::output::{GOOD, card, clean, print};
 
 pub(super) async fn message(talk: &Talk, message: Message) -> Result<(), Exit> {
     let request = v1::PostMessageRequest {
@@ -20,7 +21,12 @@ pub(super) async fn message(talk: &Talk, message: Message) -> Result<(), Exit> {
     let reply =
         talk.client.call(request, |mut it, request| async move { it.sessions.post_message(request).await });
     let reply = reply.await?;
-    moved(talk, "PostMessageResponse", &reply, reply.session.clone().unwrap_or_default())
+    let session = reply.session.clone().unwrap_or_default();
+    let said = conversation::said(talk, &session).await?;
+    let text = || format!("{GOOD}kept{GOOD:#}\n{}", show::session_with(&session, &said));
+    talk.printer.message("PostMessageResponse", &reply, text)?;
+    advise(talk, &session);
+    Ok(())
 }
 
 pub(super) async fn turn(talk: &Talk, turn: Turn) -> Result<(), Exit> {
@@ -91,7 +97,6 @@ pub(super) async fn reply(talk: &Talk, reply: MailReply) -> Result<(), Exit> {
         name: reply.session,
         from: reply.from,
         text: reply.text,
-        authenticated: !reply.unproved,
         expected_sequence: None,
         request_id: talk.request_id(),
     };

@@ -5,9 +5,12 @@ use switchward_api::v1;
 
 use super::show;
 use super::talk::Talk;
-use crate::args::{Activate, Deploy, files};
+use crate::args::{Activate, Deploy, Retire, files};
 use crate::exit::Exit;
 use crate::output::{CARE, card, clean, put};
+
+/// The reason of a refusal: the definition calls one that is not in the catalogue.
+const ABSENT: &str = "NO_SUCH_WORKFLOW";
 
 pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
     if deploy.files.len() > 1 && talk.request_id_is_given() {
@@ -16,8 +19,25 @@ pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
     // All files are read before the first one is sent, so that a misspelt name leaves nothing half done.
     let read = |path| files::read(path).map(|bytes| (path, bytes));
     let sources = deploy.files.iter().map(|path| read(path.as_path())).collect::<Result<Vec<_>, _>>()?;
-    for (path, bytes) in sources {
-        one(talk, path, bytes, !deploy.no_activate).await?;
+    // One that calls another of these files waits for it, so that their order does not matter.
+    let mut left = sources;
+    while !left.is_empty() {
+        let count = left.len();
+        let mut waiting = Vec::new();
+        let mut refusal = None;
+        for (path, bytes) in left {
+            match one(talk, path, bytes.clone(), !deploy.no_activate).await {
+                Err(exit) if exit.reason() == Some(ABSENT) && count > 1 => {
+                    waiting.push((path, bytes));
+                    refusal.get_or_insert(exit);
+                }
+                other => other?,
+            }
+        }
+        if let Some(exit) = refusal.filter(|_| waiting.len() == count) {
+            return Err(exit);
+        }
+        left = waiting;
     }
     Ok(())
 }
@@ -39,7 +59,9 @@ async fn one(talk: &Talk, path: &Path, bytes: Vec<u8>, activate: bool) -> Result
     let version = reply.version.clone().unwrap_or_default();
     talk.printer.message("DeployDefinitionResponse", &reply, || deployed(&reply, &version))?;
     let definition = show::definition_of(&version.name);
-    if version.active {
+    if version.format() == v1::Format::Policy {
+        talk.printer.advice(&format!("switchward policy attach {definition} --to DEFINITION"));
+    } else if version.active {
         talk.printer.advice(&format!("switchward start {definition}"));
     } else {
         talk.printer.advice(&format!("switchward activate {definition} {}", version.number));
@@ -52,10 +74,15 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
     for finding in &reply.findings {
         let place = format!("{}:{}:{}", clean(&finding.file), finding.line, finding.column);
         let (code, message) = (clean(&finding.code), clean(&finding.message));
-        put(&mut text, format_args!("{CARE}warning[{code}]{CARE:#}: {message}\n --> {place}\n"));
+        let severity = show::word(finding.severity().as_str_name(), "SEVERITY_");
+        put(&mut text, format_args!("{CARE}{severity}[{code}]{CARE:#}: {message}\n --> {place}\n"));
     }
     let known = if reply.created { "new" } else { "the same bytes as before" };
-    let active = if version.active { "active: new sessions start with it" } else { "not active" };
+    let active = match (version.active, version.retire_time.is_some()) {
+        (true, _) => "active: new sessions start with it",
+        (false, true) => "retired: no session starts with it",
+        (false, false) => "not active",
+    };
     text.push_str(&card(&[
         ("definition", show::definition_of(&version.name).to_owned()),
         ("version", format!("{}, {known}", version.number)),
@@ -77,4 +104,18 @@ pub(super) async fn activate(talk: &Talk, activate: Activate) -> Result<(), Exit
     let reply = reply.await?;
     let definition = reply.definition.clone().unwrap_or_default();
     talk.printer.message("ActivateVersionResponse", &reply, || show::definition(&definition))
+}
+
+pub(super) async fn retire(talk: &Talk, retire: Retire) -> Result<(), Exit> {
+    let request = v1::RetireVersionRequest {
+        name: format!("{}/versions/{}", retire.definition, retire.version),
+        expected_etag: String::new(),
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.definitions.retire_version(request).await });
+    let reply = reply.await?;
+    let version = reply.version.clone().unwrap_or_default();
+    talk.printer.message("RetireVersionResponse", &reply, || show::version(&version))
 }

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use switchward_api::v1;
 
+use super::show;
 use super::talk::Talk;
-use crate::args::{DirectoryCommand, PutDirectory, files};
+use crate::args::{DirectoryCommand, PutDirectory, duration, files, quorum};
 use crate::exit::Exit;
 use crate::output::{Table, clean};
 
@@ -16,13 +17,68 @@ struct File {
     entries: Vec<Entry>,
     #[serde(default)]
     audience: Vec<String>,
+    #[serde(default)]
+    event_bindings: Vec<Binding>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Binding {
+    definition: String,
+    event_key: String,
+    sources: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     name: String,
+    #[serde(default)]
     members: Vec<String>,
+    #[serde(default)]
+    audience: Vec<String>,
+    quorum: Option<Count>,
+    reminders: Option<Often>,
+    #[serde(default)]
+    escalation: Vec<String>,
+}
+
+/// `"any"`, `"all"` or a number.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Count {
+    Number(u32),
+    Word(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Often {
+    every: String,
+    max: u32,
+}
+
+impl Entry {
+    fn read(self) -> Result<v1::DirectoryEntry, String> {
+        let of = |problem| format!("{}: {problem}", self.name);
+        let word = self.quorum.map(|count| match count {
+            Count::Number(number) => number.to_string(),
+            Count::Word(word) => word,
+        });
+        let quorum = word.map(|word| quorum(&word)).transpose().map_err(of)?;
+        let reminders = self.reminders.map(Often::read).transpose().map_err(of)?;
+        let (audience, escalation) = (self.audience, self.escalation);
+        let settings = v1::GateSettings { audience, quorum, reminders, escalation };
+        let settings = (settings != v1::GateSettings::default()).then_some(settings);
+        Ok(v1::DirectoryEntry { name: self.name, members: self.members, settings })
+    }
+}
+
+impl Often {
+    fn read(self) -> Result<v1::Reminders, String> {
+        let every = duration(&self.every)?;
+        Ok(v1::Reminders { every: every.try_into().ok(), max: self.max })
+    }
 }
 
 pub(super) async fn run(talk: &Talk, what: DirectoryCommand) -> Result<(), Exit> {
@@ -36,9 +92,17 @@ async fn put(talk: &Talk, put: PutDirectory) -> Result<(), Exit> {
     let text = files::read(std::path::Path::new(&put.file))?;
     let file: File = serde_json::from_slice(&text)
         .map_err(|error| Exit::usage(format!("{} is no directory: {error}", put.file)))?;
-    let entry = |entry: Entry| v1::DirectoryEntry { name: entry.name, members: entry.members };
-    let entries = file.entries.into_iter().map(entry).collect();
-    let directory = v1::Directory { entries, audience: file.audience, ..v1::Directory::default() };
+    let entries = file.entries.into_iter().map(Entry::read).collect::<Result<_, _>>();
+    let entries =
+        entries.map_err(|problem| Exit::usage(format!("{} is no directory: {problem}", put.file)))?;
+    let binding = |one: Binding| v1::EventBinding {
+        definition: one.definition,
+        event_key: one.event_key,
+        sources: one.sources,
+    };
+    let event_bindings = file.event_bindings.into_iter().map(binding).collect();
+    let audience = file.audience;
+    let directory = v1::Directory { entries, audience, event_bindings, ..v1::Directory::default() };
     let request = v1::PutDirectoryRequest {
         directory: Some(directory),
         request_id: talk.request_id(),
@@ -64,13 +128,38 @@ async fn get(talk: &Talk) -> Result<(), Exit> {
     Ok(())
 }
 
+/// What an entry says of the gates of a definition.
+fn gates(settings: &v1::GateSettings) -> String {
+    let told = |what: &str, names: &[String]| {
+        (!names.is_empty()).then(|| format!("{what} {}", clean(&names.join(", "))))
+    };
+    let said = [
+        told("tells", &settings.audience),
+        settings.quorum.as_ref().map(|quorum| format!("approvals: {}", show::approving(quorum))),
+        settings.reminders.as_ref().map(show::often),
+        told("escalates to", &settings.escalation),
+    ];
+    said.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 fn shown(directory: &v1::Directory) -> String {
-    let mut table = Table::new(&["NAME", "STANDS FOR"]);
+    let mut table = Table::new(&["NAME", "STANDS FOR", "GATES"]);
     for entry in &directory.entries {
-        table.row([clean(&entry.name), clean(&entry.members.join(", "))]);
+        let gates = entry.settings.as_ref().map(gates).unwrap_or_default();
+        table.row([clean(&entry.name), clean(&entry.members.join(", ")), gates]);
     }
     if !directory.audience.is_empty() {
-        table.row(["(whoever else)".to_owned(), clean(&directory.audience.join(", "))]);
+        table.row(["(whoever else)".to_owned(), clean(&directory.audience.join(", ")), String::new()]);
     }
-    table.text("nobody is named")
+    let named = table.text("nobody is named");
+    if directory.event_bindings.is_empty() {
+        return named;
+    }
+    let mut bound = Table::new(&["DEFINITION", "EVENT", "COMES FROM"]);
+    for one in &directory.event_bindings {
+        let sources =
+            if one.sources.is_empty() { "operators alone".to_owned() } else { one.sources.join(", ") };
+        bound.row([clean(&one.definition), clean(&one.event_key), clean(&sources)]);
+    }
+    format!("{named}\n\n{}", bound.text(""))
 }

@@ -34,6 +34,7 @@ pub(super) async fn start(talk: &Talk, start: Start) -> Result<(), Exit> {
             max,
         }),
         quorum: start.quorum,
+        escalation: start.escalation,
         request_id: talk.request_id(),
     };
     let reply =
@@ -80,35 +81,47 @@ async fn unanswered(talk: &Talk, exit: Exit, session: &str, answer: &str) -> Exi
     let found =
         talk.client.call(request, |mut it, request| async move { it.sessions.get_session(request).await });
     let gates = found.await.ok().and_then(|reply| reply.session).unwrap_or_default().waiting_on;
-    let lines = gates.iter().map(|gate| show::to_decide(&gate.name, gate.kind()));
+    let lines = gates.iter().map(show::to_decide_open);
     lines.fold(exit, Exit::next)
 }
 
-/// What can be typed next about a session.
+/// What the caller can type next about a session, and what a call has closed.
 pub(super) fn advise(talk: &Talk, session: &v1::Session) {
+    for gate in &session.voided_gates {
+        talk.printer.warn(&format!("{} is void: the session went on without its decision", show::id(gate)));
+    }
     if session.end_time.is_some() {
         return talk.printer.advice(&format!("switchward list events {}", show::handle(session)));
     }
-    let all = matches!(session.quorum.as_ref().map(|it| &it.rule), Some(Some(v1::quorum::Rule::All(_))));
     for gate in &session.waiting_on {
-        // Whoever types this is mostly none of those who are asked.
-        let others =
-            if all { [&gate.approvers[..], &gate.told[..]].concat() } else { gate.approvers.clone() };
-        talk.printer.advice(&match others.as_slice() {
-            [] => show::to_decide(&gate.name, gate.kind()),
-            _ => format!("switchward get {}   (who is asked, and how far it is)", show::id(&gate.name)),
-        });
+        talk.printer.advice(&show::to_decide_open(gate));
     }
+    let name = show::handle(session);
     if session.resumable {
-        return talk.printer.advice(&format!("switchward resume {}", show::handle(session)));
+        if matches!(session.caller_role(), v1::KeyRole::Operator | v1::KeyRole::Admin) {
+            talk.printer.advice(&format!("switchward resume {name}"));
+        }
+        return;
     }
     let held = session.waiting_on.iter().any(|gate| gate.kind() == v1::GateKind::Notify);
     let answers: Vec<String> =
         session.checkpoint.iter().flat_map(|it| &it.answers).map(|answer| shell(&answer.key)).collect();
-    if let Some((first, others)) = answers.split_first().filter(|_| !held) {
-        let or = if others.is_empty() { String::new() } else { format!("   (or {})", others.join(", ")) };
-        talk.printer.advice(&format!("switchward answer {} {first}{or}", show::handle(session)));
+    if held || !drives(session) {
+        return;
     }
+    if let Some((first, others)) = answers.split_first() {
+        let or = if others.is_empty() { String::new() } else { format!("   (or {})", others.join(", ")) };
+        talk.printer.advice(&format!("switchward answer {name} {first}{or}"));
+    } else if session.waiting_on.is_empty() && session.open.is_empty() {
+        talk.printer.advice(&format!("switchward message {name} TEXT   (what the user says)"));
+        talk.printer
+            .advice(&format!("switchward turn {name}   (the agent is done: the transitions are tried)"));
+    }
+}
+
+/// Returns true if the caller may answer and end turns.
+fn drives(session: &v1::Session) -> bool {
+    matches!(session.caller_role(), v1::KeyRole::Agent | v1::KeyRole::Operator | v1::KeyRole::Admin)
 }
 
 pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), Exit> {
@@ -127,7 +140,7 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await });
     let reply = reply.await?;
     talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply))?;
-    decided(talk, &reply, "when it is approved, the same call again")
+    decided(talk, &reply, "when it is approved, the same call again").await
 }
 
 /// Sends a mail in a session's name.
@@ -150,10 +163,10 @@ pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
     let reply = reply.await?;
     let call = reply.call.clone().unwrap_or_default();
     talk.printer.message("SendEmailResponse", &reply, || authorized("a mail", &call))?;
-    decided(talk, &call, "when it is approved, the same mail again")
+    decided(talk, &call, "when it is approved, the same mail again").await
 }
 
-fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> Result<(), Exit> {
+async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> Result<(), Exit> {
     match reply.decision() {
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => Ok(()),
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => {
@@ -164,7 +177,10 @@ fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> R
         }
         v1::ToolDecision::Ask => {
             reply.warnings.iter().for_each(|line| talk.printer.warn(line));
-            talk.printer.advice(&show::to_decide(&reply.gate, v1::GateKind::ToolAsk));
+            let request = v1::GetGateRequest { name: reply.gate.clone(), ..Default::default() };
+            let gate =
+                talk.client.call(request, |mut it, request| async move { it.gates.get_gate(request).await });
+            talk.printer.advice(&show::to_decide_gate(&gate.await?.gate.unwrap_or_default()));
             talk.printer.advice(again);
             Err(Exit::told(WAITING))
         }
@@ -187,6 +203,7 @@ fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String
     text.push_str(&card(&[
         ("why", clean(&reply.message)),
         ("rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
+        ("layers", show::layers(&reply.layers)),
         ("left", reply.remaining.as_ref().map(show::remaining).unwrap_or_default()),
         ("retry", retry.unwrap_or_default()),
         ("gate", show::id(&reply.gate).to_owned()),

@@ -35,6 +35,7 @@ fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
         ("reason", clean(&reply.reason)),
         ("why", clean(&reply.message)),
         ("rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
+        ("layers", show::layers(&reply.layers)),
         ("approval", grant.to_owned()),
         ("session", limits(&reply.session_limits)),
     ]);
@@ -70,7 +71,12 @@ fn limits(limits: &[v1::LimitUse]) -> String {
             .as_ref()
             .map(|at| format!(" until {}", show::time(Some(at))))
             .unwrap_or_default();
-        format!("{used} of {max} {unit}{window}{room}{reset}")
+        let by = if limit.layer.is_empty() || limit.layer == "policy" {
+            String::new()
+        } else {
+            format!(" ({})", clean(&limit.layer))
+        };
+        format!("{used} of {max} {unit}{window}{room}{reset}{by}")
     });
     told.collect::<Vec<_>>().join("; ")
 }

@@ -3,6 +3,7 @@
 use switchward_api::v1;
 use tonic::{Code, Status};
 
+use super::conversation;
 use super::drive::advise;
 use super::show;
 use super::talk::Talk;
@@ -101,7 +102,8 @@ async fn session(talk: &Talk, name: &str) -> Result<(), Got> {
         talk.client.call(request, |mut it, request| async move { it.sessions.get_session(request).await });
     let reply = reply.await?;
     let session = reply.session.clone().unwrap_or_default();
-    talk.printer.message("GetSessionResponse", &reply, || show::session(&session))?;
+    let said = conversation::said(talk, &session).await?;
+    talk.printer.message("GetSessionResponse", &reply, || show::session_with(&session, &said))?;
     advise(talk, &session);
     Ok(())
 }
@@ -113,7 +115,7 @@ async fn gate(talk: &Talk, name: &str) -> Result<(), Got> {
     let gate = reply.gate.clone().unwrap_or_default();
     talk.printer.message("GetGateResponse", &reply, || show::gate(&gate))?;
     if gate.status() == v1::GateStatus::Open {
-        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
+        talk.printer.advice(&show::to_decide_gate(&gate));
     }
     Ok(())
 }

@@ -141,8 +141,10 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         table.text("nobody is asked anything")
     };
     talk.printer.list(("ListGatesResponse", &reply), ("Gate", &reply.gates), text)?;
-    if let Some(gate) = reply.gates.first() {
-        talk.printer.advice(&show::to_decide(&gate.name, gate.kind()));
+    // The first that the caller may decide; of the others, who is asked.
+    let own = reply.gates.iter().find(|gate| !gate.caller_decisions.is_empty());
+    if let Some(gate) = own.or(reply.gates.first()) {
+        talk.printer.advice(&show::to_decide_gate(gate));
     }
     more(talk, &reply.next_page_token);
     Ok(())
@@ -231,11 +233,11 @@ async fn versions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
     let (versions, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListVersionsResponse { versions, next_page_token };
     let text = || {
-        let mut table = Table::new(&["VERSION", "ACTIVE", "DIGEST", "BY", "CREATED"]);
+        let mut table = Table::new(&["VERSION", "STATUS", "DIGEST", "BY", "CREATED"]);
         for version in &reply.versions {
             table.row([
                 version.number.to_string(),
-                if version.active { "yes".to_owned() } else { String::new() },
+                show::status_of(version).to_owned(),
                 version.digest.chars().take(12).collect(),
                 version.created_by.clone(),
                 show::time(version.create_time.as_ref()),

@@ -25,6 +25,7 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
             "{STRONG}{name}{STRONG:#} is told of what happens from now on, at {}; ctrl-c ends it\n",
             clean(&receiver.url)
         ))?;
+        print(&format!("signing secret  {}\n", clean(&secret)))?;
     }
     let heard = tokio::select! {
         heard = hear(&mut receiver, output, listen.count) => heard,

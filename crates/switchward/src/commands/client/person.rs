@@ -11,7 +11,7 @@ use crate::exit::Exit;
 pub(super) async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
     let decision = match decide.decision {
         Verdict::Approve => v1::GateDecision::Approve,
-        Verdict::Refuse => v1::GateDecision::Refuse,
+        Verdict::Reject => v1::GateDecision::Reject,
         Verdict::Discuss => v1::GateDecision::Discuss,
         Verdict::Answer => v1::GateDecision::Answer,
     };

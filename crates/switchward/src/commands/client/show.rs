@@ -1,15 +1,18 @@
 //! What a message of the API looks like to a person.
 
 mod gates;
+mod settled;
 
 use jiff::Timestamp;
 use std::time::Duration;
 use switchward_api::v1;
 
 use gates::open_gate;
-pub(super) use gates::{about, approvals, brief, gate, reached, to_decide, waited};
+pub(super) use gates::{about, approvals, brief, gate, reached, to_decide_gate, to_decide_open, waited};
+pub(super) use settled::{approving, often};
 
-use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count, period};
+use super::conversation::Said;
+use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count};
 
 /// What a list shows of a long text, characters.
 const BRIEF_CHARS: usize = 80;
@@ -57,7 +60,28 @@ pub(super) fn length(length: prost_types::Duration) -> Duration {
 pub(super) fn rule(rule: &v1::MatchedRule) -> String {
     let list = word(rule.list().as_str_name(), "RULE_LIST_");
     let capability = if rule.capability.is_empty() { "no rule matches" } else { &rule.capability };
-    clean(&format!("{list}: {capability} ({})", rule.layer))
+    let set_in = match rule.default_set_in() {
+        v1::DefaultSetIn::Unspecified => "",
+        v1::DefaultSetIn::Source => ", as the source says",
+        v1::DefaultSetIn::Configuration => ", set in the server's configuration",
+        v1::DefaultSetIn::Tenant => ", set in the tenant",
+        v1::DefaultSetIn::Policy => ", set in the policy",
+    };
+    clean(&format!("{list}: {capability} ({}{set_in})", rule.layer))
+}
+
+/// What each layer says: `allow: bash (policy); ask: bash (tenant:guard@1)`.
+pub(super) fn layers(layers: &[v1::LayerVerdict]) -> String {
+    let one = |said: &v1::LayerVerdict| {
+        let verdict = word(said.decision().as_str_name(), "TOOL_DECISION_");
+        let rule = said.rule.clone().unwrap_or_default();
+        if rule.list() == v1::RuleList::Default {
+            format!("{verdict} by {}", self::rule(&rule))
+        } else {
+            self::rule(&rule)
+        }
+    };
+    layers.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// What is left of limits: `49 calls, 3.50 USD`.
@@ -120,6 +144,11 @@ pub(super) fn status_word(session: &v1::Session) -> String {
 
 /// A session, everything about it.
 pub(super) fn session(session: &v1::Session) -> String {
+    session_with(session, &[])
+}
+
+/// The same with what was said last.
+pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
     let none = v1::Checkpoint::default();
     let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
     let lives = session.end_time.is_none();
@@ -141,18 +170,26 @@ pub(super) fn session(session: &v1::Session) -> String {
         ("answers", answers.join("\n")),
         ("instructions", clean(&session.instructions)),
         ("reply token", clean(&session.reply_token)),
+        ("said", conversation(said)),
         ("data", session.data.iter().map(data).collect()),
         ("open", open.join("\n")),
         ("runs", runs(session)),
         ("waits for", gates.join("\n")),
         ("incidents", incidents(session)),
-        ("tells", clean(&session.audience.join(", "))),
-        ("reminders", session.reminders.as_ref().map(reminders).unwrap_or_default()),
-        ("approvals", session.quorum.as_ref().map(quorum).unwrap_or_default()),
+        ("tells", settled::audience(session)),
+        ("reminders", settled::reminders(session)),
+        ("approvals", settled::quorum(session)),
+        ("escalates to", settled::escalation(session)),
         ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
         ("labels", clean(&labels.join(", "))),
         ("changed", time(session.update_time.as_ref())),
     ])
+}
+
+/// Messages, one a line.
+fn conversation(said: &[Said]) -> String {
+    let line = |one: &Said| format!("{}: {}", clean(&one.from), brief(&one_line(&one.text)));
+    said.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// What a session is about, and in which version.
@@ -244,21 +281,6 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// How those who are asked are reminded.
-fn reminders(reminders: &v1::Reminders) -> String {
-    let every = period(reminders.every.map(length).unwrap_or_default());
-    format!("{} at most, every {every}", count_of(reminders.max, "reminder"))
-}
-
-/// How many must approve.
-fn quorum(quorum: &v1::Quorum) -> String {
-    match quorum.rule {
-        Some(v1::quorum::Rule::All(_)) => "all who are asked or told".to_owned(),
-        Some(v1::quorum::Rule::AtLeast(least)) => format!("at least {least}"),
-        Some(v1::quorum::Rule::Any(_)) | None => String::new(),
-    }
-}
-
 fn count_of(number: u32, what: &str) -> String {
     count(usize::try_from(number).unwrap_or(usize::MAX), what)
 }
@@ -270,11 +292,15 @@ pub(super) fn number(number: u32) -> String {
 
 /// A definition.
 pub(super) fn definition(definition: &v1::Definition) -> String {
+    let policies: Vec<String> =
+        definition.policies.iter().map(|policy| clean(definition_of(policy))).collect();
     card(&[
         ("definition", format!("{STRONG}{}{STRONG:#}", clean(definition_of(&definition.name)))),
         ("format", word(definition.format().as_str_name(), "FORMAT_")),
         ("active", number(definition.active_version)),
         ("latest", number(definition.latest_version)),
+        ("policies", policies.join(", ")),
+        ("retired", numbers(&definition.retired_versions)),
         ("created", time(definition.create_time.as_ref())),
         ("changed", time(definition.update_time.as_ref())),
     ])
@@ -284,13 +310,37 @@ pub(super) fn definition(definition: &v1::Definition) -> String {
 pub(super) fn version(version: &v1::Version) -> String {
     card(&[
         ("definition", format!("{STRONG}{}{STRONG:#}", clean(definition_of(&version.name)))),
-        ("version", format!("{}{}", version.number, if version.active { ", active" } else { "" })),
+        (
+            "version",
+            [version.number.to_string(), status_of(version).into()].join(", ").trim_end_matches(", ").into(),
+        ),
         ("format", word(version.format().as_str_name(), "FORMAT_")),
         ("digest", clean(&version.digest)),
         ("machine", clean(&version.machine_digest)),
         ("by", clean(&version.created_by)),
         ("created", time(version.create_time.as_ref())),
+        ("retired", retired(version)),
     ])
+}
+
+/// Whether new sessions start with a version, or none does any more; empty if neither.
+pub(super) fn status_of(version: &v1::Version) -> &'static str {
+    match (version.active, version.retire_time.is_some()) {
+        (true, _) => "active",
+        (false, true) => "retired",
+        (false, false) => "",
+    }
+}
+
+/// Numbers of versions.
+fn numbers(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Since when no session starts with a version, and who said so.
+fn retired(version: &v1::Version) -> String {
+    let by = clean(&version.retired_by);
+    version.retire_time.as_ref().map(|at| format!("{} by {by}", time(Some(at)))).unwrap_or_default()
 }
 
 /// An event of a session's history, on one line.

@@ -5,15 +5,14 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use switchward_shard::{Clock as _, SystemClock};
-use switchward_store::DataDir;
+use switchward_store::{DataDir, DiskOptions, Space};
 use tokio::net::TcpListener;
-use x509_parser::pem::Pem;
 
 use super::Found;
-use crate::config::{Config, Tls};
-use crate::tls;
+use crate::config::Config;
+use crate::private;
 
 /// How often a sync is timed.
 const SYNCS: usize = 11;
@@ -22,10 +21,10 @@ const SYNC_SLOW: Duration = Duration::from_millis(20);
 /// File systems that lose what they have said is written, or that several machines may write to.
 const POOR: [&str; 10] =
     ["tmpfs", "ramfs", "overlay", "nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs"];
+/// Files that a server may still have to make.
+const FILES_LEAST: u64 = 1_000;
 /// Descriptors that a server with many connections wants.
 const DESCRIPTORS: u64 = 8192;
-/// How long before its end a certificate is to be replaced.
-const CERTIFICATE_LEFT: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// How far a clock may be off another one.
 const CLOCK_OFF_MS: i64 = 1_000;
 
@@ -40,7 +39,7 @@ pub(super) fn data(folder: &Path) -> Found {
         Ok(took) => took,
         Err(error) => {
             let said = format!("{} cannot be written to: {error}", place.display());
-            return Found::fail(what, said, "give its owner to whoever runs the server");
+            return Found::fail(what, said, remedy(&error));
         }
     };
     let kind = file_system(place).unwrap_or_else(|| "an unknown file system".into());
@@ -49,6 +48,10 @@ pub(super) fn data(folder: &Path) -> Found {
     if DataDir::in_use(folder) {
         let said = format!("{said}; a server uses it now");
         return Found::warn(what, said, "no other one can until that has stopped");
+    }
+    if let Some(mode) = private::open_folder(folder) {
+        let said = format!("{said}; others than its owner may enter it (mode {mode:03o})");
+        return Found::warn(what, said, "chmod 700; the next start does it, too");
     }
     if POOR.contains(&kind.as_str()) {
         return Found::warn(
@@ -61,6 +64,51 @@ pub(super) fn data(folder: &Path) -> Found {
         return Found::warn(what, said, "every answer waits for one; use a faster disk");
     }
     Found::ok(what, said)
+}
+
+/// The room on the disk of the data folder.
+pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<Found> {
+    let place = folder.ancestors().find(|it| it.is_dir())?;
+    match Space::of(place) {
+        Ok(space) => Some(roomy(space, options)),
+        Err(error) => {
+            let said = format!("the disk of {} does not say how much is free: {error}", place.display());
+            Some(Found::warn("space", said, "look with df"))
+        }
+    }
+}
+
+fn roomy(space: Space, options: DiskOptions) -> Found {
+    let what = "space";
+    let mib = |bytes: u64| bytes / (1024 * 1024);
+    let (free, least) = (mib(space.free_bytes), mib(options.min_free_bytes));
+    let said = format!("{free} MiB are free; below {least} MiB what would grow is refused");
+    if space.free_bytes < options.min_free_bytes {
+        return Found::fail(what, said, "make room, or say less as disk.min_free_mib");
+    }
+    if let Some(files) = space.free_files.filter(|files| *files < FILES_LEAST) {
+        let said = format!("{said}; only {files} more files can be made (inodes)");
+        return Found::fail(what, said, "delete many small files of this disk, or use one with more inodes");
+    }
+    if space.free_bytes < options.min_free_bytes.saturating_add(options.reserve_bytes).saturating_mul(2) {
+        return Found::warn(what, said, "make room in time");
+    }
+    Found::ok(what, said)
+}
+
+/// What helps against an error of writing.
+fn remedy(error: &std::io::Error) -> &'static str {
+    let remedies = [
+        (
+            ErrorKind::StorageFull,
+            "make room on this disk; a server refuses what would grow until there is some",
+        ),
+        (ErrorKind::QuotaExceeded, "raise the quota of the server's user, or make room"),
+        (ErrorKind::PermissionDenied, "give its owner to whoever runs the server"),
+        (ErrorKind::ReadOnlyFilesystem, "mount it so that it can be written to"),
+    ];
+    let known = remedies.into_iter().find(|(kind, _)| *kind == error.kind());
+    known.map_or("look at the disk and at the system's log", |(_, remedy)| remedy)
 }
 
 /// The middle one of some syncs of a file that is gone then.
@@ -106,49 +154,6 @@ pub(super) async fn port(config: &Config) -> Found {
             Found::fail(what, format!("{at} cannot be listened on: {error}"), "say another one as listen")
         }
     }
-}
-
-/// The port's certificate: whether it fits its key, and how long it holds.
-pub(super) fn certificate(config: &Tls) -> Found {
-    let what = "tls";
-    if let Err(error) = tls::acceptor(&config.cert_file, &config.key_file) {
-        return Found::fail(
-            what,
-            format!("{error:#}"),
-            "both are PEM, and the certificate is that of the key",
-        );
-    }
-    match ends(&config.cert_file) {
-        Some((from, until)) => dated(&config.cert_file, from, until, Timestamp::now()),
-        None => {
-            let said = format!("the dates of {} cannot be read", config.cert_file.display());
-            Found::warn(what, said, "look whether it still holds")
-        }
-    }
-}
-
-fn dated(file: &Path, from: Timestamp, until: Timestamp, now: Timestamp) -> Found {
-    let (what, file) = ("tls", file.display());
-    let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
-    if now < from || now > until {
-        let said = format!("{file} holds from {} to {} only", day(from), day(until));
-        return Found::fail(what, said, "replace it; nobody connects with it today");
-    }
-    let said = format!("{file} holds until {}", day(until));
-    if until.duration_since(now) < CERTIFICATE_LEFT {
-        return Found::warn(what, said, "replace it in time; it is read at the start");
-    }
-    Found::ok(what, said)
-}
-
-/// From when to when the first certificate of a file holds.
-fn ends(file: &Path) -> Option<(Timestamp, Timestamp)> {
-    let text = fs::read(file).ok()?;
-    let pem =
-        Pem::iter_from_buffer(&text).find_map(|pem| pem.ok().filter(|pem| pem.label == "CERTIFICATE"))?;
-    let held = pem.parse_x509().ok()?.validity().clone();
-    let at = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
-    Some((at(held.not_before)?, at(held.not_after)?))
 }
 
 /// How many files and connections may be open at once.
@@ -208,27 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_told_in_time() {
-        let now = Timestamp::now();
-        let days = |days: i64| now + SignedDuration::from_hours(days * 24);
-        for (from, until, verdict) in
-            [(-1, 90, Verdict::Ok), (-1, 13, Verdict::Warn), (-9, -1, Verdict::Fail), (1, 90, Verdict::Fail)]
-        {
-            let found = dated(Path::new("tls.crt"), days(from), days(until), now);
-            assert_eq!(found.verdict, verdict, "{from} {until}: {found:?}");
+    fn room_and_files_are_counted() {
+        let options = DiskOptions { min_free_bytes: 256 << 20, reserve_bytes: 64 << 20 };
+        for (free_mib, free_files, verdict, words) in [
+            (10_000, Some(50_000), Verdict::Ok, "below 256 MiB"),
+            (10_000, None, Verdict::Ok, "10000 MiB are free"),
+            (600, Some(50_000), Verdict::Warn, "600 MiB are free"),
+            (100, Some(50_000), Verdict::Fail, "100 MiB are free"),
+            (10_000, Some(9), Verdict::Fail, "only 9 more files"),
+        ] {
+            let found = roomy(Space { free_bytes: free_mib << 20, free_files }, options);
+            assert!(found.verdict == verdict && found.said.contains(words), "{free_mib}: {found:?}");
         }
-    }
-
-    #[test]
-    fn dates_are_read_from_the_certificate() {
-        let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("tls.crt");
-        fs::write(&file, made.cert.pem()).unwrap();
-        let (from, until) = ends(&file).unwrap();
-        assert!(from < Timestamp::now() && Timestamp::now() < until, "{from} {until}");
-        fs::write(&file, "no certificate").unwrap();
-        assert_eq!(ends(&file), None);
+        let full = remedy(&std::io::Error::from(ErrorKind::StorageFull));
+        assert!(full.contains("make room") && !full.contains("owner"), "{full}");
     }
 
     #[test]

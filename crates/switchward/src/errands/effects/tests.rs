@@ -32,7 +32,11 @@ async fn cluster(folder: &std::path::Path, clock: &ManualClock) -> Cluster {
 /// A session of which somebody is told by mail.
 async fn mailing(cluster: &Cluster) -> SessionId {
     let submit = async |scope, body| cluster.execute(Command::of_server(TENANT, scope, body)).await.unwrap();
-    submit(Scope::Catalogue, Body::EnsureTenancy(EnsureTenancy { key: MailKey([1; 32]) })).await;
+    submit(
+        Scope::Catalogue,
+        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, key: MailKey([1; 32]) }),
+    )
+    .await;
     let compiled = switchward_formats::compile_file("gate.json", PROCESS.as_bytes(), None);
     let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
     let machine = Arc::new(definition.machine);
@@ -64,8 +68,11 @@ async fn mailing(cluster: &Cluster) -> SessionId {
         callees: Vec::new(),
         reply_key: None,
         audience: vec!["kim@acme.example".to_owned()],
+        escalation: Vec::new(),
+        any_approver_address: false,
         reminders: None,
         quorum: None,
+        policies: Vec::new(),
     };
     submit(Scope::Session(session), Body::Start(start)).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };

@@ -76,6 +76,36 @@ impl Drop for Backing {
     }
 }
 
+/// A disk in memory that is soon full. It goes when it is dropped.
+pub(crate) struct Small(Mount);
+
+impl Small {
+    /// A new one of this many bytes.
+    pub(crate) fn new(scratch: &Path, bytes: u64) -> anyhow::Result<Self> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"]);
+        Ok(Self(Mount::make(scratch.join("small"), &mut mount)?))
+    }
+
+    /// Where its files are.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.0
+    }
+
+    /// Fills it to the last byte. Dropped, there is room again.
+    pub(crate) fn fill(&self, name: &str) -> anyhow::Result<Backing> {
+        let ballast = Backing(self.path().join(name));
+        let mut file = File::create(&ballast.0)?;
+        let full = loop {
+            if let Err(error) = file.write_all(&[0xbb; 4096]) {
+                break error;
+            }
+        };
+        ensure!(full.kind() == ErrorKind::StorageFull, "the disk cannot be filled: {full}");
+        Ok(ballast)
+    }
+}
+
 /// What a cut has left of what was planted before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsynced {

@@ -61,8 +61,10 @@ fn take(data: &Path, image: &Path) -> anyhow::Result<()> {
     copy(data, image)?;
     let journal = journal(image)?;
     let bytes = fs::read(&journal)?;
-    let whole = batches(&bytes).last().context("the log has no batch")?;
-    Ok(File::options().write(true).open(&journal)?.set_len(whole as u64)?)
+    // The last batch is written whole, and is what the sync is for.
+    let ends: Vec<usize> = batches(&bytes).collect();
+    let [.., synced, _] = ends[..] else { anyhow::bail!("the log has no batch before the last") };
+    Ok(File::options().write(true).open(&journal)?.set_len(synced as u64)?)
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -209,7 +211,7 @@ async fn serve_at(cluster: Cluster, tell: oneshot::Sender<String>) -> anyhow::Re
     let address = format!("http://{}", listener.local_addr()?);
     let (all, health) = Services::new().await;
     let routes = services::all(all, &Door::new(cluster, None)).into_router();
-    let app = one_port(routes, health.pages());
+    let app = one_port(routes, health.pages(), Vec::new());
     // The test that is told may be gone.
     let _told = tell.send(address);
     serve::serve(listener, None, app, std::future::pending()).await;

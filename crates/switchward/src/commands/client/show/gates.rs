@@ -20,7 +20,18 @@ pub(super) fn open_gate(gate: &v1::OpenGate) -> String {
     };
     let warned = gate.warnings.iter().map(|line| format!("\n  {PROBLEM}{}{PROBLEM:#}", clean(line)));
     let warned: String = warned.collect();
-    format!("{CARE}{}{CARE:#}  {}{so_far}{warned}", clean(id(&gate.name)), clean(&what))
+    let held = held(gate.held_inputs);
+    let held = if held.is_empty() { held } else { format!("\n  {held}") };
+    format!("{CARE}{}{CARE:#}  {}{so_far}{held}{warned}", clean(id(&gate.name)), clean(&what))
+}
+
+/// What waits for an approval to close.
+fn held(inputs: u32) -> String {
+    match inputs {
+        0 => String::new(),
+        1 => "1 event or result waits for it to close".to_owned(),
+        more => format!("{more} events and results wait for it to close"),
+    }
 }
 
 /// How a gate stands: `open`, or what was decided.
@@ -28,12 +39,15 @@ fn gate_status(gate: &v1::Gate) -> String {
     let Some(resolution) = &gate.resolution else { return word(gate.status().as_str_name(), "GATE_STATUS_") };
     let decided = match resolution.decision() {
         v1::GateDecision::Approve => "approved",
-        v1::GateDecision::Refuse => "refused",
+        v1::GateDecision::Reject => "rejected",
         v1::GateDecision::Discuss => "discussed",
         v1::GateDecision::Answer => "answered",
         v1::GateDecision::Unspecified => "decided",
     };
-    clean(&format!("{decided} by {}", resolution.by))
+    if resolution.vouched_by.is_empty() {
+        return clean(&format!("{decided} by {}", resolution.by));
+    }
+    clean(&format!("{decided} by a reply, vouched by {}", resolution.vouched_by))
 }
 
 /// A gate, with the arguments as they must be seen by who decides.
@@ -53,6 +67,7 @@ pub(in super::super) fn gate(gate: &v1::Gate) -> String {
         ("no mail to", clean(&gate.undeliverable.join(", "))),
         ("approvals", votes(gate)),
         ("said", said(gate)),
+        ("held", held(gate.held_inputs)),
         ("reminded", reminded(gate)),
         ("text", clean(&gate.text)),
         ("call", clean(&gate.capability)),
@@ -129,7 +144,12 @@ fn votes(gate: &v1::Gate) -> String {
     let vote = |vote: &v1::GateVote| {
         let said =
             if vote.comment.is_empty() { String::new() } else { format!(": {}", first_line(&vote.comment)) };
-        format!("\n{} at {} ({}){said}", vote.by, time(vote.time.as_ref()), vote.via)
+        let via = if vote.vouched_by.is_empty() {
+            vote.via.clone()
+        } else {
+            format!("vouched by {}", vote.vouched_by)
+        };
+        format!("\n{} at {} ({via}){said}", vote.by, time(vote.time.as_ref()))
     };
     clean(&format!("{}{}", approvals(gate), gate.votes.iter().map(vote).collect::<String>()))
 }
@@ -162,12 +182,32 @@ pub(in super::super) fn about(gate: &v1::Gate) -> String {
     }
 }
 
-/// What decides a gate.
-pub(in super::super) fn to_decide(name: &str, kind: v1::GateKind) -> String {
-    match kind {
-        v1::GateKind::Task => format!("switchward decide {} answer --answer 'Five stars'", id(name)),
-        v1::GateKind::Notify | v1::GateKind::ToolAsk | v1::GateKind::Approval | v1::GateKind::Unspecified => {
-            format!("switchward decide {} approve   (or refuse)", id(name))
+/// The command with which the caller decides a gate, or else the one that shows who does.
+pub(in super::super) fn to_decide(name: &str, decisions: &[i32], asked: &[String]) -> String {
+    let gate = id(name);
+    let may = |decision: v1::GateDecision| decisions.contains(&decision.into());
+    match (may(v1::GateDecision::Answer), may(v1::GateDecision::Approve), may(v1::GateDecision::Reject)) {
+        (true, _, _) => format!("switchward decide {gate} answer --answer 'Five stars'"),
+        (false, true, _) => format!("switchward decide {gate} approve   (or reject)"),
+        (false, false, true) => format!("switchward decide {gate} reject   (you have approved)"),
+        (false, false, false) if asked.is_empty() => {
+            format!("switchward get {gate}   (an approver, operator or admin decides)")
+        }
+        (false, false, false) => {
+            let verb = if asked.len() == 1 { "is" } else { "are" };
+            format!("switchward get {gate}   ({} {verb} asked)", clean(&asked.join(", ")))
         }
     }
+}
+
+/// The same of an open gate of a session.
+pub(in super::super) fn to_decide_open(gate: &v1::OpenGate) -> String {
+    let asked = if gate.approvers.is_empty() { &gate.told } else { &gate.approvers };
+    to_decide(&gate.name, &gate.caller_decisions, asked)
+}
+
+/// The same of a gate.
+pub(in super::super) fn to_decide_gate(gate: &v1::Gate) -> String {
+    let asked = if gate.approvers.is_empty() { &gate.told } else { &gate.approvers };
+    to_decide(&gate.name, &gate.caller_decisions, asked)
 }

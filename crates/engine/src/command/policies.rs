@@ -1,0 +1,46 @@
+//! Policy documents, and what they hold for.
+
+use super::Body;
+use crate::MailKey;
+
+impl Body {
+    /// Whether it changes what every shard must know of a tenant.
+    #[must_use]
+    pub fn changes_tenancy(&self) -> bool {
+        let directory = matches!(self, Self::EnsureTenancy(_) | Self::PutDirectory(_) | Self::Endpoint(_));
+        directory
+            || matches!(self, Self::PutRetention(_))
+            || matches!(self, Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_) | Self::UpdateTenant(_))
+    }
+}
+
+/// A policy document is attached to a definition, or detached from it.
+#[derive(Debug, Clone)]
+pub struct AttachPolicy {
+    /// The definition.
+    pub definition: String,
+    /// The policy document.
+    pub policy: String,
+    /// Whether it is attached from now on; otherwise it is detached.
+    pub attached: bool,
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    pub etag: String,
+}
+
+/// A policy document holds for a tenant, in one version.
+#[derive(Debug, Clone)]
+pub struct SetTenantPolicy {
+    /// Its name.
+    pub name: String,
+    /// Its version; nothing stands for the one that is active now.
+    pub version: Option<u32>,
+    /// Drawn for the tenant; used where it has no key for its mail tokens yet.
+    pub key: MailKey,
+}
+
+/// A policy document holds for a tenant no more.
+#[derive(Debug, Clone)]
+pub struct RemoveTenantPolicy {
+    /// Its name.
+    pub name: String,
+}

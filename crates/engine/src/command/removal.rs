@@ -1,0 +1,47 @@
+//! Wishes that end data.
+
+use switchward_machine::{SessionId, Time};
+
+use crate::state::{Removing, Retention};
+use crate::{Key, MailKey};
+
+/// The data of the scope's session, which has ended, is to be removed.
+#[derive(Debug, Clone)]
+pub struct Remove {
+    /// How.
+    pub how: Removing,
+    /// Only where it ended no later than this.
+    pub ended_by: Option<Time>,
+}
+
+/// A bounded step of a removal. The scope is the shard.
+#[derive(Debug, Clone)]
+pub enum RemoveStep {
+    /// Rows of a session whose removal is under way.
+    Rows {
+        /// The session.
+        session: SessionId,
+        /// Its rows, in the order of their keys.
+        keys: Vec<Key>,
+        /// That no other row was left where the session stood at this sequence: the removal is done then.
+        last: Option<u64>,
+    },
+    /// What remains of expired sessions that ended no later than a time.
+    Forget {
+        /// The rows.
+        keys: Vec<Key>,
+        /// The time.
+        ended_by: Time,
+    },
+}
+
+/// How long what has ended is kept.
+#[derive(Debug, Clone)]
+pub struct PutRetention {
+    /// The rules.
+    pub retention: Retention,
+    /// What mail tokens are made with, where the tenant has nothing of it yet.
+    pub key: MailKey,
+    /// The etag that the caller saw; empty for any.
+    pub etag: String,
+}

@@ -1,0 +1,68 @@
+//! What a tenant may switch, and what its server's configuration says where it says nothing.
+
+use minicbor::{CborLen, Decode, Encode};
+
+/// A tenant's switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Settings {
+    /// What holds for a call that no rule matches.
+    #[n(0)]
+    pub default_effect: DefaultEffect,
+    /// Whether a session may start with another role than its policy's; it then runs without the policy.
+    #[n(1)]
+    pub allow_foreign_role: bool,
+    /// Where the effect was set; in a tenant's row the tenant's own word, or nobody's.
+    #[cbor(n(2), default)]
+    pub default_set_in: DefaultSetIn,
+    /// Whether approvers and escalation contacts that come from data or from the start are asked although the directory
+    /// does not hold them.
+    #[cbor(n(3), default)]
+    pub any_approver_address: bool,
+}
+
+impl Settings {
+    /// The same with what the server's configuration says, where the tenant says nothing.
+    #[must_use]
+    pub fn or_configured(self, configured: Option<DefaultEffect>) -> Self {
+        match (self.default_set_in, configured) {
+            (DefaultSetIn::Source, Some(default_effect)) => {
+                Self { default_effect, default_set_in: DefaultSetIn::Configuration, ..self }
+            }
+            (DefaultSetIn::Source, None)
+            | (DefaultSetIn::Configuration | DefaultSetIn::Tenant | DefaultSetIn::Document, _) => self,
+        }
+    }
+}
+
+/// Where it is said what holds for a call that no rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum DefaultSetIn {
+    /// Nowhere: it is as the source document says.
+    #[default]
+    #[n(0)]
+    Source,
+    /// In the server's configuration.
+    #[n(1)]
+    Configuration,
+    /// In the tenant's switches.
+    #[n(2)]
+    Tenant,
+    /// In the policy document.
+    #[n(3)]
+    Document,
+}
+
+/// What holds for a call that no rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum DefaultEffect {
+    /// It is allowed, as the source document says.
+    #[default]
+    #[n(0)]
+    Allow,
+    /// A person is asked.
+    #[n(1)]
+    Ask,
+    /// It is denied.
+    #[n(2)]
+    Deny,
+}

@@ -1,0 +1,65 @@
+//! The start of a session.
+
+use switchward_machine::Digest;
+
+use super::Queued;
+use crate::ReplyKey;
+use crate::state::{Assisted, Pinned, PinnedPolicy};
+
+/// Begin a session. The scope's session id is derived from `key`, else from the request id.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The definition's name; empty where the first message tells which of `workflows` are meant.
+    pub definition: String,
+    /// Its version; 0 where there is no definition.
+    pub version: u32,
+    /// The machine that it compiled to, or the assistant's; must be installed in the shard.
+    pub machine: Digest,
+    /// The caller's own key for the session.
+    pub key: Option<String>,
+    /// The session's role, which the policy's must equal.
+    pub role: String,
+    /// Free, for the caller's own use; ordered by key.
+    pub labels: Vec<(String, String)>,
+    /// JSON, or empty.
+    pub input: Vec<u8>,
+    /// Further runs, which wait for the ones before them.
+    pub queue: Vec<Queued>,
+    /// The address of whom the conversation is with.
+    pub contact: Option<String>,
+    /// The workflows that it may switch between, its own among them; none where there is only its own.
+    pub workflows: Vec<Queued>,
+    /// The assistant that it is with, where it is with one.
+    pub assistant: Option<Assisted>,
+    /// What the user opens the conversation with.
+    pub message: Option<String>,
+    /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
+    pub callees: Vec<Pinned>,
+    /// What its reply tokens are to be made with, drawn for it alone; kept where events from outside can be for it.
+    pub reply_key: Option<ReplyKey>,
+    /// Who is told of gates that address nobody: addresses and names of the tenant's directory; none: as that says.
+    pub audience: Vec<String>,
+    /// How those who are asked to decide are reminded; `None`: as the directory says.
+    pub reminders: Option<crate::Reminders>,
+    /// How many of those whom a gate asks must approve; `None`: as the directory says.
+    pub quorum: Option<crate::Quorum>,
+    /// Who is asked, too, where those who were asked do not decide: addresses and names of the directory; none: as the
+    /// directory says.
+    pub escalation: Vec<String>,
+    /// Whether approvers and escalation contacts that come from data are asked although the directory does not hold them.
+    /// Scenarios set it; a server goes by its tenant.
+    pub any_approver_address: bool,
+    /// The policy documents that are attached to any definition that it runs; see [`pin_policies`](crate::pin_policies).
+    pub policies: Vec<PinnedPolicy>,
+}
+
+impl Start {
+    /// The machines that must be installed, each once.
+    pub fn machines(&self) -> impl Iterator<Item = Digest> {
+        let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
+        let callees = self.callees.iter().map(|pinned| pinned.machine);
+        let policies = self.policies.iter().map(|pinned| pinned.machine);
+        let all = [self.machine].into_iter().chain(others).chain(callees).chain(policies);
+        all.collect::<std::collections::BTreeSet<_>>().into_iter()
+    }
+}

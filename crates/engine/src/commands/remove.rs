@@ -1,0 +1,135 @@
+//! The data of a session that has ended is removed: at once for whoever looks, and in bounded steps on disk.
+
+use minicbor::bytes::ByteVec;
+
+use crate::command::{PutRetention, Remove, RemoveStep};
+use crate::event::RemovalFact;
+use crate::key::{Kind, REMOVED_KINDS};
+use crate::limits::{REMOVE_ROWS_MAX, RETENTION_MS_MIN, RETENTION_RULES_MAX};
+use crate::state::{Removing, Retention, RetentionRule, Tenancy};
+use crate::turn::{Stop, Turn, check_etag, check_size};
+use crate::{Event, Key, Reason, Rejection, Reply};
+
+/// It begins. What the session holds in ledgers is given back first.
+pub(super) fn begin(turn: &mut Turn<'_, '_>, remove: &Remove) -> Result<Reply, Stop> {
+    let session = turn.session()?;
+    let Some(ended) = session.ended else {
+        let message = "the session has not ended: cancel it first, or wait for its end";
+        return Err(Rejection::new(Reason::StateMismatch, message)
+            .fact("status", session.status.word())
+            .into());
+    };
+    let before = session.removal.as_ref().map(|removal| removal.how);
+    // What is on its way out stays so: another wish would show again what is half gone.
+    if session.is_hidden() && before != Some(remove.how) {
+        return Err(Rejection::new(Reason::NotFound, "there is no such session").into());
+    }
+    let trims = remove.how == Removing::Trimmed;
+    let late = remove.ended_by.is_some_and(|by| ended > by);
+    if late || before == Some(remove.how) || (trims && before.is_some()) {
+        return turn.moved();
+    }
+    let calls = if trims { Vec::new() } else { session.calls.clone() };
+    drop(session);
+    for number in calls {
+        let key = Key::call(turn.tenant(), turn.session_id()?, number);
+        super::sweep::give_back(turn, &key, number)?;
+    }
+    let by = turn.command.actor.subject.clone();
+    let request = turn.command.request.as_ref().map(|request| (request.id.clone(), request.body));
+    turn.emit(Event::Removals(RemovalFact::Begun { how: remove.how, by, request }))?;
+    Ok(Reply::Done)
+}
+
+/// A step of it; where the removal is over, nothing happens.
+pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, Stop> {
+    match step {
+        RemoveStep::Rows { session, keys, last } => {
+            let Some(row) = turn.rows.session(turn.tenant(), *session)? else { return Ok(Reply::Done) };
+            let Some(removal) = row.removal.as_deref().filter(|removal| removal.under_way()) else {
+                return Ok(Reply::Done);
+            };
+            let (trims, sequence) = (removal.how == Removing::Trimmed, row.sequence);
+            drop(row);
+            check_size("keys", keys.len(), REMOVE_ROWS_MAX, "rows")?;
+            let mut gone = Vec::with_capacity(keys.len());
+            for key in keys {
+                let of = key.tenant_of() == turn.tenant() && key.session_of() == Some(*session);
+                let kind =
+                    REMOVED_KINDS.into_iter().any(|kind| key.is(kind) && (!trims || kind == Kind::History));
+                if !of || !kind {
+                    return Err(Rejection::new(Reason::FieldInvalid, "a row is none of the session's").into());
+                }
+                // What is on its way to a ledger gets there first.
+                let inner = key.is(Kind::Outbox)
+                    && turn.rows.outbox_at(key)?.is_some_and(|effect| effect.body.inner());
+                if !inner {
+                    gone.push(ByteVec::from(key.as_bytes().to_vec()));
+                }
+            }
+            let whole = *last == Some(sequence) && gone.len() == keys.len();
+            if !gone.is_empty() {
+                turn.emit(Event::Removals(RemovalFact::Rows { session: *session, keys: gone }))?;
+            }
+            if whole {
+                turn.emit(Event::Removals(RemovalFact::Done { session: *session }))?;
+            }
+        }
+        RemoveStep::Forget { keys, ended_by } => {
+            check_size("keys", keys.len(), REMOVE_ROWS_MAX, "rows")?;
+            let mut gone = Vec::with_capacity(keys.len());
+            for key in keys.iter().filter(|key| key.is(Kind::Removed)) {
+                let over = turn.rows.removed_at(key)?;
+                if over.is_some_and(|row| row.how == Removing::Expired && row.ended <= *ended_by) {
+                    gone.push(ByteVec::from(key.as_bytes().to_vec()));
+                }
+            }
+            if !gone.is_empty() {
+                turn.emit(Event::Removals(RemovalFact::Forgotten { keys: gone }))?;
+            }
+        }
+    }
+    Ok(Reply::Done)
+}
+
+/// What is the same as before changes nothing.
+pub(super) fn put_retention(turn: &mut Turn<'_, '_>, put: &PutRetention) -> Result<Reply, Stop> {
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+    check_etag("retention", &put.etag, known.as_ref().map(|known| known.retention.etag()))?;
+    let retention = checked(&put.retention)?;
+    if known.as_ref().is_some_and(|known| known.retention == retention) {
+        return Ok(Reply::Done);
+    }
+    let tenancy = match known {
+        Some(known) => Tenancy { revision: known.revision + 1, retention, ..Tenancy::clone(&known) },
+        None => Tenancy { retention, ..Tenancy::first(put.key.clone()) },
+    };
+    turn.emit(Event::TenancyPut(tenancy))?;
+    Ok(Reply::Done)
+}
+
+/// The rules in their order, where they are some.
+fn checked(retention: &Retention) -> Result<Retention, Rejection> {
+    check_size("rules", retention.rules.len(), RETENTION_RULES_MAX, "rules")?;
+    let bad = |at: usize, field: &str, message: String| {
+        Rejection::new(Reason::FieldInvalid, message).fact("field", format!("retention.rules[{at}].{field}"))
+    };
+    for (at, rule) in retention.rules.iter().enumerate() {
+        let RetentionRule { definition: _, sessions_ms, history_ms, decisions_ms } = rule;
+        let times = [("ended_sessions", sessions_ms), ("history", history_ms), ("decisions", decisions_ms)];
+        for (field, time) in times {
+            if time.is_some_and(|time| time < RETENTION_MS_MIN) {
+                let least = RETENTION_MS_MIN / 1_000;
+                return Err(bad(at, field, format!("is less than {least} s")));
+            }
+        }
+    }
+    let mut sorted = retention.clone();
+    sorted.rules.sort_by(|one, other| one.definition.cmp(&other.definition));
+    if let Some([twice, _]) =
+        sorted.rules.array_windows().find(|[one, next]| one.definition == next.definition)
+    {
+        return Err(bad(0, "definition", format!("{:?} has two rules", twice.definition)));
+    }
+    Ok(sorted)
+}

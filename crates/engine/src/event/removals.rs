@@ -1,0 +1,63 @@
+//! What happens when data ends.
+
+use minicbor::bytes::ByteVec;
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::SessionId;
+
+use crate::state::Removing;
+
+/// A fact about the removal of a session's data. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum RemovalFact {
+    /// It begins.
+    #[n(0)]
+    Begun {
+        /// How.
+        #[n(0)]
+        how: Removing,
+        /// Who wished it.
+        #[n(1)]
+        by: String,
+        /// The request that it was wished with, and the digest of its body.
+        #[n(2)]
+        request: Option<(String, switchward_machine::Digest)>,
+    },
+    /// These rows are gone, or hold no more than what remains.
+    #[n(1)]
+    Rows {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Their keys.
+        #[n(1)]
+        keys: Vec<ByteVec>,
+    },
+    /// No row is left.
+    #[n(2)]
+    Done {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+    },
+    /// What remained of expired sessions is gone.
+    #[n(3)]
+    Forgotten {
+        /// The rows.
+        #[n(0)]
+        keys: Vec<ByteVec>,
+    },
+    /// Stands in a history for what was erased there.
+    #[n(4)]
+    Redacted,
+}
+
+impl RemovalFact {
+    /// Whether it happens to a session as anything else does, and counts in its sequence.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        match self {
+            Self::Begun { .. } => true,
+            Self::Rows { .. } | Self::Done { .. } | Self::Forgotten { .. } | Self::Redacted => false,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The end of a session's data.
+
+use switchward_machine::{Digest, SessionId, Time};
+
+use super::Site;
+use crate::event::RemovalFact;
+use crate::key::Kind;
+use crate::limits::KEPT_DECISIONS_MAX;
+use crate::redact;
+use crate::state::{Removal, Removed, Removing, Session};
+use crate::working::Working;
+use crate::{Key, Row, ViewError};
+
+pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
+    match fact {
+        RemovalFact::Begun { how, by, request } => {
+            let key = site.session_key()?;
+            let session = rows.session_at_mut(&key)?;
+            let removed = Removed {
+                how: *how,
+                by: by.clone(),
+                at: site.at,
+                definition: session.definition.clone(),
+                version: session.version,
+                created: session.created,
+                ended: session.ended.unwrap_or(site.at),
+                status: session.status,
+                decisions: Vec::new(),
+                request: request.clone(),
+            };
+            begin(session, *how, by, site.at);
+            keep(rows, site, removed)
+        }
+        RemovalFact::Rows { session, keys } => {
+            let how = removal(rows, site, *session)?.how;
+            keys.iter().try_for_each(|key| row(rows, site, *session, how, &key_of(key)?))
+        }
+        RemovalFact::Done { session } => done(rows, site, *session),
+        RemovalFact::Forgotten { keys } => keys.iter().try_for_each(|key| {
+            rows.delete(key_of(key)?);
+            Ok(())
+        }),
+        RemovalFact::Redacted => Ok(()),
+    }
+}
+
+fn key_of(bytes: &[u8]) -> Result<Key, ViewError> {
+    Key::from_bytes(bytes).ok_or_else(|| ViewError("a removed key is too short".into()))
+}
+
+fn removal(rows: &Working<'_>, site: &Site<'_>, id: SessionId) -> Result<Removal, ViewError> {
+    let session = rows.session(site.tenant, id)?;
+    let found = session.and_then(|session| session.removal.as_deref().cloned());
+    found.ok_or_else(|| ViewError("a session is removed whose removal never began".into()))
+}
+
+fn begin(session: &mut Session, how: Removing, by: &str, at: Time) {
+    let removal = Removal { how, by: by.to_owned(), at, done: None, upto: 0, head: Digest([0; 32]) };
+    session.removal = Some(Box::new(removal));
+    if how == Removing::Erased {
+        session.key = None;
+        session.labels.clear();
+        session.contact = None;
+        session.early.clear();
+        session.answered.clear();
+        session.requests.clear();
+        session.assistant = None;
+        session.reply_key = None;
+        session.audience.clear();
+        session.escalation.clear();
+    }
+}
+
+/// What remains of the session from now on. What an earlier removal has kept of its decisions is kept on.
+fn keep(rows: &mut Working<'_>, site: &Site<'_>, mut removed: Removed) -> Result<(), ViewError> {
+    let key = Key::removed(site.tenant, site.session()?);
+    if let Some(before) = rows.removed_at(&key)? {
+        let same = before.created == removed.created && removed.how != Removing::Deleted;
+        if same {
+            removed.decisions.clone_from(&before.decisions);
+        }
+    }
+    rows.put(key, Row::Removed(removed));
+    Ok(())
+}
+
+/// One row of it.
+fn row(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    id: SessionId,
+    how: Removing,
+    key: &Key,
+) -> Result<(), ViewError> {
+    if key.is(Kind::History) && how != Removing::Deleted {
+        return history(rows, site, id, how, key);
+    }
+    if how == Removing::Erased && key.is(Kind::Run) {
+        redact::run(rows.run_at_mut(key)?);
+        return Ok(());
+    }
+    rows.delete(key.clone());
+    Ok(())
+}
+
+/// A part of its history: who decided what is kept.
+fn history(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    id: SessionId,
+    how: Removing,
+    key: &Key,
+) -> Result<(), ViewError> {
+    let Some(history) = rows.history_at(key)?.map(|history| crate::History::clone(&history)) else {
+        return Ok(());
+    };
+    if how != Removing::Erased {
+        let kept = redact::decisions(&history);
+        if !kept.is_empty() {
+            let removed = rows.removed_at_mut(&Key::removed(site.tenant, id))?;
+            let room = KEPT_DECISIONS_MAX.saturating_sub(removed.decisions.len());
+            removed.decisions.extend(kept.into_iter().take(room));
+        }
+        rows.delete(key.clone());
+        return Ok(());
+    }
+    let redacted = redact::history(&history);
+    let sequence =
+        key.rest().get(16..24).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+    let session = rows.session_at_mut(&Key::session(site.tenant, id))?;
+    // What was redacted before is so for good.
+    let Some(removal) = session.removal.as_mut().filter(|removal| removal.upto <= sequence) else {
+        return Ok(());
+    };
+    removal.head = redacted.link(removal.head);
+    removal.upto = sequence.saturating_add(1);
+    rows.put(key.clone(), Row::History(redacted));
+    Ok(())
+}
+
+fn done(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId) -> Result<(), ViewError> {
+    let removal = removal(rows, site, id)?;
+    let kept = Key::removed(site.tenant, id);
+    match removal.how {
+        Removing::Deleted => rows.delete(Key::session(site.tenant, id)),
+        Removing::Expired => {
+            rows.delete(Key::session(site.tenant, id));
+            if rows.removed_at(&kept)?.is_some_and(|kept| kept.decisions.is_empty()) {
+                rows.delete(kept);
+            }
+        }
+        Removing::Erased | Removing::Trimmed => {
+            let session = rows.session_at_mut(&Key::session(site.tenant, id))?;
+            if removal.how == Removing::Erased {
+                session.head = removal.head;
+                session.outbox = None;
+                session.requests.clear();
+                session.calls.clear();
+            }
+            if let Some(removal) = &mut session.removal {
+                removal.done = Some(site.at);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! What is said in a conversation, and what comes by mail.
+
+use super::{PublicEvent, number};
+use crate::Flow;
+use crate::event::{SenderProof, Speaker, Standing};
+
+/// Somebody said something; what an agent relays is marked.
+pub(super) fn posted(text: &str, speaker: Speaker) -> PublicEvent {
+    let told = PublicEvent::new("message.posted");
+    match speaker {
+        Speaker::Agent => told.with("from", "agent"),
+        Speaker::User => told.with("from", "user"),
+        Speaker::Relayed => told.with("from", "user").with("relayed_by", "agent"),
+    }
+    .with("text", text)
+}
+
+/// What came by mail, and whom it was answered to.
+pub(super) fn replied(flow: &Flow) -> Option<PublicEvent> {
+    if let Flow::ReplyRecorded { from, text, proof, about, evidence, why, .. } = flow {
+        let told = PublicEvent::new("reply.recorded").with("from", from).with("text", text);
+        let told = told.with("authenticated", *proof == SenderProof::Mail).with("evidence", evidence);
+        let told = told.with("vouched_by", proof.vouched_by());
+        let told = told.with("about", about.as_ref().map(number).unwrap_or_default());
+        Some(told.with("why", why.map(Standing::word).unwrap_or_default()))
+    } else if let Flow::ReplyAnswered { gate, to, run } = flow {
+        let gate = if run.is_some() { String::new() } else { number(gate) };
+        Some(PublicEvent::new("reply.answered").with("gate", gate).with("to", to))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,65 @@
+//! Values of what is stored about data that is removed; they stand in row.v1.txt and decision.v1.txt.
+
+use minicbor::bytes::ByteVec;
+use switchward_engine::{
+    Event, KeptDecision, MailKey, Removal, RemovalFact, Removed, Removing, Retention, RetentionRule, Row,
+    Session, Tenancy,
+};
+use switchward_machine::{Digest, OpenId, SessionId, Status, Time};
+
+use crate::session;
+
+pub(super) fn rows() -> Vec<(&'static str, Row)> {
+    let removal = Removal {
+        how: Removing::Erased,
+        by: "kim".into(),
+        at: Time(5),
+        done: Some(Time(6)),
+        upto: 4,
+        head: Digest([3; 32]),
+    };
+    let removed = Removed {
+        how: Removing::Expired,
+        by: "server".into(),
+        at: Time(5),
+        definition: "deploy-gate".into(),
+        version: 3,
+        created: Time(1),
+        ended: Time(3),
+        status: Status::Completed,
+        decisions: vec![KeptDecision {
+            gate: OpenId(6),
+            what: "approve".into(),
+            by: "kim".into(),
+            at: Time(2),
+        }],
+        request: Some(("r-1".into(), Digest([4; 32]))),
+    };
+    let day = 86_400_000;
+    let rule = RetentionRule {
+        definition: "deploy-gate".into(),
+        sessions_ms: Some(90 * day),
+        history_ms: Some(30 * day),
+        decisions_ms: Some(900 * day),
+    };
+    let retention = Retention { rules: vec![rule] };
+    vec![
+        ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
+        ("removed", Row::Removed(removed)),
+        ("tenancy-retention", Row::Tenancy(Tenancy { retention, ..Tenancy::first(MailKey([5; 32])) })),
+    ]
+}
+
+pub(super) fn events() -> Vec<Event> {
+    let (session, keys) = (SessionId([1; 16]), vec![ByteVec::from(vec![1, 2, 3])]);
+    let request = Some(("r-1".to_owned(), Digest([4; 32])));
+    [
+        RemovalFact::Begun { how: Removing::Deleted, by: "kim".into(), request },
+        RemovalFact::Rows { session, keys: keys.clone() },
+        RemovalFact::Done { session },
+        RemovalFact::Forgotten { keys },
+        RemovalFact::Redacted,
+    ]
+    .map(Event::Removals)
+    .to_vec()
+}

@@ -1,0 +1,239 @@
+//! What an approval showed, and where it goes afterwards. Headings *Approval State* and *Gathered Data*.
+//!
+//! Each value that a request shows is followed from the port `approved` on, until another approval shows it again, to the
+//! mails, HTTP requests and sub-workflows that use it. Told is where the data can have been changed on the way: a state
+//! stands between in which somebody acts, or the state itself waits before it uses the value. What is read from
+//! `approval.<state>.shown` stays what was shown.
+
+use std::collections::BTreeSet;
+
+use switchward_expr::{Braces, Path, reads};
+use switchward_machine::{Channel, Dialect, Message, Op, Recipient, Text, kept};
+
+use super::approval::APPROVED;
+use super::states::{Kind, State};
+use super::steps::{self, Step, What};
+use super::transitions::Edge;
+use crate::codes::CHANGED_SINCE_SHOWN;
+use crate::document::Span;
+use crate::limits::SHOWN_TRACED_MAX;
+use crate::{Finding, Report, quoted};
+
+/// Warns of values that may not be what was approved when they are used.
+pub(super) fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], report: &mut Report) {
+    let shown: Vec<Vec<Path>> = states.iter().map(shown).collect();
+    let ways: Vec<Vec<usize>> = states.iter().zip(edges).map(|(state, edges)| ways(state, edges)).collect();
+    let rests: Vec<bool> = states.iter().zip(edges).map(|(state, edges)| rests(state, edges)).collect();
+    let mut found = BTreeSet::new();
+    for (at, paths) in shown.iter().enumerate() {
+        for path in paths.iter().take(SHOWN_TRACED_MAX) {
+            let trace = Trace { states, shown: &shown, ways: &ways, rests: &rests, path };
+            let first = edges[at].iter().filter(|edge| edge.port == Some(APPROVED));
+            let first = first.filter_map(|edge| usize::try_from(edge.to.0).ok());
+            trace.follow(first, &mut |span, used| {
+                found.insert((span, at, used.to_owned()));
+            });
+        }
+    }
+    for (span, at, used) in found {
+        let state = states[at].name;
+        let message = format!(
+            "an agent may have changed {} since the approval {} showed it",
+            quoted(&used),
+            quoted(state)
+        );
+        let finding = Finding::new(CHANGED_SINCE_SHOWN, span, message);
+        report.add(finding.hint(format!("read what was approved: approval.{state}.shown.{used}")));
+    }
+}
+
+/// The values that the request of a state shows, less those that only the engine writes.
+fn shown(state: &State<'_>) -> Vec<Path> {
+    let Kind::Approval(spec) = &state.kind else { return Vec::new() };
+    let Some(inquiry) = &spec.inquiry else { return Vec::new() };
+    let mut found = Used::default();
+    inquiry.message.subject.iter().chain([&inquiry.message.body]).for_each(|text| found.text(text));
+    found.paths.retain(|path| !path.names().next().is_some_and(kept::holds));
+    found.paths.sort();
+    found.paths.dedup();
+    found.paths
+}
+
+/// The states that a state leads to, whatever its guards say.
+fn ways(state: &State<'_>, edges: &[Edge<'_>]) -> Vec<usize> {
+    let mut targets = Vec::new();
+    if let Kind::Operations(list) = &state.kind {
+        steps::targets(list, &mut targets);
+    }
+    let all = edges.iter().map(|edge| edge.to).chain(targets);
+    all.filter_map(|to| usize::try_from(to.0).ok()).collect()
+}
+
+/// Whether data can be changed between the entry of a state and its end.
+fn rests(state: &State<'_>, edges: &[Edge<'_>]) -> bool {
+    let stays = || !edges.is_empty() && !edges.iter().any(|edge| edge.port.is_none() && edge.guard.is_open());
+    match &state.kind {
+        Kind::Conversation
+        | Kind::Action
+        | Kind::Timer(_)
+        | Kind::Event(..)
+        | Kind::Work(_)
+        | Kind::Reply(..)
+        | Kind::Approval(_)
+        | Kind::Task(_)
+        | Kind::Delegate(_)
+        | Kind::Subworkflow(_) => true,
+        Kind::Operations(list) => steps::waits(list) || stays() || state.gate.is_some() || retried(state),
+        Kind::Output(_) | Kind::NotRun => state.gate.is_some() || retried(state),
+    }
+}
+
+/// Whether some time passes before the state is tried again.
+fn retried(state: &State<'_>) -> bool {
+    state.errors.attempts.max > 1 && state.errors.attempts.backoff_ms > 0
+}
+
+/// One value on its way.
+struct Trace<'t, 's> {
+    states: &'t [State<'s>],
+    shown: &'t [Vec<Path>],
+    ways: &'t [Vec<usize>],
+    rests: &'t [bool],
+    path: &'t Path,
+}
+
+impl Trace<'_, '_> {
+    /// Goes on from these states; `tell` is given what may have been changed when it is used, and where.
+    fn follow(&self, first: impl Iterator<Item = usize>, tell: &mut impl FnMut(Span, &str)) {
+        let mut open: Vec<(usize, bool)> = first.map(|at| (at, false)).collect();
+        let mut seen = vec![[false; 2]; self.states.len()];
+        while let Some((at, changed)) = open.pop() {
+            let Some(state) = self.states.get(at) else { continue };
+            // What may have been changed may also not have been.
+            if seen[at][1] || std::mem::replace(&mut seen[at][usize::from(changed)], true) {
+                continue;
+            }
+            if self.shown[at].iter().any(|shown| covers(shown, self.path)) {
+                continue;
+            }
+            self.state(state, changed, tell);
+            let changed = changed || self.rests[at];
+            open.extend(self.ways[at].iter().map(|to| (*to, changed)));
+        }
+    }
+
+    fn state(&self, state: &State<'_>, changed: bool, tell: &mut impl FnMut(Span, &str)) {
+        let changed = changed || retried(state);
+        let mut used = Used::default();
+        match &state.kind {
+            Kind::Output(Some(message)) => used.message(message),
+            Kind::Task(spec) => spec.inquiry.iter().for_each(|inquiry| used.message(&inquiry.message)),
+            Kind::Subworkflow(call) => used.paths.extend(call.input.iter().map(|one| one.from.clone())),
+            Kind::Operations(list) => {
+                let again = state.errors.attempts.max > 1 && steps::waits(list);
+                self.steps(list, changed || again, &[], tell);
+            }
+            Kind::Conversation
+            | Kind::Action
+            | Kind::Output(None)
+            | Kind::Timer(_)
+            | Kind::Event(..)
+            | Kind::Work(_)
+            | Kind::Reply(..)
+            | Kind::Approval(_)
+            | Kind::Delegate(_)
+            | Kind::NotRun => {}
+        }
+        self.used(state.span, &used, changed, tell);
+    }
+
+    /// Operations in their order; returns whether data may have been changed when they are over. `items` are the names
+    /// of loops around them.
+    fn steps(
+        &self,
+        list: &[Step],
+        mut changed: bool,
+        items: &[&str],
+        tell: &mut impl FnMut(Span, &str),
+    ) -> bool {
+        for step in list {
+            let mut used = Used::default();
+            match &step.what {
+                What::Run(Op::Send(message)) => used.message(message),
+                What::Http(work) => work.input.iter().for_each(|input| used.braces(input)),
+                What::Loop { item, steps: inner, .. } => {
+                    changed |= steps::waits(inner);
+                    let items: Vec<&str> = items.iter().copied().chain([item.as_str()]).collect();
+                    changed = self.steps(inner, changed, &items, tell);
+                }
+                What::Run(_) | What::Branch(..) | What::Wait(_) => {}
+            }
+            used.paths.retain(|path| !path.names().next().is_some_and(|name| items.contains(&name)));
+            self.used(step.span, &used, changed, tell);
+            changed |= matches!(step.what, What::Http(_) | What::Wait(_));
+        }
+        changed
+    }
+
+    fn used(&self, span: Span, used: &Used, changed: bool, tell: &mut impl FnMut(Span, &str)) {
+        if !changed {
+            return;
+        }
+        if used.whole {
+            tell(span, self.path.as_str());
+        }
+        for path in &used.paths {
+            if covers(self.path, path) {
+                tell(span, path.as_str());
+            } else if covers(path, self.path) {
+                tell(span, self.path.as_str());
+            }
+        }
+    }
+}
+
+/// Whether one path is another's or leads to it.
+fn covers(outer: &Path, inner: &Path) -> bool {
+    let (outer, inner) = (outer.as_str(), inner.as_str());
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// What something reads of the data.
+#[derive(Default)]
+struct Used {
+    paths: Vec<Path>,
+    whole: bool,
+}
+
+impl Used {
+    /// What leaves the server; a message in the conversation does not.
+    fn message(&mut self, message: &Message) {
+        if message.channel == Channel::Chat {
+            return;
+        }
+        message.subject.iter().chain([&message.body]).for_each(|text| self.text(text));
+        for recipient in &message.to {
+            match recipient {
+                Recipient::Address(text) => self.braces(text),
+                Recipient::Listed(path) => self.paths.push(path.clone()),
+                Recipient::Contact | Recipient::Participants => {}
+            }
+        }
+    }
+
+    fn text(&mut self, text: &Text) {
+        match text.dialect {
+            Dialect::Plain => {}
+            Dialect::Braces => self.braces(&text.source),
+            Dialect::Jinja => {
+                let found = reads(&text.source);
+                self.paths.extend(found.paths);
+                self.whole |= found.whole;
+            }
+        }
+    }
+
+    fn braces(&mut self, source: &str) {
+        self.paths.extend(Braces::parse(source).references().cloned());
+    }
+}

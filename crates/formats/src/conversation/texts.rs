@@ -1,0 +1,127 @@
+//! Texts in which values of the data stand: Jinja2 templates, texts with references in braces, and dotted paths. What
+//! they read is noted with its place; a name that is not offered there is told.
+
+use switchward_expr::{Mention, Name, NameKind};
+
+use super::expr;
+use super::keys::Unknown;
+use super::reader::Reader;
+use crate::codes::{NAME_UNKNOWN, TEMPLATE, TEXT_BRACES};
+use crate::document::{Node, Span};
+use crate::{Finding, quoted};
+
+/// How a text refers to the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `{{ gathered_data.key }}`.
+    Jinja,
+    /// `{gathered_data.key}`.
+    Braces,
+}
+
+impl Form {
+    /// How a value of the data is read.
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Self::Jinja => "a value of the data is read as `{{ gathered_data.KEY }}`",
+            Self::Braces => "a value of the data is read as `{gathered_data.KEY}`",
+        }
+    }
+}
+
+/// Notes what a Jinja2 template mentions; returns false if it cannot be read.
+pub(super) fn template<'a>(node: &'a Node, what: &str, source: &str, cx: &mut Reader<'a, '_>) -> bool {
+    let mentions = match expr::mentions(source) {
+        Ok(mentions) => mentions,
+        Err(fault) => {
+            let place = line(node, source, fault.line, cx);
+            let message = format!("{what} cannot be read as a template: {}", expr::told(&fault.message));
+            cx.report.add(Finding::new(TEMPLATE, place, message));
+            return false;
+        }
+    };
+    let sound = mentions.iter().all(|mention| !matches!(mention, Mention::Unknown { .. }));
+    note(node, mentions, Form::Jinja, cx);
+    if sound && let Err(fault) = expr::check_template(source) {
+        let message = format!("{what} cannot be read as a template: {fault}");
+        cx.report.add(Finding::new(TEMPLATE, node.span, message));
+        return false;
+    }
+    true
+}
+
+/// The place of a line of a text, from 1; that of the text if there is no such line.
+fn line<'a>(node: &'a Node, source: &str, line: usize, cx: &Reader<'a, '_>) -> Span {
+    let found = source.split('\n').nth(line.saturating_sub(1)).filter(|_| line > 1);
+    let Some(found) = found.map(str::trim).filter(|text| !text.is_empty()) else { return node.span };
+    let at = found.as_ptr().addr() - source.as_ptr().addr();
+    cx.source.inside(node, &[(at, found.len())]).first().copied().unwrap_or(node.span)
+}
+
+/// Notes what a text with references in braces mentions.
+pub(super) fn braces<'a>(node: &'a Node, source: &str, cx: &mut Reader<'a, '_>) {
+    note(node, switchward_expr::braces_mentions(source), Form::Braces, cx);
+}
+
+/// Notes that a dotted path is read, which stands in a text after so many bytes.
+pub(super) fn path<'a>(node: &'a Node, path: &str, at: usize, cx: &mut Reader<'a, '_>) {
+    let name = |name: &str| {
+        let offset = name.as_ptr().addr() - path.as_ptr().addr();
+        Name { text: name.to_owned(), at: at + offset }
+    };
+    note(node, vec![Mention::Data(path.split('.').map(name).collect())], Form::Braces, cx);
+}
+
+fn names(mention: &Mention) -> &[Name] {
+    match mention {
+        Mention::Data(names) => names,
+        Mention::Unknown { name, .. } | Mention::Literal(name) | Mention::Word(name) => {
+            std::slice::from_ref(name)
+        }
+    }
+}
+
+fn note<'a>(node: &'a Node, mentions: Vec<Mention>, form: Form, cx: &mut Reader<'a, '_>) {
+    let parts: Vec<(usize, usize)> =
+        mentions.iter().flat_map(names).map(|name| (name.at, name.text.len())).collect();
+    if parts.is_empty() {
+        return;
+    }
+    let mut spans = cx.source.inside(node, &parts).into_iter();
+    let mut next = || spans.next().unwrap_or(node.span);
+    for mention in mentions {
+        match mention {
+            Mention::Data(names) => {
+                let names: Vec<(String, Span)> = names.into_iter().map(|it| (it.text, next())).collect();
+                cx.keys.reads(names);
+            }
+            Mention::Unknown { kind: NameKind::Variable, name, known } => {
+                cx.keys.unknown(Unknown { name: name.text, span: next(), known, form, word: false });
+            }
+            Mention::Unknown { kind, name, known } => not_offered(kind, &name.text, &known, next(), cx),
+            Mention::Literal(name) => literal(&name.text, form, next(), cx),
+            Mention::Word(name) => {
+                let known = expr::ROOT_NAMES.map(str::to_owned).into();
+                cx.keys.unknown(Unknown { name: name.text, span: next(), known, form, word: true });
+            }
+        }
+    }
+}
+
+fn not_offered(kind: NameKind, name: &str, known: &[String], span: Span, cx: &mut Reader<'_, '_>) {
+    let message = format!("there is no {} {}", kind.word(), quoted(name));
+    let known = || known.iter().map(String::as_str);
+    let nearest = cx.report.nearest(name, known());
+    cx.report.add(Finding::new(NAME_UNKNOWN, span, message).allowed(known()).nearest(nearest));
+}
+
+/// What looks like a reference and is written as it stands.
+fn literal(text: &str, form: Form, span: Span, cx: &mut Reader<'_, '_>) {
+    let message = format!("{} is no reference here, and is written as it stands", quoted(text));
+    let inner = text.trim_start_matches('{').trim_end_matches('}');
+    let meant = expr::rooted(inner).map(|_| match form {
+        Form::Jinja => format!("{{{{ {inner} }}}}"),
+        Form::Braces => format!("{{{inner}}}"),
+    });
+    cx.report.add(Finding::new(TEXT_BRACES, span, message).nearest(meant).hint(form.example()));
+}

@@ -1,0 +1,113 @@
+//! Policy documents: the language of a checkpoint process's `policy`, with its caps and mail limits, as a definition of its
+//! own that is attached to definitions of any format, or holds for a whole tenant. Source: the page "Process Definitions",
+//! headings *Policy Configuration* and *Process fields*.
+//!
+//! Other than there, `role` may be left out: the document then speaks to sessions of every role. `default_effect` says what
+//! holds for a call that no rule matches; without it that is what the tenant says, else the server, else the source.
+
+use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
+use switchward_machine::{
+    Act, ActKind, Breach, Budget, BudgetUnit, Fallback, Layer, Machine, Meta, Micros, Node as Vertex, NodeIx,
+    Num, Opening, Otherwise, Policy, StatusWords,
+};
+
+use crate::checkpoint::tools::pattern;
+use crate::checkpoint::{mail, policy};
+use crate::document::Node;
+use crate::shape::{self, Fields, Shape};
+use crate::{Format, Report, naming};
+
+const DOCUMENT: Shape = Shape {
+    what: "the policy",
+    keys: &[
+        "policy",
+        "description",
+        "role",
+        "deny",
+        "ask",
+        "allow",
+        "session_budget_usd",
+        "email_config",
+        "default_effect",
+    ],
+    ignored: &[],
+    hints: &[
+        ("name", "the policy's name is the value of `policy`"),
+        ("states", "a policy document has no states; a process with a policy has `policy` as a map"),
+    ],
+};
+
+const FALLBACKS: [(&str, Fallback); 3] =
+    [("allow", Fallback::Allow), ("ask", Fallback::Ask), ("deny", Fallback::Deny)];
+
+const OPEN_HINT: &str = "write `default_effect: deny`, or `ask` or `allow` where that is meant";
+
+/// Compiles a policy document to a machine that holds layers and caps, and that no session runs.
+pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {
+    let fields = Fields::open(root, &DOCUMENT, report)?;
+    let name = fields.required("policy", report);
+    let span = name.map_or(root.span, |node| node.span);
+    let name = name.and_then(|node| naming::named(node, "`policy`", report));
+    let description = fields.optional("description");
+    let description = description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
+    let role = fields.optional("role");
+    let role = role.and_then(|node| shape::name(node, "`role`", NAME_BYTES_MAX, report));
+    let budget = fields.optional("session_budget_usd");
+    let budget = budget.and_then(|node| shape::money(node, "`session_budget_usd`", report));
+    let stated = fields.optional("default_effect").map(|node| fallback(node, report));
+    let otherwise = match stated {
+        Some(stated) => Otherwise::Stated(stated.unwrap_or(Fallback::Deny)),
+        None => Otherwise::TenantDefault,
+    };
+    let layer = policy::lists(Some(&fields), None, otherwise, report);
+    let mail = mail::read(fields.optional("email_config"), report);
+    policy::notice_open(&layer, span, OPEN_HINT, report);
+    let (mail, mails) = mail.map_or((None, None), |mail| (Some(mail.layer), mail.budget));
+    let layers = [layer].into_iter().chain(mail).collect();
+    let name = name?;
+    let mut machine = assemble(layers, budget.map(cost).into_iter().chain(mails).collect());
+    machine.opening = Opening {
+        role: role.map(str::to_owned),
+        warnings: report.warnings(),
+        only_policy: true,
+        ..Opening::default()
+    };
+    let description = description.filter(|text| !text.is_empty()).map(str::to_owned);
+    machine.meta = Meta { name: name.to_owned(), format: Format::Policy.name().into(), description };
+    naming::check_size(&machine, "the policy", root, report);
+    Some((name.to_owned(), machine))
+}
+
+fn fallback(node: &Node, report: &mut Report) -> Option<Fallback> {
+    let word = shape::word(node, "`default_effect`", &FALLBACKS.map(|(word, _)| word), report)?;
+    FALLBACKS.iter().find(|(known, _)| *known == word).map(|(_, stated)| *stated)
+}
+
+/// *Process fields*, `session_budget_usd`.
+fn cost(cap: Micros) -> Budget {
+    Budget {
+        unit: BudgetUnit::UsdMicros,
+        cap: Num::Literal(cap.0),
+        breach: Breach::DenyCalls,
+        covers: pattern("*"),
+        except: Vec::new(),
+    }
+}
+
+/// A machine has a node; nothing ever enters this one.
+fn assemble(layers: Vec<Layer>, budgets: Vec<Budget>) -> Machine {
+    let nothing = Act { kind: ActKind::Do(Vec::new()), then: Vec::new() };
+    Machine {
+        start: NodeIx(0),
+        nodes: vec![Vertex::new("policy", vec![nothing])],
+        gates: Vec::new(),
+        policy: Policy { layers, ask_gate: None },
+        budgets,
+        params: Vec::new(),
+        opening: Opening::default(),
+        words: StatusWords { waiting: String::new(), at_gate: String::new(), suspended: String::new() },
+        meta: Meta::default(),
+        fields: Vec::new(),
+        callees: Vec::new(),
+    }
+}

@@ -1,0 +1,266 @@
+//! What a caller may not read is taken out of every reply: reply tokens, for all but operators and admins.
+//!
+//! A token may stand wherever a definition's text or data leads: in instructions, messages, data, work, gates, effects and
+//! history. So it is not hidden field by field: every message that leaves a gRPC service is searched, and one with a token
+//! is read by its descriptor and written anew. JSON and gRPC-Web are made of these messages.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::{Buf, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use http::{Request, Response, header};
+use http_body::Frame;
+use http_body_util::BodyExt;
+use prost::Message;
+use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
+use switchward_shard::Cluster;
+use tonic::metadata::MetadataMap;
+use tower::{Layer, Service};
+
+use crate::auth;
+use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
+use crate::reply_tokens::{PREFIX, may_read};
+
+/// What stands in the place of a token.
+const HIDDEN: &str = "swr_…";
+
+/// Puts [`Hide`] behind the services.
+#[derive(Clone)]
+pub(crate) struct HideLayer(pub(crate) Cluster);
+
+impl<S> Layer<S> for HideLayer {
+    type Service = Hide<S>;
+
+    fn layer(&self, inner: S) -> Hide<S> {
+        Hide { inner, cluster: self.0.clone() }
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Hide<S> {
+    inner: S,
+    cluster: Cluster,
+}
+
+impl<S> Service<Request<Body>> for Hide<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // The service that was polled ready is the one that must be called.
+        let ready = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, ready);
+        let Some(method) = method_at(request.uri().path()) else { return Box::pin(inner.call(request)) };
+        let mut credential = MetadataMap::new().into_headers();
+        credential.extend(
+            request.headers().get(header::AUTHORIZATION).map(|value| (header::AUTHORIZATION, value.clone())),
+        );
+        let mut replies = Replies {
+            cluster: self.cluster.clone(),
+            credential: MetadataMap::from_headers(credential),
+            message: method.output(),
+            pending: BytesMut::new(),
+            reads: None,
+        };
+        Box::pin(async move {
+            let response = inner.call(request).await?;
+            Ok(response.map(|body| {
+                Body::new(body.map_frame(move |frame| match frame.into_data() {
+                    Ok(data) => Frame::data(replies.shown(data)),
+                    Err(trailers) => trailers,
+                }))
+            }))
+        })
+    }
+}
+
+/// The replies of one call.
+struct Replies {
+    cluster: Cluster,
+    credential: MetadataMap,
+    message: MessageDescriptor,
+    /// The beginning of a message whose rest has not come yet.
+    pending: BytesMut,
+    /// Whether the caller may read tokens, once that was looked up.
+    reads: Option<bool>,
+}
+
+impl Replies {
+    /// What may be sent of these bytes: whole messages without what the caller may not read.
+    fn shown(&mut self, data: Bytes) -> Bytes {
+        if self.reads == Some(true) || (self.pending.is_empty() && is_whole(&data) && !holds_token(&data)) {
+            return data;
+        }
+        self.pending.extend_from_slice(&data);
+        let mut shown = BytesMut::new();
+        while let Some(length) = first(&self.pending) {
+            let whole = self.pending.split_to(FRAME_HEADER_BYTES + length).freeze();
+            if !holds_token(&whole) || self.may_read() {
+                shown.extend_from_slice(&whole);
+                continue;
+            }
+            shown.extend_from_slice(&frame(&hidden(&self.message, whole.slice(FRAME_HEADER_BYTES..))));
+        }
+        shown.freeze()
+    }
+
+    fn may_read(&mut self) -> bool {
+        let (cluster, credential) = (&self.cluster, &self.credential);
+        let look = || auth::caller(cluster, credential).is_ok_and(|caller| may_read(caller.actor.role));
+        *self.reads.get_or_insert_with(look)
+    }
+}
+
+/// The bytes of the first message of a body, if all of it is there.
+fn first(mut bytes: &[u8]) -> Option<usize> {
+    if bytes.len() < FRAME_HEADER_BYTES {
+        return None;
+    }
+    bytes.advance(1);
+    let length = usize::try_from(bytes.get_u32()).ok()?;
+    (bytes.len() >= length).then_some(length)
+}
+
+/// Returns true if the bytes are whole messages.
+fn is_whole(mut bytes: &[u8]) -> bool {
+    while let Some(length) = first(bytes) {
+        bytes = &bytes[FRAME_HEADER_BYTES + length..];
+    }
+    bytes.is_empty()
+}
+
+fn holds_token(bytes: &[u8]) -> bool {
+    bytes.windows(PREFIX.len()).any(|at| at == PREFIX.as_bytes())
+}
+
+/// The message without tokens. One that cannot be read is sent empty.
+fn hidden(descriptor: &MessageDescriptor, bytes: Bytes) -> Vec<u8> {
+    let Ok(mut message) = DynamicMessage::decode(descriptor.clone(), bytes) else { return Vec::new() };
+    hide_in(&mut message);
+    message.encode_to_vec()
+}
+
+fn hide_in(message: &mut DynamicMessage) {
+    message.fields_mut().for_each(|(_, value)| hide(value));
+}
+
+fn hide(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Some(without) = without(text) {
+                *text = without;
+            }
+        }
+        Value::Bytes(bytes) => {
+            if holds_token(bytes)
+                && let Some(without) = without(&String::from_utf8_lossy(bytes))
+            {
+                *bytes = Bytes::from(without);
+            }
+        }
+        Value::Message(message) => hide_in(message),
+        Value::List(list) => list.iter_mut().for_each(hide),
+        Value::Map(map) => {
+            map.values_mut().for_each(hide);
+            let named = |key: &MapKey| key.as_str().and_then(without);
+            let keys: Vec<(MapKey, String)> =
+                map.keys().filter_map(|key| Some((key.clone(), named(key)?))).collect();
+            for (key, name) in keys {
+                if let Some(value) = map.remove(&key) {
+                    map.insert(MapKey::String(name), value);
+                }
+            }
+        }
+        Value::Bool(_)
+        | Value::I32(_)
+        | Value::I64(_)
+        | Value::U32(_)
+        | Value::U64(_)
+        | Value::F32(_)
+        | Value::F64(_)
+        | Value::EnumNumber(_) => {}
+    }
+}
+
+/// The text without its tokens; `None` if it has none.
+fn without(text: &str) -> Option<String> {
+    if !text.contains(PREFIX) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(PREFIX) {
+        let (before, token) = rest.split_at(at);
+        let own = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let end = token.find(|c| !own(c)).unwrap_or(token.len());
+        out.push_str(before);
+        out.push_str(if end > PREFIX.len() { HIDDEN } else { PREFIX });
+        rest = &token[end..];
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_api::v1;
+
+    const TOKEN: &str = "swr_acme.ses_0.1.2.0a";
+
+    #[test]
+    fn a_text_has_something_in_the_place_of_its_tokens() {
+        let text = format!("To {TOKEN}, and ({TOKEN}) Ä swr_…");
+        assert_eq!(without(&text).expect("it had some"), "To swr_…, and (swr_…) Ä swr_…");
+        assert_eq!(without("a cover"), None);
+    }
+
+    #[test]
+    fn no_field_of_a_message_keeps_a_token() {
+        let text =
+            |text: String| prost_types::Value { kind: Some(prost_types::value::Kind::StringValue(text)) };
+        let fields =
+            [("a".to_owned(), text(format!("x{TOKEN}"))), (TOKEN.to_owned(), text(TOKEN.into()))].into();
+        let session = v1::Session {
+            name: "tenants/acme/sessions/s".into(),
+            at: vec![TOKEN.into()],
+            labels: [(TOKEN.to_owned(), TOKEN.to_owned())].into(),
+            data: Some(prost_types::Struct { fields }),
+            checkpoint: Some(v1::Checkpoint { question: TOKEN.into(), ..Default::default() }),
+            ..Default::default()
+        };
+        let gate =
+            v1::Gate { args: format!("{{\"to\":\"{TOKEN}\"}}").into_bytes().into(), ..Default::default() };
+        for (kind, bytes) in [("Session", session.encode_to_vec()), ("Gate", gate.encode_to_vec())] {
+            assert!(holds_token(&bytes));
+            let name = format!("{}.{kind}", switchward_api::PACKAGE);
+            let descriptor = switchward_api::descriptor_pool().get_message_by_name(&name).expect("a message");
+            let shown = hidden(&descriptor, bytes.into());
+            let left = String::from_utf8_lossy(&shown).into_owned();
+            assert!(!left.contains("swr_acme") && left.contains(HIDDEN), "{left}");
+        }
+        let broken = Bytes::from_static(b"\xff\xffswr_acme");
+        let descriptor =
+            switchward_api::descriptor_pool().get_message_by_name("switchward.v1.Gate").expect("one");
+        assert!(hidden(&descriptor, broken).is_empty());
+    }
+
+    #[test]
+    fn frames_are_told_apart() {
+        let both = [frame(b"one"), frame(b"")].concat();
+        assert!(is_whole(&both) && is_whole(b"") && !is_whole(&both[..9]) && !is_whole(&both[..3]));
+        assert_eq!((first(&both), first(&both[..7])), (Some(3), None));
+    }
+}

@@ -1,0 +1,64 @@
+//! A server's first tenant and keys, made by whoever has its data folder: no credential is asked for.
+
+use std::ops::ControlFlow;
+use switchward_api::v1;
+use switchward_engine::{Actor, Key, Kind, Row, Settings, View};
+use switchward_machine::TenantId;
+
+use super::{api_keys, tenants};
+use crate::auth::Caller;
+use crate::door::{Call, Door, unreadable};
+use crate::error::Refusal;
+
+/// Creates a tenant and its first admin key, on behalf of the server itself.
+///
+/// # Errors
+/// As CreateTenant of TenantService.
+pub async fn create_tenant(
+    door: &Door,
+    message: v1::CreateTenantRequest,
+) -> Result<v1::CreateTenantResponse, Refusal> {
+    tenants::create(&call(door, TenantId(0), String::new()), message).await
+}
+
+/// Creates a key of a tenant, on behalf of the server itself.
+///
+/// # Errors
+/// NOT_FOUND for an unknown tenant; else as CreateApiKey of ApiKeyService.
+pub async fn create_api_key(
+    door: &Door,
+    tenant: &str,
+    message: v1::CreateApiKeyRequest,
+) -> Result<v1::CreateApiKeyResponse, Refusal> {
+    let row = door.cluster.catalogue().read_stale().row(&Key::tenant(tenant)).map_err(unreadable)?;
+    let Some(Row::Tenant(row)) = row.as_deref() else { return Err(Refusal::not_found("tenant", tenant)) };
+    api_keys::create(&call(door, row.id, row.name.clone()), message).await
+}
+
+/// The names of all tenants, in order.
+///
+/// # Errors
+/// INTERNAL_ERROR if the rows cannot be read.
+pub fn tenant_names(door: &Door) -> Result<Vec<String>, Refusal> {
+    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+    let mut names = Vec::new();
+    let read = door.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
+        if let Row::Tenant(tenant) = &**row {
+            names.push(tenant.name.clone());
+        }
+        ControlFlow::Continue(())
+    });
+    read.map_err(unreadable)?;
+    Ok(names)
+}
+
+fn call(door: &Door, tenant: TenantId, tenant_name: String) -> Call<'_> {
+    let caller = Caller {
+        tenant,
+        tenant_name,
+        settings: Settings::default(),
+        actor: Actor::server(),
+        key_id: String::new(),
+    };
+    Call { door, caller, trace: None }
+}

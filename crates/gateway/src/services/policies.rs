@@ -1,0 +1,87 @@
+//! Policies of their own: attached to definitions, and set for the tenant.
+
+use switchward_api::v1;
+use switchward_engine::{
+    AttachPolicy, Body, Key, MailKey, RemoveTenantPolicy, Row, Scope, SetTenantPolicy, TenantPolicy,
+};
+
+use super::definitions::{definition, of_definition};
+use crate::convert::timestamp;
+use crate::door::{Call, named, request_id};
+use crate::error::Refusal;
+use crate::names;
+
+/// A change of what is attached to a definition.
+pub(super) struct Change<'m> {
+    pub(super) definition: &'m str,
+    pub(super) policy: &'m str,
+    pub(super) attached: bool,
+    pub(super) etag: &'m str,
+    pub(super) request: Option<switchward_engine::RequestId>,
+}
+
+/// Attaches or detaches, and gives the definition as it is then.
+pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::Definition, Refusal> {
+    let name = names::definition(&call.caller, "definition", change.definition)?;
+    let policy = names::definition(&call.caller, "policy", change.policy)?;
+    let body = Body::AttachPolicy(AttachPolicy {
+        definition: name.to_owned(),
+        policy: policy.to_owned(),
+        attached: change.attached,
+        etag: change.etag.to_owned(),
+    });
+    definition(call, name, change.definition).await?;
+    let reply = call.execute(Scope::Catalogue, change.request, None, body).await;
+    reply.map_err(|refusal| named(refusal, "definition", change.policy))?;
+    Ok(of_definition(&call.caller, &definition(call, name, change.definition).await?))
+}
+
+/// Lets a policy hold for the tenant.
+pub(super) async fn set(
+    call: &Call<'_>,
+    message: v1::SetTenantPolicyRequest,
+) -> Result<v1::SetTenantPolicyResponse, Refusal> {
+    let request = request_id(&message.request_id, "SetTenantPolicy", &message)?;
+    let name = names::definition(&call.caller, "policy", &message.policy)?;
+    let key = MailKey(rand::random());
+    let body =
+        Body::SetTenantPolicy(SetTenantPolicy { name: name.to_owned(), version: message.version, key });
+    let reply = call.execute(Scope::Catalogue, request, None, body).await;
+    reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
+    let policy = list(call).await?.into_iter().find(|policy| policy.name == name);
+    Ok(v1::SetTenantPolicyResponse { policy: policy.map(|policy| shown(call, policy)) })
+}
+
+/// Lets a policy hold for the tenant no more.
+pub(super) async fn remove(
+    call: &Call<'_>,
+    message: v1::RemoveTenantPolicyRequest,
+) -> Result<v1::RemoveTenantPolicyResponse, Refusal> {
+    let request = request_id(&message.request_id, "RemoveTenantPolicy", &message)?;
+    let name = names::definition(&call.caller, "policy", &message.policy)?.to_owned();
+    let body = Body::RemoveTenantPolicy(RemoveTenantPolicy { name });
+    let reply = call.execute(Scope::Catalogue, request, None, body).await;
+    reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
+    Ok(v1::RemoveTenantPolicyResponse {})
+}
+
+/// The policies that hold for the tenant.
+pub(super) async fn of_tenant(call: &Call<'_>) -> Result<Vec<v1::TenantPolicy>, Refusal> {
+    Ok(list(call).await?.into_iter().map(|policy| shown(call, policy)).collect())
+}
+
+async fn list(call: &Call<'_>) -> Result<Vec<TenantPolicy>, Refusal> {
+    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
+        if let Row::Tenancy(row) = row { Some(row.policies.clone()) } else { None }
+    });
+    Ok(found.await?.unwrap_or_default())
+}
+
+fn shown(call: &Call<'_>, policy: TenantPolicy) -> v1::TenantPolicy {
+    v1::TenantPolicy {
+        policy: names::of_definition(&call.caller, &policy.name),
+        version: policy.version,
+        set_by: policy.by,
+        set_time: Some(timestamp(policy.at)),
+    }
+}

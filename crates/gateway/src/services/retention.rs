@@ -1,0 +1,120 @@
+//! RetentionService.
+
+use switchward_api::v1;
+use switchward_api::v1::retention_service_server::RetentionService;
+use switchward_engine::{
+    Body, Key, MailKey, PutRetention, Remove, Removing, Retention, RetentionRule, Row, Scope,
+};
+use tonic::{Request, Response, Status};
+
+use crate::auth::{Caller, roles};
+use crate::convert::{duration, ms_of, timestamp};
+use crate::door::{Call, Door, named, request_id};
+use crate::error::Refusal;
+use crate::limits::ERASED_WITHIN_MS;
+use crate::mask::Mask;
+use crate::names;
+
+type Answered<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl RetentionService for Door {
+    async fn delete_session(
+        &self,
+        request: Request<v1::DeleteSessionRequest>,
+    ) -> Answered<v1::DeleteSessionResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "DeleteSession", &message)?;
+        let id = names::session(&call.caller, "name", &message.name)?;
+        let body = Body::Remove(Remove { how: Removing::Deleted, ended_by: None });
+        let reply = call.execute(Scope::Session(id), request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "session", &message.name))?;
+        Ok(Response::new(v1::DeleteSessionResponse {}))
+    }
+
+    async fn erase_session(
+        &self,
+        request: Request<v1::EraseSessionRequest>,
+    ) -> Answered<v1::EraseSessionResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "EraseSession", &message)?;
+        let id = names::session(&call.caller, "name", &message.name)?;
+        let body = Body::Remove(Remove { how: Removing::Erased, ended_by: None });
+        let reply = call.execute(Scope::Session(id), request, None, body).await;
+        reply.map_err(|refusal| named(refusal, "session", &message.name))?;
+        let view = call.session(id, &message.name).await?;
+        let begun = view.session.removal.as_deref().map_or(view.session.updated, |removal| removal.at);
+        let session = super::sessions::shown(&call, id, &message.name).await?;
+        let gone_time = Some(timestamp(begun.after_ms(ERASED_WITHIN_MS)));
+        Ok(Response::new(v1::EraseSessionResponse { session: Some(session), gone_time }))
+    }
+
+    async fn put_retention(
+        &self,
+        request: Request<v1::PutRetentionRequest>,
+    ) -> Answered<v1::PutRetentionResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        let request = request_id(&message.request_id, "PutRetention", &message)?;
+        let Some(wish) = message.retention else {
+            return Err(Refusal::field("retention", "is required").into());
+        };
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let rules = wish.rules.into_iter().enumerate();
+        let rules = rules.map(|(at, rule)| read(&call.caller, at, rule)).collect::<Result<_, _>>()?;
+        let (retention, key) = (Retention { rules }, MailKey(rand::random()));
+        let body = Body::PutRetention(PutRetention { retention, key, etag: wish.etag });
+        call.execute(Scope::Catalogue, request, None, body).await?;
+        let retention = Some(shown(&call.caller, retention_of(&call).await?));
+        Ok(Response::new(v1::PutRetentionResponse { retention }))
+    }
+
+    async fn get_retention(
+        &self,
+        request: Request<v1::GetRetentionRequest>,
+    ) -> Answered<v1::GetRetentionResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let mask = Mask::read("Retention", message.read_mask)?;
+        let retention = mask.keep(shown(&call.caller, retention_of(&call).await?));
+        Ok(Response::new(v1::GetRetentionResponse { retention: Some(retention) }))
+    }
+}
+
+async fn retention_of(call: &Call<'_>) -> Result<Retention, Refusal> {
+    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
+        if let Row::Tenancy(row) = row { Some(row.retention.clone()) } else { None }
+    });
+    Ok(found.await?.unwrap_or_default())
+}
+
+fn read(caller: &Caller, at: usize, rule: v1::RetentionRule) -> Result<RetentionRule, Refusal> {
+    let field = |field: &str| format!("retention.rules.{at}.{field}");
+    let time = |name: &str, time: Option<prost_types::Duration>| {
+        let bad = || Refusal::field(field(name), "is no length of time");
+        time.map(|time| ms_of(time).ok_or_else(bad)).transpose()
+    };
+    let definition = match rule.definition.as_str() {
+        "" => "",
+        name => names::definition(caller, &field("definition"), name)?,
+    };
+    Ok(RetentionRule {
+        definition: definition.to_owned(),
+        sessions_ms: time("ended_sessions", rule.ended_sessions)?,
+        history_ms: time("history", rule.history)?,
+        decisions_ms: time("decisions", rule.decisions)?,
+    })
+}
+
+fn shown(caller: &Caller, retention: Retention) -> v1::Retention {
+    let etag = retention.etag();
+    let rule = |rule: RetentionRule| v1::RetentionRule {
+        definition: match rule.definition.as_str() {
+            "" => String::new(),
+            name => names::of_definition(caller, name),
+        },
+        ended_sessions: rule.sessions_ms.map(duration),
+        history: rule.history_ms.map(duration),
+        decisions: rule.decisions_ms.map(duration),
+    };
+    v1::Retention { rules: retention.rules.into_iter().map(rule).collect(), etag }
+}

@@ -1,0 +1,164 @@
+//! Policy documents, drawn at random: the same document says the same for every format, and layers only ever make one another
+//! stricter.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
+
+#[path = "../../../engine/tests/replay/chance.rs"]
+mod chance;
+mod document;
+mod game;
+
+use std::collections::BTreeMap;
+use switchward_engine::{EffectOfCall, Key, Reply, Row};
+
+use chance::Chance;
+use document::{CALLS, Document, Says};
+use game::{Game, Move, Ways};
+
+/// Worlds of the first truth, and of the second.
+const PAIRS: u64 = 250;
+const STACKS: u64 = 300;
+const STEPS_OF_EACH: usize = 30;
+
+const CHECKPOINT: &str = r#"{"name": "p", "initial": "a", "states": {
+    "a": {"question": "?", "answers": {"on": {"next": "a"}, "end": {"next": null}}}}}"#;
+const CONVERSATION: &str = r#"{"name": "p", "states": [
+    {"name": "a", "type": "conversation"}, {"name": "b", "type": "conversation"}],
+    "transitions": [{"from": "a", "to": "b", "guards": [{"type": "data_contains", "config": {"key": "go"}}]}]}"#;
+
+/// What a call came to, without the numbers that are the session's own.
+fn comparable(reply: &Result<Reply, String>) -> String {
+    match reply {
+        Ok(Reply::Authorized(said)) => format!(
+            "{:?} {:?} {} {:?} gate {} grant {} {:?} {:?} {:?}",
+            said.effect,
+            said.reason,
+            said.message,
+            said.rule,
+            said.gate.is_some(),
+            said.granted_by.is_some(),
+            said.retry_after_ms,
+            said.remaining,
+            said.layers,
+        ),
+        Ok(_) => "done".into(),
+        Err(code) => code.clone(),
+    }
+}
+
+#[test]
+fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for seed in 1..=PAIRS {
+        let mut chance = Chance::new(seed);
+        let document = Document::draw(&mut chance, "guard", true);
+        let ways = Ways {
+            attached: vec![document.clone()],
+            tenant: if chance.once_in(2) {
+                vec![Document::draw(&mut chance, "wall", true)]
+            } else {
+                Vec::new()
+            },
+            default_effect: document::default_effect(&mut chance),
+            restart: seed % 20 == 0,
+        };
+        let mut one = Game::begin(CHECKPOINT, &ways);
+        let mut other = Game::begin(CONVERSATION, &ways);
+        for step in 0..STEPS_OF_EACH {
+            let next = Move::draw(&mut chance, step);
+            let (here, there) = (one.make(&next), other.make(&next));
+            assert_eq!(comparable(&here), comparable(&there), "seed {seed}, {next:?}\n{ways:#?}");
+            if let Ok(Reply::Authorized(said)) = &here {
+                let why = said.reason.clone().unwrap_or_default();
+                let grant = if said.granted_by.is_some() { " granted" } else { "" };
+                *seen.entry(format!("{}{grant} {why}", said.effect.word())).or_default() += 1;
+            }
+        }
+        for (process, role, capability) in ways.counters() {
+            let key = |game: &Game| Key::ledger(game.tenant(), process, &role, &capability);
+            let row = |game: &Game| match game.row(process, &key(game)).as_deref() {
+                Some(Row::Ledger(row)) => {
+                    let held: Vec<_> = row.reservations.iter().map(|held| (held.at, held.estimate)).collect();
+                    Some((row.calls.clone(), row.spent.clone(), held))
+                }
+                _ => None,
+            };
+            let (here, there) = (row(&one), row(&other));
+            *seen.entry(format!("ledger {}", here.is_some())).or_default() += 1;
+            assert_eq!(here, there, "seed {seed}: {process} {capability}\n{ways:#?}");
+        }
+    }
+    println!("{seen:#?}");
+    for what in [
+        "allow ",
+        "allow granted ",
+        "ask ",
+        "deny POLICY_DENIED",
+        "deny RATE_LIMITED",
+        "deny BUDGET_EXHAUSTED",
+        "deny QUOTA_EXCEEDED",
+        "ledger true",
+    ] {
+        assert!(seen.get(what).copied().unwrap_or_default() >= 20, "{what} came too seldom: {seen:#?}");
+    }
+}
+
+#[test]
+fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
+    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for seed in 1..=STACKS {
+        let mut chance = Chance::new(seed);
+        let mut draw = |prefix: &str, most: u64| -> Vec<Document> {
+            let count = chance.from(0, most);
+            (0..count).map(|at| Document::draw(&mut chance, &format!("{prefix}{at}"), false)).collect()
+        };
+        let (attached, tenant) = (draw("guard", 3), draw("wall", 2));
+        let ways = Ways {
+            attached: attached.into_iter().map(Document::of_every_role).collect(),
+            tenant,
+            default_effect: document::default_effect(&mut chance),
+            restart: seed % 100 == 0,
+        };
+        let own = chance.once_in(2).then(|| Document::draw(&mut chance, "own", false).without_limits());
+        let source = match &own {
+            Some(own) => own.in_checkpoint(CHECKPOINT),
+            None if chance.once_in(2) => CHECKPOINT.to_owned(),
+            None => CONVERSATION.to_owned(),
+        };
+        let mut game = Game::begin(&source, &ways);
+        let holding: Vec<&Document> =
+            ways.attached.iter().chain(&ways.tenant).filter(|document| document.speaks_to("agent")).collect();
+        for capability in CALLS {
+            let reply = game.make(&Move::Call { capability, estimate: 0, args: "{}" });
+            let Ok(Reply::Authorized(said)) = reply else { panic!("seed {seed}: {reply:?}") };
+            let default_effect = ways.default_effect;
+            let mut layers: Vec<Says> =
+                holding.iter().map(|document| document.says(capability, default_effect)).collect();
+            // Where documents hold, an own policy that was never written is none.
+            if let Some(own) = &own
+                && (own.is_written() || holding.is_empty())
+            {
+                layers.push(own.says(capability, default_effect));
+            } else if holding.is_empty() {
+                layers.push(document::of_default(default_effect));
+            }
+            let strictest = layers.iter().max().copied().unwrap();
+            let came = match said.effect {
+                EffectOfCall::Allow => Says::Allow,
+                EffectOfCall::Ask => Says::Ask,
+                EffectOfCall::Deny => Says::Deny,
+            };
+            assert!(came >= strictest, "seed {seed}: {capability} {said:?}\n{ways:#?}");
+            let by_limit = said.reason.as_deref().is_some_and(|code| code != "POLICY_DENIED");
+            assert!(came == strictest || by_limit, "seed {seed}: {capability} {said:?}\n{ways:#?}");
+            assert!(said.rule.is_some(), "seed {seed}: {said:?}");
+            let several = said.layers.len();
+            assert!(several == 0 || several == layers.len(), "seed {seed}: {layers:?} {said:?}");
+            *seen
+                .entry((said.effect.word(), if layers.len() > 1 { "of several" } else { "alone" }))
+                .or_default() += 1;
+        }
+    }
+    println!("{seen:#?}");
+    assert!(seen.len() == 6 && seen.values().all(|count| *count >= 50), "{seen:#?}");
+}

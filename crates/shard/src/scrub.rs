@@ -1,0 +1,101 @@
+//! Every replica's duty: what was erased leaves the files of this server.
+//!
+//! An erasure removes rows. Their bytes stay in the log until it is purged, and in the files of the databases until those
+//! are written anew. A mark in the data folder says that this is owed, so a restart does not forget it.
+
+use openraft::async_runtime::WatchReceiver;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use switchward_engine::{IndexKey, View};
+use switchward_store::StoreError;
+
+use crate::cluster::Inner;
+use crate::group::Group;
+use crate::limits::{FLUSH_WAIT, SCRUB_LOOK};
+use crate::types::LogId;
+
+/// Works until the cluster is gone.
+pub(crate) async fn work(cluster: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(SCRUB_LOOK).await;
+        let Some(cluster) = cluster.upgrade() else { return };
+        match run(&cluster).await {
+            Ok(Some(true) | None) => {}
+            Ok(Some(false)) => {
+                tracing::warn!("what was erased is not yet out of all files; it is tried again")
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to get what was erased out of the files; it is tried again")
+            }
+        }
+    }
+}
+
+/// Looks whether something is owed, and does it; true where nothing is owed afterwards, and nothing where nothing was.
+pub(crate) async fn run(cluster: &Inner) -> io::Result<Option<bool>> {
+    let groups: Vec<Group> = cluster.groups();
+    let erased = |group: &Group| group.shared.erased.load(Ordering::SeqCst);
+    let before: Vec<u64> = groups.iter().map(erased).collect();
+    if before.iter().all(|at| *at == 0) || !groups.iter().all(rows_are_gone) {
+        return Ok(None);
+    }
+    // It needs room for what it writes anew.
+    if !cluster.log().disk().admits_growth() {
+        return Ok(Some(false));
+    }
+    for group in &groups {
+        if !purge(group).await? {
+            return Ok(Some(false));
+        }
+    }
+    let (log, shared) = (cluster.log(), Arc::clone(&groups[0].shared));
+    let files = tokio::task::spawn_blocking(move || {
+        let state = shared.state.scrub()?;
+        shared.snapshots.clear()?;
+        Ok::<bool, StoreError>(log.scrub()? && state)
+    });
+    let whole = files.await.map_err(io::Error::other)?.map_err(io::Error::other)?;
+    if !whole {
+        return Ok(Some(false));
+    }
+    for (group, at) in groups.iter().zip(before) {
+        // What was erased meanwhile is owed still.
+        let _newer = group.shared.erased.compare_exchange(at, 0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+    if groups.iter().all(|group| erased(group) == 0) {
+        let state = &groups[0].shared.state;
+        state.unmark().map_err(io::Error::other)?;
+        if groups.iter().any(|group| erased(group) != 0) {
+            state.mark().map_err(io::Error::other)?;
+        }
+    }
+    Ok(Some(true))
+}
+
+/// Whether no erasure is under way that began no later than the last one that is owed.
+fn rows_are_gone(group: &Group) -> bool {
+    let erased = group.shared.erased.load(Ordering::SeqCst);
+    let mut gone = true;
+    let read = group.shared.view().scan(&IndexKey::removals(), None, &mut |entry, _| {
+        gone = IndexKey::due_of(entry).is_none_or(|due| due.at.0 > erased);
+        ControlFlow::Break(())
+    });
+    erased == 0 || (gone && read.is_ok())
+}
+
+/// Writes a group's rows and purges all of its log that they hold; false where somebody still needs it.
+async fn purge(group: &Group) -> io::Result<bool> {
+    let index = |id: Option<LogId>| id.map(|id| id.index);
+    let upto = index(group.raft.metrics().borrow_watched().last_applied);
+    let Some(last) = upto else { return Ok(true) };
+    group.raft.trigger().snapshot().await.map_err(io::Error::other)?;
+    let built = group.raft.wait(Some(FLUSH_WAIT));
+    if built.metrics(|now| index(now.snapshot) >= upto, "the rows are on disk").await.is_err() {
+        return Ok(false);
+    }
+    group.raft.trigger().purge_log(last).await.map_err(io::Error::other)?;
+    let purged = group.raft.wait(Some(FLUSH_WAIT));
+    Ok(purged.metrics(|now| index(now.purged) >= upto, "the log is purged").await.is_ok())
+}

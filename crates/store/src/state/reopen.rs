@@ -1,0 +1,146 @@
+//! Opening the database of the states anew: after a write that found no room fjall refuses all further ones.
+//!
+//! Until there is room again, rows wait in memory and the old database is read from. Nothing is lost by it: the log has
+//! every row that was not written.
+
+use super::{
+    Inner, Record, State,
+    gate::{Gate, Pass},
+    rows::Tables,
+};
+use crate::{
+    GroupId, StoreError,
+    limits::{REOPEN_WAIT, REOPEN_WAIT_MAX},
+};
+use fjall::Keyspace;
+use parking_lot::{Mutex, RwLockWriteGuard};
+use std::{
+    collections::HashMap,
+    error::Error,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+};
+
+/// What is needed to open the database anew.
+#[derive(Default)]
+pub(super) struct Reopening {
+    /// Whether the database refuses writes.
+    wanted: AtomicBool,
+    /// One at a time.
+    turn: Mutex<()>,
+    states: Mutex<HashMap<GroupId, Weak<dyn Holder>>>,
+}
+
+/// A state, whatever its rows are.
+trait Holder: Send + Sync {
+    /// Waits until no flush is under way, and lets none begin.
+    fn enter(&self) -> Pass;
+    /// Closes the keyspace; readers wait until it is opened again.
+    fn close(&self) -> Box<dyn Closed + '_>;
+}
+
+/// A state that is closed.
+trait Closed {
+    fn place(&self) -> u64;
+    fn open(&mut self, disk: Keyspace);
+}
+
+impl<R: Record> Holder for Inner<R> {
+    fn enter(&self) -> Pass {
+        Gate::enter(&self.gate)
+    }
+
+    fn close(&self) -> Box<dyn Closed + '_> {
+        let mut tables = self.tables.write();
+        tables.disk = None;
+        Box::new(tables)
+    }
+}
+
+impl<R: Record> Closed for RwLockWriteGuard<'_, Tables<R>> {
+    fn place(&self) -> u64 {
+        self.generation
+    }
+
+    fn open(&mut self, disk: Keyspace) {
+        self.disk = Some(disk);
+    }
+}
+
+impl Reopening {
+    pub(super) fn add<R: Record>(&self, state: &Arc<Inner<R>>) {
+        let holder = Arc::downgrade(state);
+        self.states.lock().insert(state.group, holder);
+    }
+
+    pub(super) fn remove(&self, group: GroupId) {
+        self.states.lock().remove(&group);
+    }
+}
+
+impl<R: Record> State<R> {
+    /// Returns true if a failed flush is a matter of a full disk. The rows then wait in memory until
+    /// [`State::recover`] has opened the database anew.
+    pub fn waits_for_room(&self, error: &(dyn Error + 'static)) -> bool {
+        let waits = self.0.store.dir.disk().caused(error);
+        if waits {
+            self.0.store.reopening.wanted.store(true, Relaxed);
+        }
+        waits
+    }
+
+    /// The same of a failed sync: only where the database had given up before, as a sync that failed loses data.
+    pub fn gave_up_for_room(&self, error: &(dyn Error + 'static)) -> bool {
+        let gave_up = self.0.store.dir.disk().gave_up(error);
+        if gave_up {
+            self.0.store.reopening.wanted.store(true, Relaxed);
+        }
+        gave_up
+    }
+
+    /// Opens the database of all states anew if one of them could not write to it and there is room now. Returns false
+    /// if there is none yet.
+    ///
+    /// # Errors
+    /// If it cannot be opened: the process must end.
+    pub fn recover(&self) -> Result<bool, StoreError> {
+        let store = &self.0.store;
+        if !store.reopening.wanted.load(Relaxed) {
+            return Ok(true);
+        }
+        if !store.dir.disk().admits_maintenance() {
+            return Ok(false);
+        }
+        let _turn = store.reopening.turn.lock();
+        if !store.reopening.wanted.load(Relaxed) {
+            return Ok(true);
+        }
+        let states: Vec<_> = {
+            let states = store.reopening.states.lock();
+            states.iter().filter_map(|(group, state)| Some((*group, state.upgrade()?))).collect()
+        };
+        let passes: Vec<Pass> = states.iter().map(|(_, state)| state.enter()).collect();
+        let mut closed: Vec<_> = states.iter().map(|(group, state)| (*group, state.close())).collect();
+        let mut wait = REOPEN_WAIT;
+        // Readers that had begun before still hold the old database for a moment, and so its lock.
+        while let Err(error) = store.reopen() {
+            if wait > REOPEN_WAIT_MAX && !store.dir.disk().caused(&error) {
+                return Err(error);
+            }
+            thread::sleep(wait.min(REOPEN_WAIT_MAX));
+            wait *= 2;
+        }
+        for (group, state) in &mut closed {
+            let disk = store.keyspace(*group, state.place())?;
+            state.open(disk);
+        }
+        store.reopening.wanted.store(false, Relaxed);
+        drop(closed);
+        drop(passes);
+        tracing::warn!("the state found no room and was opened anew");
+        Ok(true)
+    }
+}

@@ -1,0 +1,117 @@
+//! What is done with tenants.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+use super::client::Page;
+
+/// Arguments of `tenant`.
+#[derive(Debug, Args)]
+pub(crate) struct TenantArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) what: TenantCommand,
+}
+
+/// What can be done with tenants.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TenantCommand {
+    /// Make a tenant and its first admin key, whose secret is shown once.
+    #[command(after_help = "\
+Examples:
+  switchward tenant create acme
+  switchward tenant create acme --data-dir /var/lib/switchward
+
+A running server makes a tenant for an admin key of its first tenant. With --data-dir the tenant is made in the data
+folder of a stopped server, without any key: this is how a new server gets its first one. Run it as the server's user.")]
+    Create(CreateTenant),
+    /// Show a tenant and its switches.
+    Get(GetTenant),
+    /// List the tenants; takes an admin key of the server's first tenant.
+    List(Page),
+    /// Change the switches of a tenant; a stricter one holds at once, for running sessions too.
+    #[command(after_help = "Example:\n  switchward tenant set --default deny")]
+    Set(SetTenant),
+}
+
+/// What a tool call gets that no rule of a policy matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DefaultEffect {
+    /// It is allowed.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It is denied.
+    Deny,
+}
+
+/// Arguments of `tenant create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateTenant {
+    /// Its name: 1 to 63 of a-z, 0-9 and -.
+    pub(crate) tenant: String,
+    /// A name for people.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) display_name: Option<String>,
+    /// What a tool call gets that no rule of a policy matches.
+    #[arg(long = "default", value_name = "EFFECT", value_enum)]
+    pub(crate) default_effect: Option<DefaultEffect>,
+    /// Let sessions start with another role than their policy's; they run without the policy.
+    #[arg(long)]
+    pub(crate) allow_foreign_role: bool,
+    /// Make it here, in the data folder of a stopped server.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Shards of a new data folder, as `server` takes them.
+    #[arg(long, value_name = "NUMBER", requires = "data_dir", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) shards: Option<u32>,
+}
+
+/// Arguments of `tenant get`.
+#[derive(Debug, Args)]
+pub(crate) struct GetTenant {
+    /// Which; without it, the key's own.
+    #[arg(default_value = "-", hide_default_value = true)]
+    pub(crate) tenant: String,
+}
+
+/// Arguments of `tenant set`.
+#[derive(Debug, Args)]
+pub(crate) struct SetTenant {
+    /// Which; without it, the key's own.
+    #[arg(default_value = "-", hide_default_value = true)]
+    pub(crate) tenant: String,
+    /// What to change.
+    #[command(flatten)]
+    pub(crate) switches: Switches,
+}
+
+/// The switches of a tenant; one of them at least.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Switches {
+    /// What a tool call gets that no rule of a policy matches.
+    #[arg(long = "default", value_name = "EFFECT", value_enum)]
+    pub(crate) default_effect: Option<DefaultEffect>,
+    /// Whether sessions may start with another role than their policy's; they run without the policy.
+    #[arg(long, value_name = "true|false")]
+    pub(crate) allow_foreign_role: Option<bool>,
+    /// Whether approvers and escalation contacts that come from data or from the start are asked although the directory
+    /// does not hold them.
+    #[arg(long, value_name = "true|false")]
+    pub(crate) any_approver_address: Option<bool>,
+}
+
+/// Arguments of `keys bootstrap`.
+#[derive(Debug, Args)]
+pub(crate) struct BootstrapKey {
+    /// The data folder of the stopped server.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// The tenant that the key opens; needed if there are several.
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) tenant: Option<String>,
+    /// The person or program that will hold it; without it, the key's own id.
+    #[arg(long, value_name = "WHO")]
+    pub(crate) subject: Option<String>,
+}

@@ -1,0 +1,53 @@
+//! What was said in a conversation, as its history has it.
+
+use prost_types::value::Kind;
+use switchward_api::v1;
+use tonic::Status;
+
+use super::talk::Talk;
+
+/// The newest events among which messages are looked for.
+const EVENTS: u64 = 500;
+/// The newest messages that are shown.
+const MESSAGES: usize = 10;
+
+/// A message.
+pub(super) struct Said {
+    /// `user` or `agent`.
+    pub(super) from: String,
+    pub(super) text: String,
+}
+
+/// Returns the last messages of a session, oldest first; none for a program, which reads the history itself.
+///
+/// # Errors
+/// The history cannot be read.
+pub(super) async fn said(talk: &Talk, session: &v1::Session) -> Result<Vec<Said>, Status> {
+    // A process of questions and answers has no messages.
+    let asks = session.checkpoint.as_ref().is_some_and(|checkpoint| !checkpoint.answers.is_empty());
+    if asks || talk.printer.is_json() {
+        return Ok(Vec::new());
+    }
+    let request = v1::ListSessionEventsRequest {
+        name: session.name.clone(),
+        from_sequence: session.sequence.saturating_sub(EVENTS - 1),
+        page_size: u32::try_from(EVENTS).unwrap_or(u32::MAX),
+        ..v1::ListSessionEventsRequest::default()
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.sessions.list_session_events(request).await });
+    let events = reply.await?.events;
+    let mut said: Vec<Said> = events.iter().filter_map(message).collect();
+    said.drain(..said.len().saturating_sub(MESSAGES));
+    Ok(said)
+}
+
+fn message(event: &v1::SessionEvent) -> Option<Said> {
+    let data = event.data.as_ref().filter(|_| event.r#type == "message.posted")?;
+    let word = |key: &str| match &data.fields.get(key)?.kind {
+        Some(Kind::StringValue(text)) => Some(text.clone()),
+        _ => None,
+    };
+    Some(Said { from: word("from")?, text: word("text")? })
+}

@@ -1,0 +1,165 @@
+//! Tenants: making, showing and setting them.
+
+use switchward_api::v1;
+
+use super::admin::{once, shown as shown_key};
+use super::show;
+use super::talk::Talk;
+use crate::args::{CreateTenant, DefaultEffect, GetTenant, Page, SetTenant, TenantCommand};
+use crate::exit::Exit;
+use crate::output::{CARE, Table, card, clean};
+
+/// Tenants that one call returns.
+const PAGE: u32 = 1_000;
+/// Tenants that are listed if nobody says how many.
+const LIMIT: usize = 100;
+
+pub(super) async fn run(talk: &Talk, what: TenantCommand) -> Result<(), Exit> {
+    match what {
+        TenantCommand::Create(create) => self::create(talk, create).await,
+        TenantCommand::Get(get) => self::get(talk, get).await,
+        TenantCommand::List(page) => list(talk, page).await,
+        TenantCommand::Set(set) => self::set(talk, set).await,
+    }
+}
+
+async fn create(talk: &Talk, create: CreateTenant) -> Result<(), Exit> {
+    let tenant = v1::Tenant {
+        display_name: create.display_name.unwrap_or_default(),
+        default_effect: effect(create.default_effect).into(),
+        allow_foreign_role: create.allow_foreign_role,
+        ..v1::Tenant::default()
+    };
+    let request = v1::CreateTenantRequest {
+        tenant_id: create.tenant,
+        tenant: Some(tenant),
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.tenants.create_tenant(request).await })
+        .await;
+    let reply = reply.map_err(|status| Exit::refused(&status).calling("tenant_id", "TENANT"))?;
+    talk.printer.message("CreateTenantResponse", &reply, || created(&reply))
+}
+
+/// A new tenant and its first key.
+pub(in crate::commands) fn created(reply: &v1::CreateTenantResponse) -> String {
+    let secret = if reply.admin_secret.is_empty() {
+        format!("{CARE}was shown when the tenant was made, and is kept nowhere{CARE:#}")
+    } else {
+        once(&reply.admin_secret)
+    };
+    let tenant = shown(&reply.tenant.clone().unwrap_or_default());
+    let key = shown_key(&reply.admin_key.clone().unwrap_or_default());
+    format!("{tenant}\n{key}{}", card(&[("secret ", secret)]))
+}
+
+async fn get(talk: &Talk, get: GetTenant) -> Result<(), Exit> {
+    let request = v1::GetTenantRequest { name: get.tenant, ..v1::GetTenantRequest::default() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.tenants.get_tenant(request).await });
+    let reply = reply.await?;
+    let tenant = reply.tenant.clone().unwrap_or_default();
+    talk.printer.message("GetTenantResponse", &reply, || shown(&tenant))
+}
+
+async fn set(talk: &Talk, set: SetTenant) -> Result<(), Exit> {
+    let mut tenant = v1::Tenant { name: set.tenant, ..v1::Tenant::default() };
+    let mut paths = Vec::new();
+    if let Some(default) = set.switches.default_effect {
+        tenant.default_effect = effect(Some(default)).into();
+        paths.push("default_effect".to_owned());
+    }
+    if let Some(allow) = set.switches.allow_foreign_role {
+        tenant.allow_foreign_role = allow;
+        paths.push("allow_foreign_role".to_owned());
+    }
+    if let Some(any) = set.switches.any_approver_address {
+        tenant.any_approver_address = any;
+        paths.push("any_approver_address".to_owned());
+    }
+    let request = v1::UpdateTenantRequest {
+        tenant: Some(tenant),
+        update_mask: Some(prost_types::FieldMask { paths }),
+        request_id: talk.request_id(),
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.tenants.update_tenant(request).await });
+    let reply = reply.await?;
+    let tenant = reply.tenant.clone().unwrap_or_default();
+    talk.printer.message("UpdateTenantResponse", &reply, || shown(&tenant))
+}
+
+async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
+    let limit = match page.limit {
+        None => LIMIT,
+        Some(0) => usize::MAX,
+        Some(limit) => limit,
+    };
+    let mut whole = v1::ListTenantsResponse {
+        next_page_token: page.page_token.unwrap_or_default(),
+        ..v1::ListTenantsResponse::default()
+    };
+    loop {
+        let left = u32::try_from(limit - whole.tenants.len()).unwrap_or(PAGE).min(PAGE);
+        let request = v1::ListTenantsRequest {
+            page_size: left,
+            page_token: std::mem::take(&mut whole.next_page_token),
+            ..v1::ListTenantsRequest::default()
+        };
+        let part = talk
+            .client
+            .call(request, |mut it, request| async move { it.tenants.list_tenants(request).await })
+            .await?;
+        whole.tenants.extend(part.tenants);
+        whole.next_page_token = part.next_page_token;
+        if whole.next_page_token.is_empty() || whole.tenants.len() >= limit {
+            break;
+        }
+    }
+    talk.printer
+        .list(("ListTenantsResponse", &whole), ("Tenant", &whole.tenants), || table(&whole.tenants))?;
+    if !whole.next_page_token.is_empty() {
+        talk.printer.advice(&format!("there are more: --page-token {}", whole.next_page_token));
+    }
+    Ok(())
+}
+
+fn table(tenants: &[v1::Tenant]) -> String {
+    let mut table = Table::new(&["TENANT", "NAME", "DEFAULT", "CREATED"]);
+    for tenant in tenants {
+        table.row([
+            clean(show::id(&tenant.name)),
+            clean(&tenant.display_name),
+            show::word(tenant.default_effect().as_str_name(), "DEFAULT_EFFECT_"),
+            show::time(tenant.create_time.as_ref()),
+        ]);
+    }
+    table.text("there are no tenants")
+}
+
+fn shown(tenant: &v1::Tenant) -> String {
+    card(&[
+        ("tenant", clean(show::id(&tenant.name))),
+        ("name", clean(&tenant.display_name)),
+        ("default", show::word(tenant.default_effect().as_str_name(), "DEFAULT_EFFECT_")),
+        ("foreign role", if tenant.allow_foreign_role { "allowed".into() } else { "refused".into() }),
+        (
+            "approvers from data",
+            if tenant.any_approver_address { "any address" } else { "in the directory" }.into(),
+        ),
+        ("created", show::time(tenant.create_time.as_ref())),
+        ("changed", show::time(tenant.update_time.as_ref())),
+    ])
+}
+
+/// The default effect that was typed.
+pub(in crate::commands) fn effect(default: Option<DefaultEffect>) -> v1::DefaultEffect {
+    match default {
+        None => v1::DefaultEffect::Unspecified,
+        Some(DefaultEffect::Allow) => v1::DefaultEffect::Allow,
+        Some(DefaultEffect::Ask) => v1::DefaultEffect::Ask,
+        Some(DefaultEffect::Deny) => v1::DefaultEffect::Deny,
+    }
+}

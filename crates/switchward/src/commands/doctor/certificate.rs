@@ -1,0 +1,242 @@
+//! The port's certificate, judged as this program's own client judges it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, RootCertStore};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::Found;
+use crate::config::Tls;
+use crate::tls;
+
+/// How long before its end a certificate is to be replaced.
+const LEFT: SignedDuration = SignedDuration::from_hours(14 * 24);
+const WHAT: &str = "tls";
+
+/// Whether the certificate fits its key, holds today, and is one that clients accept.
+pub(super) fn look(config: &Tls) -> Found {
+    let file = config.cert_file.display();
+    let chain = match tls::read(config).and_then(|_| tls::chain(&config.cert_file)) {
+        Ok(chain) => chain,
+        Err(error) => {
+            let advice = "both are PEM, and the certificate is that of the key";
+            return Found::fail(WHAT, format!("{error:#}"), advice);
+        }
+    };
+    let Some(leaf) = chain.first().and_then(|der| X509Certificate::from_der(der).ok()) else {
+        return Found::warn(WHAT, format!("{file} cannot be looked into"), "look whether it still holds");
+    };
+    let (names, from, until) =
+        (names(&leaf.1), at(leaf.1.validity().not_before), at(leaf.1.validity().not_after));
+    let now = Timestamp::now();
+    let dated = from.zip(until).map(|(from, until)| dated(&config.cert_file, from, until, now));
+    if let Some(wrong) = dated.clone().filter(|found| found.verdict == super::Verdict::Fail) {
+        return wrong;
+    }
+    if names.is_empty() {
+        let said =
+            format!("{file} names no host; clients look at subjectAltName alone, never at the common name");
+        return Found::fail(WHAT, said, "have it issued with subjectAltName: DNS:HOST, or IP:ADDRESS");
+    }
+    if let Some(refused) = refused(&config.cert_file, &chain, &names) {
+        return refused;
+    }
+    let Some(mut found) = dated else {
+        return Found::warn(
+            WHAT,
+            format!("the dates of {file} cannot be read"),
+            "look whether it still holds",
+        );
+    };
+    found.said.push_str(&format!(", for {}", names.join(", ")));
+    found
+}
+
+/// What a client would say against the certificate.
+fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> Option<Found> {
+    let shown = file.display();
+    let system = rustls_native_certs::load_native_certs().certs;
+    let error = match verified(chain, &names[0], system) {
+        Ok(()) => return None,
+        Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            // As a client that was given this very file by --ca.
+            match verified(chain, &names[0], chain.to_vec()) {
+                Ok(()) => return None,
+                Err(error) => error,
+            }
+        }
+        Err(error) => error,
+    };
+    if error == rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) {
+        let said = format!(
+            "{shown} is issued by nobody whom this machine trusts, and its issuer is not in the file"
+        );
+        let advice = "put all certificates between it and its authority into the file; for an authority of your own, \
+                      callers say --ca FILE";
+        return Some(Found::warn(WHAT, said, advice));
+    }
+    let reason = format!("{error:?}");
+    if reason.contains("CaUsedAsEndEntity") {
+        let said =
+            format!("{shown} is an authority's certificate (CA:TRUE), which clients refuse from a server");
+        let advice = "issue a certificate for the server with it and use that one, or make it with \
+                      -addext basicConstraints=critical,CA:FALSE";
+        return Some(Found::fail(WHAT, said, advice));
+    }
+    Some(Found::fail(
+        WHAT,
+        format!("clients refuse {shown}: {error}"),
+        "have it issued anew as a server's certificate",
+    ))
+}
+
+fn verified(
+    chain: &[CertificateDer<'static>],
+    name: &str,
+    anchors: Vec<CertificateDer<'static>>,
+) -> Result<(), rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(anchors);
+    let unknown = || rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let verifier = verifier.map_err(|_| unknown())?;
+    // What a wildcard stands for is as good as any name that it matches.
+    let name = ServerName::try_from(name.replace('*', "any"))
+        .map_err(|_| rustls::Error::InvalidCertificate(CertificateError::NotValidForName))?;
+    let (leaf, rest) = chain.split_first().ok_or(rustls::Error::NoCertificatesPresented)?;
+    verifier.verify_server_cert(leaf, rest, &name, &[], UnixTime::now()).map(drop)
+}
+
+/// The hosts that a certificate names.
+fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
+    let name = |name: &GeneralName<'_>| {
+        if let GeneralName::DNSName(name) = name {
+            return Some((*name).to_owned());
+        }
+        let GeneralName::IPAddress(bytes) = name else { return None };
+        let four = <[u8; 4]>::try_from(*bytes).map(|it| std::net::IpAddr::from(it).to_string());
+        four.or_else(|_| <[u8; 16]>::try_from(*bytes).map(|it| std::net::IpAddr::from(it).to_string())).ok()
+    };
+    names.value.general_names.iter().filter_map(name).collect()
+}
+
+fn at(time: x509_parser::time::ASN1Time) -> Option<Timestamp> {
+    Timestamp::from_second(time.timestamp()).ok()
+}
+
+fn dated(file: &Path, from: Timestamp, until: Timestamp, now: Timestamp) -> Found {
+    let file = file.display();
+    let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
+    if now < from || now > until {
+        let said = format!("{file} holds from {} to {} only", day(from), day(until));
+        return Found::fail(WHAT, said, "replace it; nobody connects with it today");
+    }
+    let said = format!("{file} holds until {}", day(until));
+    if until.duration_since(now) < LEFT {
+        return Found::warn(WHAT, said, "replace it in time; a new file is taken without a restart");
+    }
+    Found::ok(WHAT, said)
+}
+
+/// Warns of files with secrets that others than their owner and its group may read.
+pub(super) fn keys<'a>(files: impl Iterator<Item = &'a Path>) -> Option<Found> {
+    let open = files.filter_map(|file| Some((file, crate::private::open_file(file)?)));
+    let open: Vec<String> = open.map(|(file, mode)| format!("{} ({mode:03o})", file.display())).collect();
+    if open.is_empty() {
+        return None;
+    }
+    let said = format!("everybody on this machine can read {}", open.join(", "));
+    Some(Found::warn("secrets", said, "chmod 600, for the server's own user"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    use std::fs;
+
+    /// A folder with this certificate and this key.
+    fn files(chain: &str, key: &KeyPair) -> (tempfile::TempDir, Tls) {
+        let folder = tempfile::tempdir().unwrap();
+        let tls = Tls { cert_file: folder.path().join("tls.crt"), key_file: folder.path().join("tls.key") };
+        fs::write(&tls.cert_file, chain).unwrap();
+        fs::write(&tls.key_file, key.serialize_pem()).unwrap();
+        (folder, tls)
+    }
+
+    fn looked(chain: &str, key: &KeyPair) -> Found {
+        let (_folder, tls) = files(chain, key);
+        look(&tls)
+    }
+
+    #[test]
+    fn a_certificate_is_told_in_time() {
+        let now = Timestamp::now();
+        let days = |days: i64| now + SignedDuration::from_hours(days * 24);
+        for (from, until, verdict) in
+            [(-1, 90, Verdict::Ok), (-1, 13, Verdict::Warn), (-9, -1, Verdict::Fail), (1, 90, Verdict::Fail)]
+        {
+            let found = dated(Path::new("tls.crt"), days(from), days(until), now);
+            assert_eq!(found.verdict, verdict, "{from} {until}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_judged_as_a_client_does() {
+        let key = KeyPair::generate().unwrap();
+        let named = |names: &[&str]| {
+            CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+        };
+        let mut good = named(&["switchward.example", "10.0.0.1"]);
+        good.not_after = rcgen::date_time_ymd(2090, 1, 1);
+        let found = looked(&good.clone().self_signed(&key).unwrap().pem(), &key);
+        assert_eq!(found.verdict, Verdict::Ok, "{found:?}");
+        assert!(found.said.ends_with("for switchward.example, 10.0.0.1"), "{found:?}");
+
+        // What `openssl req -x509` makes.
+        let mut authority = good.clone();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(rcgen::DnType::CommonName, "an authority of our own");
+        let own = authority.self_signed(&key).unwrap();
+        let found = looked(&own.pem(), &key);
+        assert_eq!(found.verdict, Verdict::Fail, "{found:?}");
+        assert!(found.said.contains("CA:TRUE") && found.advice.contains("CA:FALSE"), "{found:?}");
+
+        let nameless = looked(&named(&[]).self_signed(&key).unwrap().pem(), &key);
+        assert_eq!(nameless.verdict, Verdict::Fail, "{nameless:?}");
+        assert!(nameless.said.contains("subjectAltName"), "{nameless:?}");
+
+        let leaf_key = KeyPair::generate().unwrap();
+        let leaf = good.signed_by(&leaf_key, &Issuer::from_params(&authority, &key)).unwrap();
+        let alone = looked(&leaf.pem(), &leaf_key);
+        assert_eq!(alone.verdict, Verdict::Warn, "{alone:?}");
+        assert!(alone.said.contains("issued by nobody whom this machine trusts"), "{alone:?}");
+        let whole = looked(&format!("{}{}", leaf.pem(), own.pem()), &leaf_key);
+        assert_eq!(whole.verdict, Verdict::Ok, "{whole:?}");
+        let fit = looked(&leaf.pem(), &key);
+        assert!(fit.verdict == Verdict::Fail && fit.said.contains("do not fit"), "{fit:?}");
+    }
+
+    #[test]
+    fn secrets_that_everybody_reads_are_told() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_folder, tls) = files("", &KeyPair::generate().unwrap());
+        let told = |mode| {
+            fs::set_permissions(&tls.key_file, fs::Permissions::from_mode(mode)).unwrap();
+            keys([tls.key_file.as_path()].into_iter())
+        };
+        assert_eq!((told(0o600), told(0o640)), (None, None));
+        let found = told(0o644).unwrap();
+        assert!(found.verdict == Verdict::Warn && found.said.contains("tls.key (644)"), "{found:?}");
+    }
+}

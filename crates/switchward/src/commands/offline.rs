@@ -1,0 +1,120 @@
+//! What is done to the data folder of a stopped server: its first tenant and keys are made in-process and through its
+//! log, as the running server would make them.
+
+use anyhow::Context as _;
+use std::path::Path;
+use std::sync::Arc;
+use switchward_api::v1;
+use switchward_gateway::services::first;
+use switchward_gateway::{Door, Refusal};
+use switchward_shard::{Cluster, ClusterOptions, SteadyClock};
+use switchward_store::DataDir;
+use tonic::Status;
+
+use super::client::{admin, tenant};
+use crate::args::{BootstrapKey, CreateTenant, Output};
+use crate::exit::Exit;
+use crate::node::{CACHE_BYTES_DEFAULT, shards_default};
+use crate::output::Printer;
+use crate::private;
+
+/// Makes a tenant and its first admin key.
+pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Result<(), Exit> {
+    let folder = create.data_dir.context("there is no data folder")?;
+    let server = Stopped::open(&folder, create.shards).await?;
+    let wanted = v1::Tenant {
+        display_name: create.display_name.unwrap_or_default(),
+        default_effect: tenant::effect(create.default_effect).into(),
+        allow_foreign_role: create.allow_foreign_role,
+        ..v1::Tenant::default()
+    };
+    let request =
+        v1::CreateTenantRequest { tenant_id: create.tenant, tenant: Some(wanted), request_id: String::new() };
+    let made = first::create_tenant(&server.door, request).await;
+    server.close().await?;
+    let reply = made.map_err(|refusal| refused(refusal).calling("tenant_id", "TENANT"))?;
+    Printer::new(output, false).message("CreateTenantResponse", &reply, || tenant::created(&reply))
+}
+
+/// Makes an admin key of a tenant that exists.
+pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result<(), Exit> {
+    let folder = &bootstrap.data_dir;
+    if !folder.join("FORMAT").is_file() {
+        return Err(Exit::missing(format!("{} is no data folder of a server", folder.display())));
+    }
+    let server = Stopped::open(folder, None).await?;
+    let made = server.admin_key(&bootstrap).await;
+    server.close().await?;
+    let reply = made?;
+    Printer::new(output, false).message("CreateApiKeyResponse", &reply, || admin::created(&reply))
+}
+
+/// A server that does not serve.
+struct Stopped {
+    cluster: Cluster,
+    door: Door,
+}
+
+impl Stopped {
+    async fn open(folder: &Path, shards: Option<u32>) -> Result<Self, Exit> {
+        if DataDir::in_use(folder) {
+            let message = format!("the data folder {} is in use by a server", folder.display());
+            return Err(Exit::conflict(message)
+                .next("stop that server first, or call it with an admin key of its first tenant"));
+        }
+        if let Some(owner) = private::foreign_owner(folder) {
+            let message = format!("the data folder {} belongs to the user {owner}", folder.display());
+            return Err(Exit::conflict(message)
+                .next("run this as that user, or the server cannot write to what is made here"));
+        }
+        private::begin();
+        let data = DataDir::open(folder).context("--data-dir")?;
+        let options = ClusterOptions {
+            data,
+            shards: shards.unwrap_or_else(shards_default),
+            cache_bytes: CACHE_BYTES_DEFAULT,
+            clock: Arc::new(SteadyClock::new()),
+            on_fatal: Box::new(|why: &str| {
+                eprintln!("switchward: {why}");
+                std::process::exit(1);
+            }),
+        };
+        let cluster = Cluster::open(options)
+            .await
+            .with_context(|| format!("failed to open the data folder {}", folder.display()))?;
+        let door = Door::new(cluster.clone(), None);
+        Ok(Self { cluster, door })
+    }
+
+    async fn admin_key(&self, bootstrap: &BootstrapKey) -> Result<v1::CreateApiKeyResponse, Exit> {
+        let names = first::tenant_names(&self.door).map_err(refused)?;
+        let tenant = match (&bootstrap.tenant, names.as_slice()) {
+            (Some(tenant), _) => tenant,
+            (None, [only]) => only,
+            (None, []) => {
+                return Err(Exit::conflict("this server has no tenant")
+                    .next("switchward tenant create NAME --data-dir DIR    makes one, and its first key"));
+            }
+            (None, several) => {
+                let message = format!("there are several tenants: {}", several.join(", "));
+                return Err(Exit::usage(message).next("--tenant TENANT says which one"));
+            }
+        };
+        let request = v1::CreateApiKeyRequest {
+            role: v1::KeyRole::Admin.into(),
+            display_name: "bootstrap".into(),
+            subject: bootstrap.subject.clone().unwrap_or_default(),
+            ..v1::CreateApiKeyRequest::default()
+        };
+        first::create_api_key(&self.door, tenant, request).await.map_err(refused)
+    }
+
+    async fn close(self) -> Result<(), Exit> {
+        drop(self.door);
+        Ok(self.cluster.shutdown().await.context("failed to write down the state")?)
+    }
+}
+
+fn refused(refusal: Refusal) -> Exit {
+    Exit::refused(&Status::from(refusal))
+}

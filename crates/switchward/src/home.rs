@@ -1,0 +1,95 @@
+//! `/`: what this server is, and where its parts are. It shows nothing that needs a key.
+
+use axum::Router;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use maud::{DOCTYPE, Markup, html};
+
+/// The page of a server, or of one for development.
+pub(crate) fn page(development: bool) -> Router {
+    Router::new().route("/", get(move || async move { guarded(whole(development)) }))
+}
+
+fn whole(development: bool) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Switchward" }
+                // The decision page's.
+                link rel="stylesheet" href="/a/style.css";
+            }
+            body { main {
+                p.kicker { @if development { "A development server" } @else { "A server" } }
+                h1 { "Switchward" }
+                p { "Processes that people and AI agents carry out together: each step is allowed, asked about or denied, and people decide what was asked." }
+                @if development { (of_development()) }
+                h2 { "API" }
+                table { (api()) }
+                h2 { "Health" }
+                table {
+                    (row("/healthz", true, "200 as long as the process lives"))
+                    (row("/readyz", true, "200 while calls can be routed, 503 otherwise; says if the disk runs low"))
+                    (row("grpc.health.v1.Health", false, "the same by gRPC: liveness, readiness, writes, and each service"))
+                }
+                h2 { "People" }
+                table {
+                    (row("/a/…", false, "decision pages, as mails link to them; there is no list of them"))
+                }
+                h2 { "Documentation" }
+                p { "Every command explains itself: " code { "switchward --help" } ", " code { "switchward help COMMAND" } ". README.md shows them at work, proto/README.md is the API's, deploy/README.md tells how a server is run." }
+                p.hint { "Metrics are on a port of their own, which the server says when it starts." }
+            } }
+        }
+    }
+}
+
+fn api() -> Markup {
+    let services = switchward_api::descriptor_pool().services();
+    let names: Vec<String> = services.map(|service| service.name().to_owned()).collect();
+    html! {
+        (row("gRPC, gRPC-Web", false, "on this port, with reflection; calls take an API key as authorization: Bearer swk_…"))
+        (row("JSON", false, "POST /switchward.v1.SessionService/GetSession, and so every other method that is no stream"))
+        (row("POST /v1/…", false, "webhooks of others, events by reply token, mail that a mail server hands over"))
+        tr { th scope="row" { "Services" } td { (names.join(", ")) } }
+    }
+}
+
+fn of_development() -> Markup {
+    html! {
+        h2 { "What it would have sent" }
+        table {
+            (row("/mail", true, "every mail, each with a box to answer it"))
+            (row("/webhooks", true, "an endpoint that shows what it was sent"))
+        }
+    }
+}
+
+/// A part, with its path as a link if a browser can follow it.
+fn row(name: &str, link: bool, what: &str) -> Markup {
+    html! {
+        tr {
+            th scope="row" { @if link { a href=(name) { (name) } } @else { (name) } }
+            td { (what) }
+        }
+    }
+}
+
+/// Nothing on it is run, and it is shown nowhere else.
+fn guarded(page: Markup) -> Response {
+    let mut response = page.into_response();
+    let policy =
+        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
