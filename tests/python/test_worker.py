@@ -125,7 +125,7 @@ class AWorker(unittest.TestCase):
 
     def say(self, key, text):
         """The user says something, and the agent's turn is over: a worker is needed."""
-        self.sessions.PostMessage(session_pb2.PostMessageRequest(name=key, text=text), metadata=self.agent)
+        self.sessions.PostMessage(session_pb2.PostMessageRequest(name=key, text=text), metadata=self.person)
         self.sessions.EndTurn(session_pb2.EndTurnRequest(name=key), metadata=self.agent)
 
     def session(self, key):
