@@ -2,17 +2,23 @@
 //!
 //! A removed row stays in fjall's tables until they are merged, and in its journals until those are deleted. What its
 //! sources (3.1.13) say of them: another journal is begun at the first flush of a write buffer after the one that is
-//! written has grown over 64 MB, and a journal is deleted once all that it holds is in tables. So the journal is filled up
-//! with zeros, all write buffers are made into tables, and then all tables into new ones.
+//! written has grown over 64 MB, and a journal is deleted once all that it holds is in tables. A merged table stays until
+//! the version of its keyspace before the merge is let go, which the next flush of any write buffer does, if something was
+//! written since. So the journal is filled up with zeros, all write buffers are made into tables, then all tables into new
+//! ones, and another buffer is flushed.
 
-use crate::StoreError;
+use crate::{StoreError, files};
 use fjall::{Database, Keyspace};
+use std::{collections::BTreeSet, path::PathBuf};
 
 /// What fills a journal up: so many writes of so many bytes.
 const FILL_WRITES: usize = 17;
 const FILL_BYTES: usize = 4 * 1024 * 1024;
 /// How often the journals are looked at, each time after another flush.
 const LOOKS: usize = 16;
+
+/// Flushes after a merge, until the tables from before it are gone: each lets go what no reader holds by then.
+const RELEASES: usize = 16;
 
 /// What is done with tables.
 #[derive(Debug, Clone, Copy)]
@@ -23,30 +29,44 @@ pub(crate) enum Step {
     Merge,
 }
 
-/// Runs it: `fill` writes so many zeros, `tables` does a step with all keyspaces, see [`step`]. True where no journal is
-/// left that was written before.
+/// What is there after a step.
+pub(crate) struct Stepped {
+    /// Returns true if the database has one journal.
+    one_journal: bool,
+    /// The files of the tables. Each has a number of its own in its keyspace, so none takes the place of another.
+    tables: BTreeSet<PathBuf>,
+}
+
+/// Runs it: `fill` writes so many zeros, `tables` does a step with all keyspaces, see [`step`]. Returns true if no journal and
+/// no table is left that was written before.
 pub(crate) fn run(
     fill: &mut dyn FnMut(usize) -> Result<(), StoreError>,
-    tables: &mut dyn FnMut(Step) -> Result<bool, StoreError>,
+    tables: &mut dyn FnMut(Step) -> Result<Stepped, StoreError>,
 ) -> Result<bool, StoreError> {
     for _ in 0..FILL_WRITES {
         fill(FILL_BYTES)?;
     }
-    tables(Step::Flush)?;
-    let mut whole = false;
+    let mut flushed = tables(Step::Flush)?;
     for _ in 0..LOOKS {
         fill(1)?;
-        whole = tables(Step::Flush)?;
-        if whole {
+        flushed = tables(Step::Flush)?;
+        if flushed.one_journal {
             break;
         }
     }
     tables(Step::Merge)?;
-    Ok(whole)
+    for _ in 0..RELEASES {
+        fill(1)?;
+        if tables(Step::Flush)?.tables.is_disjoint(&flushed.tables) {
+            return Ok(flushed.one_journal);
+        }
+    }
+    Ok(false)
 }
 
-/// Does a step with these keyspaces, which are all of the database; true where it has one journal.
-pub(crate) fn step(step: Step, database: &Database, keyspaces: &[Keyspace]) -> Result<bool, StoreError> {
+/// Does a step with these keyspaces, which are all of the database that hold rows.
+pub(crate) fn step(step: Step, database: &Database, keyspaces: &[Keyspace]) -> Result<Stepped, StoreError> {
+    let mut tables = BTreeSet::new();
     for keyspace in keyspaces {
         match step {
             Step::Flush => {
@@ -54,6 +74,10 @@ pub(crate) fn step(step: Step, database: &Database, keyspaces: &[Keyspace]) -> R
             }
             Step::Merge => keyspace.major_compact().map_err(StoreError::database("merge tables"))?,
         }
+        let folder = keyspace.path().join("tables");
+        if folder.is_dir() {
+            tables.extend(files::entries(&folder)?);
+        }
     }
-    Ok(database.journal_count() <= 1)
+    Ok(Stepped { one_journal: database.journal_count() <= 1, tables })
 }

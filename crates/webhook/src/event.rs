@@ -265,7 +265,7 @@ mod tests {
             assert!(EventType::ALL.iter().any(|kind| kind.group() == *group), "{group:?} is empty");
             assert_eq!(format!("{}.*", group.word()).parse(), Ok(Filter::Group(*group)));
         }
-        assert_eq!(EventType::ALL.len(), 30);
+        assert_eq!(EventType::ALL.len(), 31);
     }
 
     #[test]

@@ -379,7 +379,7 @@ fn operations(chance: &mut Chance, depth: usize, count: usize) -> Vec<Value> {
 }
 
 fn operation(chance: &mut Chance, depth: usize, count: usize) -> Value {
-    let kinds = if depth == 0 { 5 } else { 7 };
+    let kinds = if depth == 0 { 5 } else { 8 };
     let (of, config) = match chance.below(kinds) {
         0 => {
             let written = if chance.once_in(2) {
@@ -421,7 +421,7 @@ fn operation(chance: &mut Chance, depth: usize, count: usize) -> Value {
             }
             ("http_request", config)
         }
-        5 => ("wait", json!({ "hours": 0.25 })),
+        5 | 6 => ("wait", json!({ "hours": 0.25 })),
         _ => (
             "loop",
             json!({ "over": "list", "as": format!("item{depth}"), "operations": operations(chance, depth - 1, count) }),
