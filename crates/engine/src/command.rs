@@ -25,7 +25,7 @@ pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, Re
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate};
 pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
-pub use removal::{PutRetention, Remove, RemoveStep};
+pub use removal::{DeleteTenant, HoldEffects, PutRetention, Remove, RemoveStep};
 pub use republish::{Republish, Told};
 pub use role::Role;
 pub use settings::{DefaultEffect, DefaultSetIn, Settings};
@@ -242,6 +242,10 @@ pub enum Body {
     RemoveStep(RemoveStep),
     /// How long what has ended is kept.
     PutRetention(PutRetention),
+    /// Nothing of a tenant goes out any more, or what waits goes out again.
+    HoldEffects(HoldEffects),
+    /// A tenant is deleted, with all that it has.
+    DeleteTenant(DeleteTenant),
 }
 
 /// Answer the checkpoint that the session stands at.

@@ -10,7 +10,7 @@ use crate::{Version, Via};
 pub use facts::{AssistantFact, EndpointFact, PolicyFact, Speaker, VersionFact, WebhookSourceFact, Writer};
 pub use flow::{Flow, PendingFact, SenderProof, Standing, VoteFact};
 use minicbor::{CborLen, Decode, Encode};
-pub use removals::RemovalFact;
+pub use removals::{RemovalFact, TenantFact};
 use switchward_machine::{
     ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
     ParamIx, RunId, Time,
@@ -496,4 +496,7 @@ pub enum Event {
     /// Something about the removal of a session's data.
     #[n(160)]
     Removals(#[n(0)] RemovalFact),
+    /// Something about a tenant as a whole, in the catalogue.
+    #[n(170)]
+    Tenants(#[n(0)] TenantFact),
 }

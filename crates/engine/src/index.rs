@@ -100,6 +100,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Version(_)
         | Row::Assistant(_)
         | Row::Tenancy(_)
+        | Row::TenantChange(_)
         | Row::WebhookSource(_)
         | Row::Clock(_)
         | Row::Index

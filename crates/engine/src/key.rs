@@ -71,6 +71,8 @@ pub enum Kind {
     Tenancy = 50,
     /// What remains of a session whose data was removed.
     Removed = 60,
+    /// A change of what holds for a tenant.
+    TenantChange = 70,
 }
 
 /// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
@@ -279,6 +281,19 @@ impl Key {
         Self::start(CATALOGUE, tenant, Kind::Tenancy)
     }
 
+    /// A change of what holds for a tenant, by its number.
+    #[must_use]
+    pub fn tenant_change(tenant: TenantId, number: u64) -> Self {
+        Self::start(CATALOGUE, tenant, Kind::TenantChange).with(&number.to_be_bytes())
+    }
+
+    /// Where the rows of a tenant begin, in the order of keys: in each bucket, in what a shard has as a whole, in the
+    /// catalogue.
+    pub fn homes_of_tenant(tenant: TenantId) -> impl Iterator<Item = Vec<u8>> {
+        let homes = (0..switchward_machine::limits::BUCKETS).chain([CATALOGUE, SHARD]);
+        homes.map(move |home| [home.to_be_bytes().as_slice(), &tenant.0.to_be_bytes()].concat())
+    }
+
     /// An assistant of a tenant.
     #[must_use]
     pub fn assistant(tenant: TenantId, name: &str) -> Self {
@@ -325,6 +340,12 @@ impl Key {
     #[must_use]
     pub fn prefix_of_versions(tenant: TenantId, name: &str) -> Vec<u8> {
         Self::start(CATALOGUE, tenant, Kind::Version).with(name.as_bytes()).with(&[0]).0.into_vec()
+    }
+
+    /// Stands before all rows that the catalogue has of a tenant, and behind those of the tenants before it.
+    #[must_use]
+    pub fn before_tenant_in_catalogue(tenant: TenantId) -> Vec<u8> {
+        [CATALOGUE.to_be_bytes().as_slice(), &tenant.0.to_be_bytes()].concat()
     }
 
     /// Stands before all rows that a shard has of a tenant as a whole, and behind those of the tenants before it.

@@ -62,18 +62,19 @@ pub use callees::pin_callees;
 pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, AnswerGate, AttachPolicy, Authorize, Body, Cancel,
     ChangeEndpoint, ChangeWebhookSource, Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate,
-    DefaultEffect, DefaultSetIn, DeferEffect, DeleteAssistant, Deploy, DiscussGate, DismissEffect, EndTurn,
-    EnsureTenancy, ExtendLease, FailEffect, FailWork, InstallMachine, InstallTenancy, LeaseWork, Pause,
-    PostMessage, PutAssistant, PutDirectory, PutRetention, Queued, RaiseCap, RecordBounce, RecordData,
-    RecordEvent, RecordReply, ReleaseWork, Remove, RemoveStep, RemoveTenantPolicy, ReportCall, ReportUsage,
-    Republish, RequestId, Reserve, Resume, RetireVersion, RetryEffect, RevokeKey, Role, Scope,
-    SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
+    DefaultEffect, DefaultSetIn, DeferEffect, DeleteAssistant, DeleteTenant, Deploy, DiscussGate,
+    DismissEffect, EndTurn, EnsureTenancy, ExtendLease, FailEffect, FailWork, HoldEffects, InstallMachine,
+    InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory, PutRetention, Queued,
+    RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork, Remove, RemoveStep,
+    RemoveTenantPolicy, ReportCall, ReportUsage, Republish, RequestId, Reserve, Resume, RetireVersion,
+    RetryEffect, RevokeKey, Role, Scope, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told,
+    UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
     AssistantFact, EndpointFact, Event, Flow, PendingFact, PolicyFact, RemovalFact, SenderProof, Speaker,
-    Standing, VersionFact, VoteFact, WebhookSourceFact, Writer,
+    Standing, TenantFact, VersionFact, VoteFact, WebhookSourceFact, Writer,
 };
 pub use evolve::{Changes, evolve};
 pub use index::{Due, IndexKey, index_keys, mark, may_be_indexed};
@@ -91,15 +92,15 @@ pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
 pub use state::{
-    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, Choice, Closed,
-    Correlation, Data, Dead, Definition, Directory, DirectoryEntry, Due as Deferral, Early, Effect,
-    EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate, Gate, GateSettings, Grant, Held,
-    History, Json, Judged, KeptDecision, Lease, LedgerRow, Loop, MailDay, MailHead, Meters, Open, Outbox,
-    Owed, Parent, Part, PendingInput, Pinned, PinnedPolicy, Place, Purpose, Quorum, Remembered, Reminders,
-    Reminding, Removal, Removed, Removing, Request, Reservation, Resolution, Retention, RetentionRule,
-    Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot, Source as SettingSource, SourceFile,
-    SourceSecret, Spent, Tenancy, Tenant, TenantOutbox, TenantPolicy, Thing, ThingBody, Unknown, Version,
-    Via, Vote, Voting, WebhookSource, Why,
+    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, ChangedPart,
+    Choice, Closed, Correlation, Data, Dead, Definition, Deletion, Directory, DirectoryEntry,
+    Due as Deferral, Early, Effect, EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate,
+    Gate, GateSettings, Grant, Held, History, Json, Judged, KeptDecision, Lease, LedgerRow, Loop, MailDay,
+    MailHead, Meters, Open, Outbox, Owed, Parent, Part, PendingInput, Pinned, PinnedPolicy, Place, Purpose,
+    Quorum, Remembered, Reminders, Reminding, Removal, Removed, Removing, Request, Reservation, Resolution,
+    Retention, RetentionRule, Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot,
+    Source as SettingSource, SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantChange, TenantOutbox,
+    TenantPolicy, Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
 };
 pub use view::{View, ViewError};
 pub use views::{

@@ -252,6 +252,8 @@ pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.
 pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;
 
+/// Changes of what holds for a tenant that are kept; of more, the oldest goes.
+pub const TENANT_CHANGES_MAX: u64 = 100_000;
 /// Rows that one step of a removal takes.
 pub const REMOVE_ROWS_MAX: usize = 256;
 /// Decisions that are kept of one session whose history is removed.

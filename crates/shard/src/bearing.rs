@@ -71,6 +71,8 @@ impl Bearing {
             | Body::EnsureTenancy(_)
             | Body::PutDirectory(_)
             | Body::PutRetention(_)
+            | Body::HoldEffects(_)
+            | Body::DeleteTenant(_)
             | Body::Remove(_)
             | Body::RemoveStep(_)
             | Body::InstallTenancy(_) => Self::Neither,
@@ -139,6 +141,8 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::EnsureTenancy(_)
         | Body::Remove(_)
         | Body::PutRetention(_)
+        | Body::HoldEffects(_)
+        | Body::DeleteTenant(_)
         | Body::InstallTenancy(_) => false,
     }
 }

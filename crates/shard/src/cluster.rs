@@ -60,7 +60,7 @@ pub(crate) struct Inner {
 /// The node number of a server that is alone.
 const ALONE: u64 = 1;
 /// The group of the catalogue; the shards' groups follow it.
-const CATALOGUE: u64 = 0;
+pub(crate) const CATALOGUE: u64 = 0;
 
 impl Cluster {
     /// Opens all groups of a data folder and waits until they lead.

@@ -238,6 +238,8 @@ fn cost(body: &Body) -> usize {
         | Body::Remove(_)
         | Body::RemoveStep(_)
         | Body::PutRetention(_)
+        | Body::HoldEffects(_)
+        | Body::DeleteTenant(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
         | Body::LeaseWork(_)

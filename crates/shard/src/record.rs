@@ -46,6 +46,7 @@ impl Record for Stored {
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Removed(_)
+            | Row::TenantChange(_)
             | Row::Call(_)
             | Row::History(_)
             | Row::Request(_)
@@ -80,6 +81,7 @@ fn structure(row: &Row) -> usize {
         Row::Removed(removed) => WEIGHT_BYTES + removed.decisions.len() * 2 * ENTRY_BYTES,
         Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
         Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
+        Row::TenantChange(change) => WEIGHT_BYTES + change.parts.len() * 4 * ENTRY_BYTES,
         // Values of JSON take several times the bytes of their text.
         Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
         Row::Run(_)
@@ -127,6 +129,7 @@ fn payload(row: &Row) -> usize {
         | Row::Definition(_)
         | Row::Assistant(_)
         | Row::Tenancy(_)
+        | Row::TenantChange(_)
         | Row::Removed(_)
         | Row::WebhookSource(_)
         | Row::Version(_) => minicbor::len(row),

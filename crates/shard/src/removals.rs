@@ -3,6 +3,8 @@
 //! A removal is a mark on its session and an entry of an index, so another leader goes on with it. Each step is a command
 //! that names the rows, few enough that no caller waits for it; between two rounds there is a rest.
 
+pub(crate) mod tenants;
+
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
@@ -36,7 +38,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
         if cluster.strong_count() == 0 || shard.draining() {
             return;
         }
-        let sleep = if shard.leads() { round(&shard).await } else { CLOCK_LOOK };
+        let sleep = if shard.leads() { round(&shard, &cluster).await } else { CLOCK_LOOK };
         tokio::select! {
             () = told.notified() => {}
             () = tokio::time::sleep(sleep) => {}
@@ -51,7 +53,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
 }
 
 /// Does what is to be done now, and gives how long there will be nothing to do, if nothing happens.
-async fn round(shard: &Shard) -> Duration {
+async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Duration {
     let done = async {
         let open = open(&shard.read_stale())?;
         shard
@@ -66,7 +68,8 @@ async fn round(shard: &Shard) -> Duration {
         }
         // What expires waits until there is room for it.
         let expired = if open.first.len() < REMOVALS_AT_ONCE { expire(shard).await? } else { 0 };
-        Ok::<_, Failure>((open.count > 0, moved || expired > 0))
+        let tenants = tenants::round(shard, cluster).await?;
+        Ok::<_, Failure>((open.count + tenants.left > 0, moved || expired > 0 || tenants.moved))
     };
     match done.await {
         Ok((_, true)) => Duration::ZERO,

@@ -14,6 +14,7 @@ use switchward_store::StoreError;
 use crate::cluster::Inner;
 use crate::group::Group;
 use crate::limits::{FLUSH_WAIT, SCRUB_LOOK};
+use crate::removals;
 use crate::types::LogId;
 
 /// Works until the cluster is gone.
@@ -82,7 +83,9 @@ fn rows_are_gone(group: &Group) -> bool {
         gone = IndexKey::due_of(entry).is_none_or(|due| due.at.0 > erased);
         ControlFlow::Break(())
     });
-    erased == 0 || (gone && read.is_ok())
+    let tenants = removals::tenants::under_way(&group.shared.view());
+    let tenants = tenants.is_ok_and(|open| open.iter().all(|(_, begun)| begun.0 > erased));
+    erased == 0 || (gone && tenants && read.is_ok())
 }
 
 /// Writes a group's rows and purges all of its log that they hold; false where somebody still needs it.

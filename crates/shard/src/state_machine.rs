@@ -63,7 +63,8 @@ impl StateMachine {
                 (decision, changes)
             }
         };
-        if erases(&decision) {
+        let erases = erases(&decision);
+        if erases {
             if let Err(error) = self.shared.state.mark() {
                 tracing::warn!(%error, "a restart would forget that bytes of what was erased are in the files");
             }
@@ -71,7 +72,7 @@ impl StateMachine {
             let _known = self.shared.erased.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
         }
         let puts = self.puts(changes)?;
-        let (mut told, mut due, mut removes) = (false, Vec::new(), false);
+        let (mut told, mut due, mut removes) = (false, Vec::new(), erases);
         for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
             if key.as_bytes().starts_with(&self.relay) {
                 told |= row.is_some();
@@ -140,10 +141,13 @@ impl StateMachine {
     }
 }
 
-/// Whether an erasure or a deletion begins.
+/// Returns true if an erasure or a deletion begins, of a session or of a tenant.
 fn erases(decision: &Decision) -> bool {
     let mut events = decision.turns.iter().flat_map(|turn| &turn.events);
     events.any(|event| {
+        if let Event::TenancyPut(tenancy) = event {
+            return tenancy.deletion.as_ref().is_some_and(|deletion| deletion.done.is_none());
+        }
         let Event::Removals(RemovalFact::Begun { how, .. }) = event else { return false };
         matches!(how, Removing::Erased | Removing::Deleted)
     })

@@ -4,7 +4,7 @@ use crate::{
     limits::FORMAT_VERSION,
 };
 use std::{
-    fs::{File, Permissions, TryLockError},
+    fs::{self, File, Permissions, TryLockError},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,6 +14,7 @@ const LOCK: &str = "LOCK";
 const FORMAT: &str = "FORMAT";
 const ID: &str = "ID";
 const SHARDS: &str = "SHARDS";
+const RESTORING: &str = "RESTORING";
 const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 
 /// A server's data folder, locked for this process.
@@ -25,6 +26,7 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// SHARDS      how many shards the buckets are spread over; said once
 /// FORMAT      the format's number; written last, so a folder with it is complete
 /// SCRUB       there while bytes of what was erased may be in the files
+/// RESTORING   there from the beginning of a restore to its end; a server does not open such a folder
 /// log/ state/ snapshots/
 /// ```
 #[derive(Clone, Debug)]
@@ -42,14 +44,41 @@ impl DataDir {
     /// [`StoreError::InUse`] if another process (or another `DataDir`) has it, [`StoreError::Format`] if another
     /// format wrote it, [`StoreError::Foreign`] if it holds anything else.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let path = path.as_ref();
-        make_dirs(path)?;
-        let path = path.canonicalize().map_err(failed("find", path))?;
-        if files::read_text(&path.join(FORMAT))?.is_none() {
-            check_creatable(&path)?;
+        let (path, lock) = locked(path.as_ref())?;
+        if path.join(RESTORING).exists() {
+            return Err(StoreError::RestoreUnfinished { path });
         }
-        let lock = lock(&path)?;
-        close_to_others(&path);
+        Self::of(path, lock)
+    }
+
+    /// Makes the folder for a backup that is to be put into it, creating it if there is none, and marks it as unfinished
+    /// until [`DataDir::end_restore`]. What a restore that was cut off has left is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] if it is a data folder already; else as [`DataDir::open`].
+    pub fn begin_restore(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let (path, lock) = locked(path.as_ref())?;
+        if path.join(RESTORING).exists() {
+            clear(&path)?;
+        } else if path.join(FORMAT).exists() {
+            return Err(StoreError::Taken { path });
+        } else {
+            files::write_whole(&path.join(RESTORING), "a backup is being restored into this folder\n")?;
+        }
+        Self::of(path, lock)
+    }
+
+    /// The restore is at its end: the folder is one as any other.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn end_restore(&self) -> Result<(), StoreError> {
+        let marker = self.path.join(RESTORING);
+        fs::remove_file(&marker).map_err(failed("remove", &marker))?;
+        sync_dir(&self.path)
+    }
+
+    fn of(path: PathBuf, lock: File) -> Result<Self, StoreError> {
         let id = match files::read_text(&path.join(FORMAT))? {
             Some(found) if found == FORMAT_VERSION.to_string() => read_id(&path)?,
             Some(found) => return Err(StoreError::Format { path, found, expected: FORMAT_VERSION }),
@@ -124,6 +153,31 @@ impl DataDir {
     }
 }
 
+/// Creates the folder if there is none, and locks it if it is a data folder or can become one.
+fn locked(path: &Path) -> Result<(PathBuf, File), StoreError> {
+    make_dirs(path)?;
+    let path = path.canonicalize().map_err(failed("find", path))?;
+    if files::read_text(&path.join(FORMAT))?.is_none() && !path.join(RESTORING).exists() {
+        check_creatable(&path)?;
+    }
+    let lock = lock(&path)?;
+    close_to_others(&path);
+    Ok((path, lock))
+}
+
+/// Removes what a restore that was cut off has left, but for its mark and the lock.
+fn clear(path: &Path) -> Result<(), StoreError> {
+    for entry in entries(path)? {
+        let name = entry.file_name().unwrap_or_default();
+        if [LOCK, RESTORING, "lost+found"].iter().any(|kept| name == *kept) {
+            continue;
+        }
+        let removed = if entry.is_dir() { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) };
+        removed.map_err(failed("remove", &entry))?;
+    }
+    Ok(())
+}
+
 /// Creates the folder and the parents that are missing, each with a durable entry in the one above.
 fn make_dirs(path: &Path) -> Result<(), StoreError> {
     if path.as_os_str().is_empty() || path.is_dir() {
@@ -137,11 +191,11 @@ fn make_dirs(path: &Path) -> Result<(), StoreError> {
 
 /// Lets nobody but the owner into the folder, whatever the modes of the files in it.
 fn close_to_others(path: &Path) {
-    let mode = std::fs::metadata(path).map(|of| of.permissions().mode()).unwrap_or_default();
+    let mode = fs::metadata(path).map(|of| of.permissions().mode()).unwrap_or_default();
     if mode & 0o077 == 0 {
         return;
     }
-    if let Err(error) = std::fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) {
+    if let Err(error) = fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) {
         tracing::warn!(%error, path = %path.display(), "others than its owner may enter the data folder");
     }
 }
@@ -165,7 +219,7 @@ fn check_creatable(path: &Path) -> Result<(), StoreError> {
         let ours = if FOLDERS.contains(&name.as_str()) {
             entry.is_dir() && entries(&entry)?.is_empty()
         } else {
-            [LOCK, ID, "ID.tmp", "FORMAT.tmp", "lost+found"].contains(&name.as_str())
+            [LOCK, ID, "ID.tmp", "FORMAT.tmp", "RESTORING.tmp", "lost+found"].contains(&name.as_str())
         };
         if !ours {
             return Err(StoreError::Foreign { path: path.to_path_buf() });

@@ -27,6 +27,24 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
+    /// A folder is to be made, and something is there.
+    #[error("{} is there already and not empty", path.display())]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds no complete backup.
+    #[error("{} holds no complete backup: it has no BACKUP file", path.display())]
+    NoBackup {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A backup was put into the data folder and that has not come to its end.
+    #[error("the restore of the data folder {} was cut off: restore it again", path.display())]
+    RestoreUnfinished {
+        /// The data folder.
+        path: PathBuf,
+    },
     /// A file operation failed.
     #[error("failed to {action} {}", path.display())]
     Io {

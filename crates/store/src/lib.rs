@@ -5,6 +5,7 @@
 //! - [`State`] is an ordered table per group, written behind: an entry touches memory, a [`Flush`] writes what
 //!   changed together with the applied blob that it covers, in one atomic batch.
 //! - [`Snapshots`] keeps one verified, immutable copy of a group's table as a file.
+//! - [`Cut`] is the table of several groups at one moment, and [`Backup`] a folder with them.
 //! - [`Disk`] says how much room there is, and holds a reserve for when there is none.
 //! - [`write_secret`] is for the small files of others that must be there whole.
 //!
@@ -15,6 +16,7 @@
 //! written in `database.rs`. Rejected: an own segmented log (half the latency of a sync under load, no more
 //! throughput: wait for the benchmark to ask), rocksdb (a C++ build), redb (one fsync per transaction).
 
+mod backup;
 mod data_dir;
 mod database;
 mod disk;
@@ -28,10 +30,11 @@ mod scrub;
 mod snapshot;
 mod state;
 
+pub use backup::{Backup, BackupFile, BackupFolder, BackupManifest, BackupOf, BackupSink, write_backup};
 pub use data_dir::DataDir;
 pub use disk::{Disk, DiskLevel, DiskOptions, Space};
 pub use error::StoreError;
 pub use files::write_secret;
 pub use log::{Done, FjallLog, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SyncFault};
 pub use snapshot::{SnapshotFile, SnapshotReceiver, Snapshots};
-pub use state::{Flush, Record, RowKey, State, StateOptions, StateStore};
+pub use state::{Cut, Flush, Record, RowKey, State, StateOptions, StateStore};

@@ -53,6 +53,11 @@ pub const SCAN_CHUNK_ROWS_MAX: usize = 1024;
 /// What a scan copies in its first go; each further one is twice as much, up to the most.
 pub const SCAN_CHUNK_ROWS_MIN: usize = 32;
 
+/// Files of one backup.
+pub const BACKUP_FILES_MAX: usize = 20_000;
+/// The manifest of a backup: its files, some 200 bytes each.
+pub const MANIFEST_BYTES_MAX: usize = 8 * MIB;
+
 /// Rows are gathered into chunks of a snapshot file until one reaches this size.
 pub const SNAPSHOT_CHUNK_BYTES: usize = 256 * KIB;
 /// The largest chunk that is read back: one row more than a full chunk.

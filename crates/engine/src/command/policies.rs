@@ -9,7 +9,7 @@ impl Body {
     pub fn changes_tenancy(&self) -> bool {
         let directory = matches!(self, Self::EnsureTenancy(_) | Self::PutDirectory(_) | Self::Endpoint(_));
         directory
-            || matches!(self, Self::PutRetention(_))
+            || matches!(self, Self::PutRetention(_) | Self::HoldEffects(_) | Self::DeleteTenant(_))
             || matches!(self, Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_) | Self::UpdateTenant(_))
     }
 }

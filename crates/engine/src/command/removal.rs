@@ -33,6 +33,29 @@ pub enum RemoveStep {
         /// The time.
         ended_by: Time,
     },
+    /// Rows of the command's tenant, which is being deleted.
+    OfTenant {
+        /// The rows.
+        keys: Vec<Key>,
+    },
+    /// The command's tenant has no row left, in the shard or, if the scope is the catalogue, there.
+    TenantGone,
+}
+
+/// Nothing of a tenant goes out from now on, or what waits goes out again.
+#[derive(Debug, Clone, Copy)]
+pub struct HoldEffects {
+    /// Which of the two.
+    pub held: bool,
+}
+
+/// The command's tenant is deleted.
+#[derive(Debug, Clone)]
+pub struct DeleteTenant {
+    /// Its name.
+    pub name: String,
+    /// What the caller saw, see [`Tenant::etag`](crate::Tenant::etag); empty if any will do.
+    pub etag: String,
 }
 
 /// How long what has ended is kept.

@@ -8,6 +8,7 @@ mod cancel;
 mod classify;
 mod decide_gate;
 mod definitions;
+mod delete_tenant;
 mod discuss_gate;
 mod effects;
 mod end_turn;
@@ -24,6 +25,7 @@ mod record_reply;
 mod remove;
 mod report;
 mod republish;
+mod retention;
 mod retry_node;
 mod signal_completion;
 mod start;
@@ -67,6 +69,7 @@ fn of_tenant(turn: &Turn<'_, '_>) -> bool {
 
 /// Runs the command of the turn.
 pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
+    delete_tenant::check(turn)?;
     match &turn.command.body {
         Body::Start(start) => start::run(turn, start),
         Body::Answer(answer) => answer::run(turn, answer),
@@ -126,7 +129,9 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::Republish(wish) => republish::run(turn, wish),
         Body::Remove(wish) => remove::begin(turn, wish),
         Body::RemoveStep(step) => remove::step(turn, step),
-        Body::PutRetention(put) => remove::put_retention(turn, put),
+        Body::PutRetention(put) => retention::put(turn, put),
+        Body::HoldEffects(hold) => tenancy::hold(turn, *hold),
+        Body::DeleteTenant(delete) => delete_tenant::begin(turn, delete),
         Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }
 }

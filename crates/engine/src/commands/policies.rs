@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use switchward_machine::Machine;
 
+use super::tenancy;
 use crate::command::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
 use crate::limits::POLICIES_MAX;
 use crate::state::{Tenancy, TenantPolicy};
@@ -77,8 +78,7 @@ pub(super) fn set(turn: &mut Turn<'_, '_>, set: &SetTenantPolicy) -> Result<Repl
         Some(known) => Tenancy { revision: known.revision + 1, policies, ..known },
         None => Tenancy { policies, ..Tenancy::first(set.key.clone()) },
     };
-    turn.emit(Event::TenancyPut(tenancy))?;
-    Ok(Reply::Done)
+    tenancy::record(turn, tenancy)
 }
 
 /// It holds no more.
@@ -93,8 +93,7 @@ pub(super) fn remove(turn: &mut Turn<'_, '_>, remove: &RemoveTenantPolicy) -> Re
         return Err(missing("policy", &remove.name).into());
     }
     tenancy.revision += 1;
-    turn.emit(Event::TenancyPut(tenancy))?;
-    Ok(Reply::Done)
+    tenancy::record(turn, tenancy)
 }
 
 /// The policy document of this name: the version, and what it compiled to.

@@ -2,12 +2,12 @@
 
 use minicbor::bytes::ByteVec;
 
-use crate::command::{PutRetention, Remove, RemoveStep};
+use crate::command::{Remove, RemoveStep};
 use crate::event::RemovalFact;
 use crate::key::{Kind, REMOVED_KINDS};
-use crate::limits::{REMOVE_ROWS_MAX, RETENTION_MS_MIN, RETENTION_RULES_MAX};
-use crate::state::{Removing, Retention, RetentionRule, Tenancy};
-use crate::turn::{Stop, Turn, check_etag, check_size};
+use crate::limits::REMOVE_ROWS_MAX;
+use crate::state::Removing;
+use crate::turn::{Stop, Turn, check_size};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
 /// It begins. What the session holds in ledgers is given back first.
@@ -75,6 +75,8 @@ pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, 
                 turn.emit(Event::Removals(RemovalFact::Done { session: *session }))?;
             }
         }
+        RemoveStep::OfTenant { keys } => super::delete_tenant::step(turn, keys)?,
+        RemoveStep::TenantGone => super::delete_tenant::done(turn)?,
         RemoveStep::Forget { keys, ended_by } => {
             check_size("keys", keys.len(), REMOVE_ROWS_MAX, "rows")?;
             let mut gone = Vec::with_capacity(keys.len());
@@ -90,46 +92,4 @@ pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, 
         }
     }
     Ok(Reply::Done)
-}
-
-/// What is the same as before changes nothing.
-pub(super) fn put_retention(turn: &mut Turn<'_, '_>, put: &PutRetention) -> Result<Reply, Stop> {
-    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
-    check_etag("retention", &put.etag, known.as_ref().map(|known| known.retention.etag()))?;
-    let retention = checked(&put.retention)?;
-    if known.as_ref().is_some_and(|known| known.retention == retention) {
-        return Ok(Reply::Done);
-    }
-    let tenancy = match known {
-        Some(known) => Tenancy { revision: known.revision + 1, retention, ..Tenancy::clone(&known) },
-        None => Tenancy { retention, ..Tenancy::first(put.key.clone()) },
-    };
-    turn.emit(Event::TenancyPut(tenancy))?;
-    Ok(Reply::Done)
-}
-
-/// The rules in their order, where they are some.
-fn checked(retention: &Retention) -> Result<Retention, Rejection> {
-    check_size("rules", retention.rules.len(), RETENTION_RULES_MAX, "rules")?;
-    let bad = |at: usize, field: &str, message: String| {
-        Rejection::new(Reason::FieldInvalid, message).fact("field", format!("retention.rules[{at}].{field}"))
-    };
-    for (at, rule) in retention.rules.iter().enumerate() {
-        let RetentionRule { definition: _, sessions_ms, history_ms, decisions_ms } = rule;
-        let times = [("ended_sessions", sessions_ms), ("history", history_ms), ("decisions", decisions_ms)];
-        for (field, time) in times {
-            if time.is_some_and(|time| time < RETENTION_MS_MIN) {
-                let least = RETENTION_MS_MIN / 1_000;
-                return Err(bad(at, field, format!("is less than {least} s")));
-            }
-        }
-    }
-    let mut sorted = retention.clone();
-    sorted.rules.sort_by(|one, other| one.definition.cmp(&other.definition));
-    if let Some([twice, _]) =
-        sorted.rules.array_windows().find(|[one, next]| one.definition == next.definition)
-    {
-        return Err(bad(0, "definition", format!("{:?} has two rules", twice.definition)));
-    }
-    Ok(sorted)
 }

@@ -1,13 +1,15 @@
 //! What every shard must know of a tenant: its people, and what its mail tokens are made with. The catalogue has the
 //! record, and each shard is given it.
 
-use crate::command::{EnsureTenancy, InstallTenancy, PutDirectory};
+use crate::command::{EnsureTenancy, HoldEffects, InstallTenancy, PutDirectory};
+use crate::event::TenantFact;
 use crate::limits::{
     ADDRESS_BYTES_MAX, ADDRESSEES_MAX, DATA_KEY_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX,
     DIRECTORY_NAME_BYTES_MAX, EVENT_BINDINGS_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
 };
 use crate::state::{
     Directory, DirectoryEntry, EventBinding, OF_DEFINITION, OF_OWNER, Quorum, Reminders, Tenancy,
+    TenantChange, changed,
 };
 use crate::turn::{Stop, Turn, check_etag, check_size};
 use crate::{Event, Key, Reason, Rejection, Reply};
@@ -33,7 +35,34 @@ pub(super) fn put_directory(turn: &mut Turn<'_, '_>, put: &PutDirectory) -> Resu
         Some(known) => Tenancy { revision: known.revision + 1, directory, ..Tenancy::clone(&known) },
         None => Tenancy { directory, ..Tenancy::first(put.key.clone()) },
     };
+    record(turn, tenancy)
+}
+
+/// The catalogue's record is this from now on, with what that changes for whoever asks later who changed it.
+pub(super) fn record(turn: &mut Turn<'_, '_>, mut tenancy: Tenancy) -> Result<Reply, Stop> {
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+    let parts = changed(known.as_deref(), &tenancy);
+    drop(known);
+    tenancy.changes += u64::from(!parts.is_empty());
+    let number = tenancy.changes;
     turn.emit(Event::TenancyPut(tenancy))?;
+    if !parts.is_empty() {
+        let change = TenantChange { at: turn.now(), by: turn.command.actor.clone(), parts };
+        turn.emit(TenantFact::Changed { number, change })?;
+    }
+    Ok(Reply::Done)
+}
+
+/// Nothing of the tenant goes out from now on, or what waits goes out again.
+pub(super) fn hold(turn: &mut Turn<'_, '_>, hold: HoldEffects) -> Result<Reply, Stop> {
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+    let none = || Rejection::new(Reason::NotFound, "there is no such tenant");
+    let known = known.map(|known| Tenancy::clone(&known)).ok_or_else(none)?;
+    if known.held.is_some() == hold.held {
+        return Ok(Reply::Done);
+    }
+    let held = hold.held.then(|| turn.now());
+    turn.emit(Event::TenancyPut(Tenancy { revision: known.revision + 1, held, ..known }))?;
     Ok(Reply::Done)
 }
 

@@ -1,8 +1,13 @@
 //! Tenants.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use switchward_machine::TenantId;
 
-use crate::command::{CreateTenant, UpdateTenant};
+use crate::command::{CreateTenant, DefaultEffect, DefaultSetIn, Settings, UpdateTenant};
+use crate::event::TenantFact;
+use crate::state::{TenantChange, between};
 use crate::turn::{Stop, Turn, check_etag};
 use crate::{Event, Key, Reason, Rejection, Reply, Tenancy, Tenant};
 
@@ -29,6 +34,7 @@ pub(super) fn create(turn: &mut Turn<'_, '_>, create: &CreateTenant) -> Result<R
         settings: create.settings,
         created: turn.now(),
         updated: turn.now(),
+        deleted: None,
     };
     turn.emit(Event::TenantCreated(tenant))?;
     Ok(Reply::Tenant(id))
@@ -39,17 +45,41 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
         return Err(Rejection::new(Reason::NotFound, "there is no such tenant").into());
     };
     check_etag("tenant", &update.etag, Some(tenant.etag()))?;
-    let (id, same) = (tenant.id, tenant.settings == update.settings);
+    let (id, before) = (tenant.id, tenant.settings);
     drop(tenant);
-    if !same {
+    if before != update.settings {
         turn.emit(Event::TenantChanged(update.name.clone(), update.settings))?;
     }
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(id))?.map(|known| Tenancy::clone(&known));
+    let Some(mut known) = known else { return Ok(Reply::Tenant(id)) };
+    let parts = between(&switches(before), &switches(update.settings));
     // Every shard must know of it: gates open there.
     let any_approver_address = update.settings.any_approver_address;
-    let known = turn.rows.tenancy_at(&Key::tenancy_record(id))?.map(|known| Tenancy::clone(&known));
-    if let Some(known) = known.filter(|known| known.any_approver_address != any_approver_address) {
-        let revision = known.revision + 1;
-        turn.emit(Event::TenancyPut(Tenancy { revision, any_approver_address, ..known }))?;
+    if known.any_approver_address != any_approver_address {
+        known.revision += 1;
+        known.any_approver_address = any_approver_address;
+    }
+    if !parts.is_empty() {
+        known.changes += 1;
+        let number = known.changes;
+        turn.emit(Event::TenancyPut(known))?;
+        let change = TenantChange { at: turn.now(), by: turn.command.actor.clone(), parts };
+        turn.emit(TenantFact::Changed { number, change })?;
     }
     Ok(Reply::Tenant(id))
+}
+
+/// The switches of a tenant by name, as an auditor reads them.
+fn switches(settings: Settings) -> BTreeMap<String, Value> {
+    let said = settings.default_set_in == DefaultSetIn::Tenant;
+    let effect = said.then(|| match settings.default_effect {
+        DefaultEffect::Allow => "allow",
+        DefaultEffect::Ask => "ask",
+        DefaultEffect::Deny => "deny",
+    });
+    BTreeMap::from([
+        ("allow_foreign_role".to_owned(), json!(settings.allow_foreign_role)),
+        ("any_approver_address".to_owned(), json!(settings.any_approver_address)),
+        ("default_effect".to_owned(), json!(effect)),
+    ])
 }

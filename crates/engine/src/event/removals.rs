@@ -4,7 +4,7 @@ use minicbor::bytes::ByteVec;
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::SessionId;
 
-use crate::state::Removing;
+use crate::state::{Removing, TenantChange};
 
 /// A fact about the removal of a session's data. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -49,6 +49,41 @@ pub enum RemovalFact {
     /// Stands in a history for what was erased there.
     #[n(4)]
     Redacted,
+    /// Rows of a tenant that is deleted are gone.
+    #[n(5)]
+    OfTenant {
+        /// Their keys.
+        #[n(0)]
+        keys: Vec<ByteVec>,
+    },
+}
+
+/// A fact about a tenant as a whole. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum TenantFact {
+    /// Something holds for it that did not, and somebody has done it.
+    #[n(0)]
+    Changed {
+        /// The number of the change, from 1.
+        #[n(0)]
+        number: u64,
+        /// The change.
+        #[n(1)]
+        change: TenantChange,
+    },
+    /// Its deletion has begun.
+    #[n(1)]
+    Deleted {
+        /// Its name.
+        #[n(0)]
+        name: String,
+    },
+}
+
+impl From<TenantFact> for super::Event {
+    fn from(fact: TenantFact) -> Self {
+        Self::Tenants(fact)
+    }
 }
 
 impl RemovalFact {
@@ -57,7 +92,11 @@ impl RemovalFact {
     pub fn counts(&self) -> bool {
         match self {
             Self::Begun { .. } => true,
-            Self::Rows { .. } | Self::Done { .. } | Self::Forgotten { .. } | Self::Redacted => false,
+            Self::Rows { .. }
+            | Self::Done { .. }
+            | Self::Forgotten { .. }
+            | Self::Redacted
+            | Self::OfTenant { .. } => false,
         }
     }
 }

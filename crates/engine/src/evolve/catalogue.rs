@@ -2,9 +2,12 @@
 
 use super::{Site, tell};
 use crate::command::Scope;
+use crate::limits::TENANT_CHANGES_MAX;
 use crate::state::{Definition, Retired, Version};
 use crate::working::Working;
-use crate::{AssistantFact, Event, Key, PolicyFact, Row, VersionFact, ViewError, WebhookSourceFact};
+use crate::{
+    AssistantFact, Event, Key, PolicyFact, Row, TenantFact, VersionFact, ViewError, WebhookSourceFact,
+};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -59,6 +62,17 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 Scope::Session(_) | Scope::Ledger(_) | Scope::Shard => Key::tenancy(site.tenant),
             };
             rows.put(key, Row::Tenancy(tenancy.clone()));
+        }
+        Event::Tenants(TenantFact::Changed { number, change }) => {
+            rows.put(Key::tenant_change(site.tenant, *number), Row::TenantChange(change.clone()));
+            if let Some(oldest) = number.checked_sub(TENANT_CHANGES_MAX).filter(|oldest| *oldest > 0) {
+                rows.delete(Key::tenant_change(site.tenant, oldest));
+            }
+        }
+        Event::Tenants(TenantFact::Deleted { name }) => {
+            let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
+            tenant.deleted = Some(site.at);
+            tenant.updated = site.at;
         }
         Event::Endpoints(fact) => tell::apply(rows, site, fact)?,
         Event::WebhookSources(WebhookSourceFact::Put { source }) => {

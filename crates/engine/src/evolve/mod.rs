@@ -121,6 +121,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::Versions(_)
         | Event::Assistants(_)
         | Event::TenancyPut(_)
+        | Event::Tenants(_)
         | Event::Endpoints(_)
         | Event::Policies(PolicyFact::Attached { .. })
         | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),

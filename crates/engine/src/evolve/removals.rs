@@ -36,7 +36,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact)
             keys.iter().try_for_each(|key| row(rows, site, *session, how, &key_of(key)?))
         }
         RemovalFact::Done { session } => done(rows, site, *session),
-        RemovalFact::Forgotten { keys } => keys.iter().try_for_each(|key| {
+        RemovalFact::Forgotten { keys } | RemovalFact::OfTenant { keys } => keys.iter().try_for_each(|key| {
             rows.delete(key_of(key)?);
             Ok(())
         }),

@@ -26,6 +26,9 @@ pub struct Tenant {
     /// When it was last changed.
     #[n(5)]
     pub updated: Time,
+    /// When its deletion began. Its keys open nothing from then on.
+    #[n(6)]
+    pub deleted: Option<Time>,
 }
 
 /// An API key; the secret itself is kept nowhere. Stored form.

@@ -16,6 +16,7 @@ pub(crate) mod row;
 mod session;
 mod settings;
 mod tenancy;
+mod tenant_change;
 mod thing;
 mod webhook_source;
 
@@ -41,6 +42,8 @@ pub use session::{
 };
 pub use settings::{GateSettings, Setting, Settled, Source};
 pub(crate) use settings::{OF_DEFINITION, OF_OWNER};
-pub use tenancy::{Directory, DirectoryEntry, Tenancy, TenantOutbox};
+pub use tenancy::{Deletion, Directory, DirectoryEntry, Tenancy, TenantOutbox};
+pub use tenant_change::{ChangedPart, TenantChange};
+pub(crate) use tenant_change::{between, changed};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
 pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

@@ -141,6 +141,9 @@ pub struct RetentionRule {
     /// What remains of expired sessions: who decided what; milliseconds after their end.
     #[n(3)]
     pub decisions_ms: Option<u64>,
+    /// Mail in quarantine, milliseconds after it came; of the rule for all alone.
+    #[n(4)]
+    pub quarantine_ms: Option<u64>,
 }
 
 /// The rules of a tenant, ordered by definition.
@@ -158,6 +161,12 @@ impl Retention {
         super::catalogue::etag(self)
     }
 
+    /// How long mail in quarantine is kept, milliseconds; `None` if no rule says.
+    #[must_use]
+    pub fn quarantine_ms(&self) -> Option<u64> {
+        self.rules.iter().find_map(|rule| rule.quarantine_ms)
+    }
+
     /// What holds for the definition whose entries of an index begin with this mark.
     #[must_use]
     pub fn of(&self, mark: [u8; 8]) -> RetentionRule {
@@ -169,6 +178,7 @@ impl Retention {
             sessions_ms: own.sessions_ms.or(all.sessions_ms),
             history_ms: own.history_ms.or(all.history_ms),
             decisions_ms: own.decisions_ms.or(all.decisions_ms),
+            quarantine_ms: all.quarantine_ms,
             definition: own.definition,
         }
     }

@@ -6,7 +6,7 @@ use switchward_machine::{Digest, Machine, Time};
 
 use super::{
     ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Removed, Run, Session,
-    Slot, Tenancy, Tenant, Thing, Version, WebhookSource,
+    Slot, Tenancy, Tenant, TenantChange, Thing, Version, WebhookSource,
 };
 use crate::Actor;
 use crate::event::Event;
@@ -99,6 +99,9 @@ pub enum Row {
     /// What remains of a session.
     #[n(160)]
     Removed(#[n(0)] Removed),
+    /// A change of what holds for a tenant.
+    #[n(170)]
+    TenantChange(#[n(0)] TenantChange),
 }
 
 /// What one command did to its session, under the sequence of its first event. Stored form.

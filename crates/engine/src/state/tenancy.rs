@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::Time;
 
 use super::{Endpoint, EventBinding, GateSettings, Retention, TenantPolicy};
 use crate::MailKey;
@@ -38,6 +39,29 @@ pub struct Tenancy {
     /// How long what has ended is kept.
     #[cbor(n(9), default)]
     pub retention: Retention,
+    /// Since when nothing of it goes out: from a restore on, until an operator releases it.
+    #[n(10)]
+    pub held: Option<Time>,
+    /// Its deletion, from its beginning on. A record with one stays for good: nothing is done for such a tenant.
+    #[n(11)]
+    pub deletion: Option<Deletion>,
+    /// The number of the last [`TenantChange`](super::TenantChange); the catalogue's record alone counts.
+    #[cbor(n(12), default)]
+    pub changes: u64,
+}
+
+/// The deletion of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Deletion {
+    /// Who asked for it: the subject of the credential.
+    #[n(0)]
+    pub by: String,
+    /// When it began.
+    #[n(1)]
+    pub at: Time,
+    /// When the last row was gone from this shard, or from the catalogue.
+    #[n(2)]
+    pub done: Option<Time>,
 }
 
 /// Messages to endpoints that are about the tenant itself and about none of its sessions.
@@ -64,7 +88,34 @@ impl Tenancy {
             policies: Vec::new(),
             any_approver_address: false,
             retention: Retention::default(),
+            held: None,
+            deletion: None,
+            changes: 0,
         }
+    }
+
+    /// What is left of a tenant that is being deleted: nothing but that it is.
+    #[must_use]
+    pub fn tombstone(revision: u64, deletion: Deletion) -> Self {
+        Self {
+            revision,
+            keys: Vec::new(),
+            directory: Directory::default(),
+            endpoints: Vec::new(),
+            told: None,
+            policies: Vec::new(),
+            any_approver_address: false,
+            retention: Retention::default(),
+            held: None,
+            deletion: Some(deletion),
+            changes: 0,
+        }
+    }
+
+    /// Returns true if nothing of the tenant goes out now.
+    #[must_use]
+    pub fn holds_effects(&self) -> bool {
+        self.held.is_some() || self.deletion.is_some()
     }
 
     /// The endpoint of this name.

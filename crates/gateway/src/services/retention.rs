@@ -102,6 +102,7 @@ fn read(caller: &Caller, at: usize, rule: v1::RetentionRule) -> Result<Retention
         sessions_ms: time("ended_sessions", rule.ended_sessions)?,
         history_ms: time("history", rule.history)?,
         decisions_ms: time("decisions", rule.decisions)?,
+        quarantine_ms: time("quarantine", rule.quarantine)?,
     })
 }
 
@@ -115,6 +116,7 @@ fn shown(caller: &Caller, retention: Retention) -> v1::Retention {
         ended_sessions: rule.sessions_ms.map(duration),
         history: rule.history_ms.map(duration),
         decisions: rule.decisions_ms.map(duration),
+        quarantine: rule.quarantine_ms.map(duration),
     };
     v1::Retention { rules: retention.rules.into_iter().map(rule).collect(), etag }
 }

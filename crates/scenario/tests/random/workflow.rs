@@ -106,7 +106,7 @@ fn workflow(chance: &mut Chance, called: &str, callees: &[&str]) -> Value {
             0 if chance.below(8) > 0 => *chance.pick(&["conversation", "conversation", "approval"]),
             _ => *chance.pick(&KINDS),
         };
-        asked = ["output", "wait"].contains(&kind) && at + 1 < count && chance.below(8) > 0;
+        asked = ["output", "wait"].contains(&kind) && at + 1 < count && chance.below(4) > 1;
         let kind = if asked { "output" } else { kind };
         let mut state = match kind {
             _ if asked => mail(at),
@@ -154,8 +154,8 @@ fn state(chance: &mut Chance, kind: &str, at: usize, count: usize) -> Value {
         "parse" => json!({
             "type": "parse",
             "fields": [
-                { "name": "free", "type": "number", "required": chance.once_in(2) },
-                { "name": "title", "type": "string", "description": "A title", "required": chance.once_in(2) },
+                { "name": "free", "type": "number", "required": chance.once_in(3) },
+                { "name": "title", "type": "string", "description": "A title", "required": chance.once_in(3) },
                 { "name": "tags", "type": "list" },
             ],
             "source": chance.pick(&["last_user_message", "gathered_data.title", "gathered_data.title"]),

@@ -6,7 +6,7 @@ use crate::{
 use bytes::Bytes;
 use std::{
     fs::{self, File},
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     path::PathBuf,
     sync::{
         Arc,
@@ -64,8 +64,14 @@ impl Snapshots {
         Ok(SnapshotReceiver { draft: self.draft(group)? })
     }
 
-    pub(crate) fn write(&self, group: GroupId, applied: Option<Bytes>) -> Result<SnapshotWriter, StoreError> {
-        SnapshotWriter::new(self.draft(group)?, &Header { group, applied })
+    pub(crate) fn write(
+        &self,
+        group: GroupId,
+        applied: Option<Bytes>,
+    ) -> Result<SnapshotWriter<Draft>, StoreError> {
+        let draft = self.draft(group)?;
+        let path = draft.temporary.clone();
+        SnapshotWriter::new(draft, &path, &Header { group, applied })
     }
 
     fn draft(&self, group: GroupId) -> Result<Draft, StoreError> {
@@ -109,7 +115,7 @@ impl SnapshotReceiver {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), StoreError> {
-        self.draft.write(piece)
+        self.draft.write_all(piece).map_err(failed("write", &self.draft.temporary))
     }
 
     /// Makes the file durable, verifies it, and makes it the newest of its group.
@@ -122,7 +128,7 @@ impl SnapshotReceiver {
 }
 
 /// A file that gets its name when it is whole.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     folder: Snapshots,
     group: GroupId,
     file: BufWriter<File>,
@@ -130,12 +136,18 @@ pub(super) struct Draft {
     path: PathBuf,
 }
 
-impl Draft {
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.file.write_all(bytes).map_err(failed("write", &self.temporary))
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
     }
 
-    pub(super) fn publish(mut self) -> Result<SnapshotFile, StoreError> {
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Draft {
+    pub(crate) fn publish(mut self) -> Result<SnapshotFile, StoreError> {
         let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         synced.map_err(failed("sync", &self.temporary))?;
         let finished = SnapshotFile::open(&self.temporary)?;

@@ -38,9 +38,9 @@ impl RowsDigest {
     }
 }
 
-pub(super) struct Header {
-    pub(super) group: GroupId,
-    pub(super) applied: Option<Bytes>,
+pub(crate) struct Header {
+    pub(crate) group: GroupId,
+    pub(crate) applied: Option<Bytes>,
 }
 
 impl Header {

@@ -15,4 +15,5 @@ mod writer;
 
 pub use file::SnapshotFile;
 pub use folder::{SnapshotReceiver, Snapshots};
-pub(crate) use format::RowsDigest;
+pub(crate) use format::{Header, RowsDigest};
+pub(crate) use writer::SnapshotWriter;

@@ -1,20 +1,25 @@
-use super::{
-    folder::Draft,
-    format::{Header, RowsDigest, Trailer, encode_chunk, push_row},
+use super::format::{Header, RowsDigest, Trailer, encode_chunk, push_row};
+use crate::{StoreError, files::failed, forms, limits::SNAPSHOT_CHUNK_BYTES};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
 };
-use crate::{SnapshotFile, StoreError, forms, limits::SNAPSHOT_CHUNK_BYTES};
 
 /// Writes a snapshot row by row, in key order.
-pub(crate) struct SnapshotWriter {
-    draft: Draft,
+pub(crate) struct SnapshotWriter<W> {
+    out: W,
+    /// What is written, for errors.
+    path: PathBuf,
     chunk: Vec<u8>,
     digest: RowsDigest,
 }
 
-impl SnapshotWriter {
-    pub(super) fn new(mut draft: Draft, header: &Header) -> Result<Self, StoreError> {
-        draft.write(&header.encode())?;
-        Ok(SnapshotWriter { draft, chunk: Vec::new(), digest: RowsDigest::default() })
+impl<W: Write> SnapshotWriter<W> {
+    pub(crate) fn new(out: W, path: &Path, header: &Header) -> Result<Self, StoreError> {
+        let path = path.to_path_buf();
+        let mut writer = SnapshotWriter { out, path, chunk: Vec::new(), digest: RowsDigest::default() };
+        writer.write(&header.encode())?;
+        Ok(writer)
     }
 
     /// Adds a row in its stored form.
@@ -24,18 +29,24 @@ impl SnapshotWriter {
         if self.chunk.len() >= SNAPSHOT_CHUNK_BYTES { self.end_chunk() } else { Ok(()) }
     }
 
-    pub(crate) fn finish(mut self) -> Result<SnapshotFile, StoreError> {
+    /// Ends it; returns what was written to, and how many rows there were.
+    pub(crate) fn finish(mut self) -> Result<(W, u64), StoreError> {
         if !self.chunk.is_empty() {
             self.end_chunk()?;
         }
-        let trailer = Trailer { rows: self.digest.rows, digest: self.digest.finish() };
-        self.draft.write(&trailer.encode())?;
-        self.draft.publish()
+        let rows = self.digest.rows;
+        let trailer = Trailer { rows, digest: std::mem::take(&mut self.digest).finish() };
+        self.write(&trailer.encode())?;
+        Ok((self.out, rows))
     }
 
     fn end_chunk(&mut self) -> Result<(), StoreError> {
-        self.draft.write(&encode_chunk(&self.chunk))?;
+        let chunk = encode_chunk(&self.chunk);
         self.chunk.clear();
-        Ok(())
+        self.write(&chunk)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.out.write_all(bytes).map_err(failed("write", &self.path))
     }
 }

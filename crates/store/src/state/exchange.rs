@@ -26,7 +26,7 @@ impl<R: Record> State<R> {
             let (key, stored) = row.into_inner().map_err(failed())?;
             writer.row(&key[1..], &stored)?;
         }
-        writer.finish()
+        writer.finish()?.0.publish()
     }
 
     /// Replaces the table and the applied blob by a snapshot's, durably. The writer must not write meanwhile.
@@ -65,7 +65,8 @@ impl<R: Record> State<R> {
     }
 }
 
-fn fill(disk: &Keyspace, snapshot: &SnapshotFile) -> Result<(), StoreError> {
+/// Puts the rows of a snapshot and its applied blob into an empty keyspace, in one step.
+pub(super) fn fill(disk: &Keyspace, snapshot: &SnapshotFile) -> Result<(), StoreError> {
     let failed = || StoreError::database("install a snapshot");
     let mut ingestion = disk.start_ingestion().map_err(failed())?;
     ingestion.write(forms::MARKER_KEY, forms::marker(snapshot.applied())).map_err(failed())?;

@@ -17,11 +17,18 @@ impl<R: Record> State<R> {
     }
 
     pub(super) fn freeze(&self, pass: Pass) -> Option<Flush<R>> {
+        let mut flush = self.freeze_inside()?;
+        flush._pass = Some(pass);
+        Some(flush)
+    }
+
+    /// The same for a caller that holds the pass and keeps it until the flush has run.
+    pub(super) fn freeze_inside(&self) -> Option<Flush<R>> {
         let mut tables = self.0.tables.write();
         let rows = tables.freeze()?;
         let applied = tables.applied.clone();
         drop(tables);
-        Some(Flush { state: self.clone(), rows, applied, finished: false, _pass: pass })
+        Some(Flush { state: self.clone(), rows, applied, finished: false, _pass: None })
     }
 }
 
@@ -33,7 +40,7 @@ pub struct Flush<R: Record> {
     rows: Arc<Rows<R>>,
     applied: Option<Bytes>,
     finished: bool,
-    _pass: Pass,
+    _pass: Option<Pass>,
 }
 
 impl<R: Record> Flush<R> {

@@ -9,6 +9,7 @@
 //! clean cache or the disk.
 
 mod clean;
+mod cut;
 mod exchange;
 mod flush;
 mod gate;
@@ -23,6 +24,7 @@ use crate::{
 };
 use bytes::Bytes;
 use clean::Clean;
+pub use cut::Cut;
 pub use flush::Flush;
 use gate::Gate;
 use parking_lot::{Mutex, RwLock};

@@ -13,7 +13,7 @@ use crate::{
     limits::{REOPEN_WAIT, REOPEN_WAIT_MAX},
 };
 use fjall::Keyspace;
-use parking_lot::{Mutex, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use std::{
     collections::HashMap,
     error::Error,
@@ -74,6 +74,11 @@ impl Reopening {
     pub(super) fn add<R: Record>(&self, state: &Arc<Inner<R>>) {
         let holder = Arc::downgrade(state);
         self.states.lock().insert(state.group, holder);
+    }
+
+    /// Keeps the database from being opened anew until it is dropped.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock()
     }
 
     pub(super) fn remove(&self, group: GroupId) {

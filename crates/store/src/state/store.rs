@@ -1,6 +1,6 @@
-use super::{Record, State, reopen::Reopening, rows::Tables};
+use super::{Record, State, exchange::fill, reopen::Reopening, rows::Tables};
 use crate::{
-    DataDir, GroupId, StoreError, database,
+    DataDir, GroupId, SnapshotFile, StoreError, database,
     files::{self, failed},
     forms,
     journal::Spare,
@@ -11,7 +11,14 @@ use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, config::CompressionPolicy,
 };
 use parking_lot::{Mutex, RwLock};
-use std::{collections::HashSet, fs, io, sync::Arc};
+use std::{
+    collections::HashSet,
+    fs, io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
 
 /// A keyspace that is there while what was removed leaves the files.
 const FILLER: &str = "filler";
@@ -30,6 +37,8 @@ pub(super) struct StoreInner {
     open: Mutex<HashSet<GroupId>>,
     pub(super) reopening: Reopening,
     pub(super) dir: DataDir,
+    /// Cuts that hold what was removed since.
+    pub(super) cuts: AtomicUsize,
 }
 
 /// How to open a [`State`].
@@ -59,7 +68,24 @@ impl StateStore {
             open: Mutex::default(),
             reopening: Reopening::default(),
             dir: dir.clone(),
+            cuts: AtomicUsize::new(0),
         })))
+    }
+
+    /// Puts the rows of snapshots into the states of a data folder, which have none yet, durably.
+    ///
+    /// # Errors
+    /// If a file cannot be read or the states not be written: the folder is then of no use.
+    pub(crate) fn restore(
+        dir: &DataDir,
+        snapshots: impl IntoIterator<Item = Result<SnapshotFile, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let store = Self::open(dir)?;
+        for snapshot in snapshots {
+            let snapshot = snapshot?;
+            fill(&store.0.keyspace(snapshot.group(), 1)?, &snapshot)?;
+        }
+        store.0.sync()
     }
 
     /// Opens the state of a group as the last flush or installation left it, or an empty one.
@@ -130,6 +156,9 @@ impl StoreInner {
 
     /// Has what was removed leave the files of all states, as `scrub.rs` says; true where it has.
     pub(super) fn scrub(&self) -> Result<bool, StoreError> {
+        if self.cuts.load(SeqCst) > 0 {
+            return Ok(false);
+        }
         let whole = scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
             let database = self.database();
             let names = database.list_keyspace_names();

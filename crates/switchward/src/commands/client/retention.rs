@@ -55,6 +55,7 @@ struct Rule {
     ended_sessions: Option<String>,
     history: Option<String>,
     decisions: Option<String>,
+    quarantine: Option<String>,
 }
 
 pub(super) async fn rules(talk: &Talk, what: RetentionCommand) -> Result<(), Exit> {
@@ -100,6 +101,7 @@ fn rule(rule: Rule) -> Result<v1::RetentionRule, String> {
         ended_sessions: time(rule.ended_sessions)?,
         history: time(rule.history)?,
         decisions: time(rule.decisions)?,
+        quarantine: time(rule.quarantine)?,
     })
 }
 
@@ -108,7 +110,7 @@ fn seconds(time: Duration) -> prost_types::Duration {
 }
 
 fn shown(retention: &v1::Retention) -> String {
-    let mut table = Table::new(&["DEFINITION", "SESSIONS", "HISTORY", "DECISIONS"]);
+    let mut table = Table::new(&["DEFINITION", "SESSIONS", "HISTORY", "DECISIONS", "QUARANTINE"]);
     let time = |time: Option<&prost_types::Duration>| {
         time.map_or_else(String::new, |time| {
             if time.seconds % 86_400 == 0 {
@@ -125,7 +127,8 @@ fn shown(retention: &v1::Retention) -> String {
             clean(show::id(&rule.definition))
         };
         let (sessions, history) = (time(rule.ended_sessions.as_ref()), time(rule.history.as_ref()));
-        table.row([definition, sessions, history, time(rule.decisions.as_ref())]);
+        let (decisions, quarantine) = (time(rule.decisions.as_ref()), time(rule.quarantine.as_ref()));
+        table.row([definition, sessions, history, decisions, quarantine]);
     }
     table.text("everything is kept")
 }

@@ -1,0 +1,97 @@
+//! A tenant is deleted: at once for whoever calls, and in bounded steps on disk.
+
+use minicbor::bytes::ByteVec;
+
+use crate::command::{Body, DeleteTenant, Scope};
+use crate::event::{RemovalFact, TenantFact};
+use crate::key::Kind;
+use crate::limits::REMOVE_ROWS_MAX;
+use crate::state::{Deletion, Tenancy};
+use crate::turn::{Stop, Turn, check_etag, check_size};
+use crate::{Event, Key, Reason, Rejection, Reply};
+
+/// Refuses what is to be done for a tenant that is being deleted, or was.
+pub(super) fn check(turn: &Turn<'_, '_>) -> Result<(), Stop> {
+    let body = &turn.command.body;
+    let of_deletion = matches!(body, Body::RemoveStep(_) | Body::InstallTenancy(_) | Body::DeleteTenant(_));
+    if of_deletion || deletion(turn)?.is_none() {
+        return Ok(());
+    }
+    // A start of the server looks at every tenant.
+    if matches!(body, Body::EnsureTenancy(_)) {
+        return Ok(());
+    }
+    Err(Rejection::new(Reason::NotFound, "there is no such tenant").into())
+}
+
+fn record(turn: &Turn<'_, '_>) -> Key {
+    match turn.command.scope {
+        Scope::Catalogue => Key::tenancy_record(turn.tenant()),
+        Scope::Session(_) | Scope::Ledger(_) | Scope::Shard => Key::tenancy(turn.tenant()),
+    }
+}
+
+fn deletion(turn: &Turn<'_, '_>) -> Result<Option<Deletion>, Stop> {
+    let known = turn.rows.tenancy_at(&record(turn))?;
+    Ok(known.and_then(|known| known.deletion.clone()))
+}
+
+/// It begins. Said twice, it changes nothing.
+pub(super) fn begin(turn: &mut Turn<'_, '_>, delete: &DeleteTenant) -> Result<Reply, Stop> {
+    let found = turn.rows.tenant_at(&Key::tenant(&delete.name))?;
+    let Some(tenant) = found.filter(|tenant| tenant.id == turn.tenant()) else {
+        return Err(Rejection::new(Reason::NotFound, "there is no such tenant").into());
+    };
+    let (etag, begun) = (tenant.etag(), tenant.deleted.is_some());
+    drop(tenant);
+    if begun {
+        return Ok(Reply::Done);
+    }
+    check_etag("tenant", &delete.etag, Some(etag))?;
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+    let revision = known.map_or(1, |known| known.revision + 1);
+    let deletion = Deletion { by: turn.command.actor.subject.clone(), at: turn.now(), done: None };
+    turn.emit(Event::TenancyPut(Tenancy::tombstone(revision, deletion)))?;
+    turn.emit(TenantFact::Deleted { name: delete.name.clone() })?;
+    Ok(Reply::Done)
+}
+
+/// Some of its rows are gone. The record that it is deleted stays.
+pub(super) fn step(turn: &mut Turn<'_, '_>, keys: &[Key]) -> Result<(), Stop> {
+    check_size("keys", keys.len(), REMOVE_ROWS_MAX, "rows")?;
+    if deletion(turn)?.is_none_or(|deletion| deletion.done.is_some()) {
+        return Ok(());
+    }
+    let mut gone = Vec::with_capacity(keys.len());
+    for key in keys {
+        if !is_of_tenant(turn, key)? || key.is(Kind::Tenancy) {
+            return Err(Rejection::new(Reason::FieldInvalid, "a row is none of the tenant's").into());
+        }
+        gone.push(ByteVec::from(key.as_bytes().to_vec()));
+    }
+    if !gone.is_empty() {
+        turn.emit(Event::Removals(RemovalFact::OfTenant { keys: gone }))?;
+    }
+    Ok(())
+}
+
+/// Its name and its keys stand among those of all tenants.
+fn is_of_tenant(turn: &Turn<'_, '_>, key: &Key) -> Result<bool, Stop> {
+    let tenant = turn.tenant();
+    if key.is(Kind::Tenant) {
+        return Ok(turn.rows.tenant_at(key)?.is_none_or(|row| row.id == tenant));
+    }
+    if key.is(Kind::ApiKey) {
+        return Ok(turn.rows.api_key_at(key)?.is_none_or(|row| row.tenant == tenant));
+    }
+    Ok(key.tenant_of() == tenant)
+}
+
+/// No row is left.
+pub(super) fn done(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
+    let Some(deletion) = deletion(turn)?.filter(|deletion| deletion.done.is_none()) else { return Ok(()) };
+    let revision = turn.rows.tenancy_at(&record(turn))?.map_or(1, |known| known.revision);
+    let deletion = Deletion { done: Some(turn.now()), ..deletion };
+    turn.emit(Event::TenancyPut(Tenancy::tombstone(revision, deletion)))?;
+    Ok(())
+}

@@ -1,0 +1,96 @@
+use super::{BackupFile, BackupManifest, BackupSink, QUARANTINE, is_ours, write_manifest};
+use crate::{
+    StoreError,
+    files::{self, entries, failed, make_dir, sync_dir},
+};
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+/// A folder that a backup is written into. It has its name when the backup is whole: until then it is called
+/// `<name>.incomplete`, and dropped before, it leaves nothing.
+pub struct BackupFolder {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: Option<BufWriter<File>>,
+    written: Vec<BackupFile>,
+}
+
+impl BackupFolder {
+    /// Begins a backup that is to be at this path.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] if something is there already; if the folder cannot be made.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        let taken = path.symlink_metadata().is_ok() && !(path.is_dir() && entries(path)?.is_empty());
+        if taken {
+            return Err(StoreError::Taken { path: path.to_path_buf() });
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".incomplete");
+        let temporary = path.with_file_name(name);
+        // What a backup that was killed has left.
+        match fs::remove_dir_all(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", &temporary)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        fs::DirBuilder::new().mode(0o700).create(&temporary).map_err(failed("create", &temporary))?;
+        make_dir(&temporary.join(QUARANTINE))?;
+        Ok(Self { path: path.to_path_buf(), temporary, file: None, written: Vec::new() })
+    }
+
+    /// Ends the backup; it is there whole, also after a power cut, or not at all.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if other files were written than the manifest has; if it cannot be made to stay.
+    pub fn finish(mut self, manifest: &BackupManifest) -> Result<(), StoreError> {
+        if self.written != manifest.files {
+            return Err(StoreError::damaged("backup", "what came is not what was sent"));
+        }
+        sync_dir(&self.temporary.join(QUARANTINE))?;
+        write_manifest(&self.temporary, manifest)?;
+        files::publish(&self.temporary, &self.path)?;
+        self.temporary = PathBuf::new();
+        Ok(())
+    }
+}
+
+impl BackupSink for BackupFolder {
+    fn begin(&mut self, name: &str) -> io::Result<()> {
+        if !is_ours(name) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{name:?} is no file of a backup"),
+            ));
+        }
+        let path = self.temporary.join(name);
+        let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+        self.file = Some(BufWriter::new(file));
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.as_mut().ok_or(io::ErrorKind::NotFound)?.write_all(bytes)
+    }
+
+    fn end(&mut self, file: &BackupFile) -> io::Result<()> {
+        let written = self.file.take().ok_or(io::ErrorKind::NotFound)?;
+        written.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        self.written.push(file.clone());
+        Ok(())
+    }
+}
+
+impl Drop for BackupFolder {
+    fn drop(&mut self) {
+        if !self.temporary.as_os_str().is_empty() {
+            // A later backup removes what cannot be removed now.
+            let _ignored = fs::remove_dir_all(&self.temporary);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+use super::{Backup, BackupFile};
+use crate::{DataDir, SnapshotFile, StateStore, StoreError, files::failed};
+use std::fs;
+
+impl Backup {
+    pub(super) fn snapshot(&self, file: &BackupFile) -> Result<SnapshotFile, StoreError> {
+        SnapshotFile::open(&self.folder.join(&file.name))
+    }
+
+    /// Puts everything into a data folder that [`DataDir::begin_restore`] has made. Call [`Backup::check`] of every file
+    /// before.
+    ///
+    /// # Errors
+    /// If a file cannot be read or the data folder not be written; it must be restored anew then.
+    pub fn restore(&self, dir: &DataDir) -> Result<(), StoreError> {
+        dir.shards(self.manifest.shards)?;
+        let groups = self.manifest.files.iter().filter(|file| file.group.is_some());
+        StateStore::restore(dir, groups.map(|file| self.snapshot(file)))?;
+        for file in self.manifest.files.iter().filter(|file| file.group.is_none()) {
+            let (from, to) = (self.folder.join(&file.name), dir.path().join(&file.name));
+            let folder = to.parent().unwrap_or(dir.path());
+            crate::files::make_dir(folder)?;
+            fs::copy(&from, &to)
+                .and_then(|_| fs::File::open(&to)?.sync_all())
+                .map_err(failed("copy", &from))?;
+            crate::files::sync_dir(folder)?;
+        }
+        crate::files::sync_dir(dir.path())
+    }
+}

@@ -1,0 +1,191 @@
+use crate::support::{Text, apply, text};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::Mutex,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    thread,
+};
+use switchward_store::{
+    Backup, BackupFolder, BackupOf, Cut, DataDir, GroupId, State, StateOptions, StateStore, StoreError,
+    write_backup,
+};
+
+fn states(dir: &DataDir, count: u64) -> Vec<State<Text>> {
+    let store = StateStore::open(dir).unwrap();
+    (0..count).map(|group| store.group(GroupId(group), &StateOptions::default()).unwrap()).collect()
+}
+
+fn of(shards: u32) -> BackupOf {
+    BackupOf { program: "test".into(), taken_ms: 5, shards }
+}
+
+/// A backup of these states in this folder.
+fn back_up(dir: &DataDir, states: &[State<Text>], folder: &Path) -> Result<(), StoreError> {
+    let cut = Cut::take(states, |freeze| freeze())?;
+    let mut to = BackupFolder::create(folder)?;
+    let shards = u32::try_from(states.len()).unwrap() - 1;
+    let manifest = write_backup(dir, &cut, of(shards), &mut to)?;
+    to.finish(&manifest)
+}
+
+fn checked(folder: &Path) -> Result<u64, StoreError> {
+    let backup = Backup::open(folder)?;
+    let mut rows = 0;
+    for file in &backup.manifest().files {
+        backup.check(file, |_, _| {
+            rows += 1;
+            Ok(())
+        })?;
+    }
+    Ok(rows)
+}
+
+fn restored(folder: &Path, data: &Path) -> DataDir {
+    let dir = DataDir::begin_restore(data).unwrap();
+    Backup::open(folder).unwrap().restore(&dir).unwrap();
+    dir.end_restore().unwrap();
+    dir
+}
+
+fn texts(state: &State<Text>) -> BTreeMap<String, String> {
+    crate::support::rows(state).into_iter().collect()
+}
+
+#[test]
+fn a_backup_is_what_the_data_folder_was() {
+    let root = tempfile::tempdir().unwrap();
+    let (data, folder) = (root.path().join("data"), root.path().join("backup"));
+    let dir = DataDir::open(&data).unwrap();
+    let states = states(&dir, 3);
+    for (number, state) in states.iter().enumerate() {
+        for row in 0..500 {
+            let key = format!("{number}-{row:04}");
+            apply(state, [(key.as_str(), text(&format!("row {row}")))], "an entry");
+        }
+    }
+    fs::create_dir(data.join("quarantine")).unwrap();
+    fs::write(data.join("quarantine/0a.mail"), "a mail").unwrap();
+    fs::write(data.join("quarantine/note.txt"), "none of ours").unwrap();
+    back_up(&dir, &states, &folder).unwrap();
+    apply(&states[0], [("later", text("is not in it"))], "another entry");
+    assert_eq!(checked(&folder).unwrap(), 1_500);
+    let again = restored(&folder, &root.path().join("again"));
+    assert_ne!(again.id(), dir.id(), "it is another folder");
+    assert_eq!(again.shards(9).unwrap(), 2, "of as many shards");
+    assert_eq!(fs::read(again.path().join("quarantine/0a.mail")).unwrap(), b"a mail");
+    assert!(!again.path().join("quarantine/note.txt").exists());
+    let copies = states_of(&again);
+    for (number, (copy, state)) in copies.iter().zip(&states).enumerate() {
+        let mut expected = texts(state);
+        expected.remove("later");
+        assert_eq!(texts(copy), expected, "group {number}");
+        assert_eq!(copy.applied(), None, "its log begins anew");
+    }
+}
+
+fn states_of(dir: &DataDir) -> Vec<State<Text>> {
+    states(dir, 3)
+}
+
+/// Whoever writes into one group and then into another is never seen the other way round, however often it is cut.
+#[test]
+fn all_groups_are_cut_at_one_moment() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(root.path().join("data")).unwrap();
+    let states = states(&dir, 4);
+    let (whole, stop) = (Mutex::new(()), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0_u64;
+            while !stop.load(SeqCst) {
+                for state in &states {
+                    let _still = whole.lock().unwrap();
+                    apply(state, [("n", text(&number.to_string()))], "an entry");
+                    number += 1;
+                }
+            }
+        });
+        for round in 0..20 {
+            let cut = Cut::take(&states, |freeze| {
+                let _still = whole.lock().unwrap();
+                freeze();
+            });
+            let folder = root.path().join(format!("backup-{round}"));
+            let mut to = BackupFolder::create(&folder).unwrap();
+            let manifest = write_backup(&dir, &cut.unwrap(), of(3), &mut to).unwrap();
+            to.finish(&manifest).unwrap();
+            let mut seen = Vec::new();
+            let backup = Backup::open(&folder).unwrap();
+            for file in &backup.manifest().files {
+                let read = backup.check(file, |_, row| {
+                    seen.push(String::from_utf8(row[1..].to_vec()).unwrap().parse::<u64>().unwrap());
+                    Ok(())
+                });
+                read.unwrap();
+            }
+            // The groups are written in turn: at one moment their numbers are within one turn of each other.
+            let (least, most) = (seen.iter().min().copied(), seen.iter().max().copied());
+            if let (4, Some(least), Some(most)) = (seen.len(), least, most) {
+                assert_eq!(most - least, 3, "{seen:?}");
+            }
+        }
+        stop.store(true, SeqCst);
+    });
+}
+
+#[test]
+fn every_changed_byte_of_a_backup_is_found() {
+    let root = tempfile::tempdir().unwrap();
+    let (data, folder) = (root.path().join("data"), root.path().join("backup"));
+    let dir = DataDir::open(&data).unwrap();
+    let states = states(&dir, 2);
+    apply(&states[1], [("a", text("one")), ("b", text("two"))], "an entry");
+    fs::create_dir(data.join("quarantine")).unwrap();
+    fs::write(data.join("quarantine/0a.mail"), "a mail").unwrap();
+    back_up(&dir, &states, &folder).unwrap();
+    assert_eq!(checked(&folder).unwrap(), 2);
+    let names = ["group-0000000000000000.snap", "group-0000000000000001.snap", "quarantine/0a.mail"];
+    for name in names {
+        let path = folder.join(name);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(&path, &bytes).unwrap();
+            let found = checked(&folder).unwrap_err().to_string();
+            assert!(found.contains(name), "byte {at}: {found}");
+        }
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        assert!(checked(&folder).unwrap_err().to_string().contains("bytes, not"));
+        fs::remove_file(&path).unwrap();
+        assert!(checked(&folder).unwrap_err().to_string().contains(name), "{name} is missing");
+        fs::write(&path, &whole).unwrap();
+    }
+    fs::remove_file(folder.join("BACKUP")).unwrap();
+    assert!(matches!(checked(&folder), Err(StoreError::NoBackup { .. })));
+}
+
+#[test]
+fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let (data, folder) = (root.path().join("data"), root.path().join("backup"));
+    let dir = DataDir::open(&data).unwrap();
+    let states = states(&dir, 2);
+    apply(&states[1], [("a", text("one"))], "an entry");
+    drop(BackupFolder::create(&folder).unwrap());
+    assert!(!folder.exists() && !root.path().join("backup.incomplete").exists(), "it leaves nothing");
+    back_up(&dir, &states, &folder).unwrap();
+    assert!(matches!(back_up(&dir, &states, &folder), Err(StoreError::Taken { .. })));
+    let other = root.path().join("other");
+    let half = DataDir::begin_restore(&other).unwrap();
+    Backup::open(&folder).unwrap().restore(&half).unwrap();
+    drop(half);
+    assert!(matches!(DataDir::open(&other), Err(StoreError::RestoreUnfinished { .. })));
+    let again = restored(&folder, &other);
+    assert_eq!(texts(&self::states(&again, 2)[1]).len(), 1, "it is begun anew");
+    drop(again);
+    DataDir::open(&other).unwrap();
+    assert!(matches!(DataDir::begin_restore(&other), Err(StoreError::Taken { .. })), "it is in use");
+}
