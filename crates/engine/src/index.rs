@@ -303,6 +303,12 @@ impl IndexKey {
         bytes.get(..end).unwrap_or(bytes).to_vec()
     }
 
+    /// The tenant of an entry of [`IndexKey::deliveries`] or [`IndexKey::errands`].
+    #[must_use]
+    pub fn tenant_of_queued(entry: &Key) -> Option<TenantId> {
+        Some(TenantId(u32::from_be_bytes(entry.rest().get(1..5)?.try_into().ok()?)))
+    }
+
     /// Stands before what of it is due, or open, at this time or later, and behind the rest.
     #[must_use]
     pub fn lane_from(entry: &Key, at: Time) -> Vec<u8> {

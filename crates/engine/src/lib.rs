@@ -26,6 +26,7 @@ mod faults;
 mod frozen;
 mod gates;
 mod guards;
+mod held;
 mod index;
 mod intent;
 mod key;
@@ -77,6 +78,7 @@ pub use event::{
     Standing, TenantFact, VersionFact, VoteFact, WebhookSourceFact, Writer,
 };
 pub use evolve::{Changes, evolve};
+pub use held::holds_effects;
 pub use index::{Due, IndexKey, index_keys, mark, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind, REMOVED_KINDS, TENANT_ITSELF, scope_of_effects};
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};

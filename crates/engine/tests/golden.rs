@@ -372,7 +372,8 @@ fn tenant() -> Tenant {
         any_approver_address: true,
     };
     let (created, updated) = (Time(1), Time(2));
-    Tenant { id: TenantId(1), name: "acme".into(), display_name: "Acme".into(), settings, created, updated }
+    let (name, display_name) = ("acme".into(), "Acme".into());
+    Tenant { id: TenantId(1), name, display_name, settings, created, updated, deleted: None }
 }
 
 fn api_key() -> ApiKey {

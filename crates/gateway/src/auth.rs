@@ -106,6 +106,10 @@ pub fn caller(cluster: &Cluster, metadata: &MetadataMap) -> Result<Caller, Refus
     let view = cluster.catalogue().read_stale();
     let tenant = view.row(&Key::tenant(&key.tenant_name)).ok().flatten();
     let Some(Row::Tenant(tenant)) = tenant.as_deref() else { return Err(invalid()) };
+    // One of the same name may have been made after the key's was deleted.
+    if tenant.id != key.tenant || tenant.deleted.is_some() {
+        return Err(invalid());
+    }
     Ok(Caller {
         tenant: key.tenant,
         tenant_name: key.tenant_name.clone(),

@@ -1,6 +1,7 @@
 //! What every service needs: the cluster, the caller, and the way from a request to a command and back.
 
 use prost::Message;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
@@ -38,6 +39,8 @@ pub struct Door {
     pub(crate) shelf: Arc<OnceLock<Arc<dyn Shelf>>>,
     /// What was deleted there lately.
     pub(crate) deleted: Arc<Deleted>,
+    /// How many mails [`sweep`](crate::mail::sweep) has deleted there.
+    pub(crate) swept: Arc<AtomicU64>,
     /// Work that the server does by itself: who asks for all kinds is not given these.
     pub(crate) own: Arc<[WorkKind]>,
     /// True from the beginning of the server's end.
@@ -82,6 +85,7 @@ impl Door {
             pings: Arc::default(),
             shelf: Arc::default(),
             deleted: Arc::default(),
+            swept: Arc::default(),
             own: Arc::new([]),
             draining,
             default_effect: None,
@@ -114,6 +118,12 @@ impl Door {
     /// Keeps mail that was not taken there from now on; the first one counts.
     pub fn keeping(&self, shelf: Arc<dyn Shelf>) {
         let _ = self.shelf.set(shelf);
+    }
+
+    /// Returns how many mails have been deleted from the quarantine because they are kept no longer.
+    #[must_use]
+    pub fn quarantine_deleted(&self) -> u64 {
+        self.swept.load(Ordering::Relaxed)
     }
 
     /// Ends the open streams, which would otherwise hold up a server that stops. Their callers resume elsewhere.

@@ -66,6 +66,8 @@ pub const MAIL_SEEN_MAX: usize = 500;
 pub const MAIL_WAIT_MS: u64 = 3_600_000;
 /// What is kept of a mail that was not taken, bytes: its beginning.
 pub const MAIL_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// How long such a mail is kept, milliseconds: 30 days, or as long as a rule of its tenant says that is shorter.
+pub const MAIL_KEPT_MS_MAX: u64 = 30 * 24 * 3_600_000;
 /// Mails of which it is remembered that somebody has deleted them; of more, the newest.
 pub const MAIL_DELETED_MAX: usize = 1_000;
 /// Messages for which the DNS is waited at one time; beyond it such a message is taken as one that proves nothing.

@@ -6,6 +6,7 @@
 mod http;
 mod ledger;
 mod quarantine;
+mod sweep;
 
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub use http::pages;
 use ledger::Ledger;
 pub use ledger::Seen;
 pub use quarantine::{Kept, Shelf};
+pub(crate) use sweep::kept_ms;
+pub use sweep::sweep;
 
 /// What of a reply's subject stands in what answers it, bytes.
 const SUBJECT_BYTES_MAX: usize = 200;

@@ -1,6 +1,6 @@
 //! All shards of this server, and what needs several of them.
 
-mod erasing;
+mod files;
 
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;

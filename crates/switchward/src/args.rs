@@ -1,6 +1,7 @@
 //! What can be typed. The doc comments here are what `--help` prints.
 
 mod assistant;
+mod backup;
 mod calls;
 mod client;
 mod context;
@@ -24,6 +25,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutAssistant};
+pub(crate) use backup::{BackupArgs, BackupCommand, RunServer};
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
     Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
@@ -43,7 +45,7 @@ pub(crate) use policy::{AttachPolicy, DetachPolicy, PolicyCommand};
 pub(crate) use retention::{EndSession, PutRetention, RetentionCommand, SessionCommand};
 pub(crate) use start::Start;
 pub(crate) use tenant::{
-    BootstrapKey, CreateTenant, DefaultEffect, GetTenant, SetTenant, TenantArgs, TenantCommand,
+    BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, SetTenant, TenantArgs, TenantCommand,
 };
 pub(crate) use values::{duration, quorum};
 pub(crate) use webhooks::{
@@ -105,7 +107,9 @@ pub(crate) enum Command {
     /// Start a server for development on this machine.
     Dev(DevArgs),
     /// Start a server.
-    Server(ServerArgs),
+    Server(RunServer),
+    /// Copy everything that a server holds while it runs, or look through such a copy.
+    Backup(BackupArgs),
     /// Print the forms of what the server sends, as JSON Schema; needs no server.
     Schema(SchemaArgs),
     /// Say what of a server's configuration works; changes nothing.
@@ -254,15 +258,8 @@ pub(crate) enum ClockKind {
     Manual,
 }
 
-/// Arguments of `server`.
+/// What a server is started with, and looked at by `doctor`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  switchward server --config /etc/switchward/switchward.toml
-  switchward server --data-dir /var/lib/switchward --listen 127.0.0.1:7400
-
-A flag beats SWITCHWARD_* in the environment, which beats the file. SIGTERM finishes what is open and stops. With
--o json, one line on the standard output when it is ready; the log stays on the standard error.")]
 pub(crate) struct ServerArgs {
     /// The configuration, TOML.
     #[arg(long, value_name = "FILE")]

@@ -1,10 +1,12 @@
 //! The `switchward` binary: command line, configuration, roles, telemetry. The only crate that sees all others.
 
 mod args;
+mod backup;
 mod client;
 mod commands;
 mod config;
 mod context;
+mod control;
 mod errands;
 mod exit;
 mod home;
@@ -52,6 +54,7 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Dev(dev) => commands::dev::run(dev, output),
         Command::Doctor(doctor) => commands::doctor::run(&doctor.server, output),
         Command::Server(server) => commands::server::run(server, output),
+        Command::Backup(backup) => commands::backup::run(backup, output),
         Command::Context(context) => commands::context::run(context.what, output),
         Command::Completion(completion) => commands::completion::run(&completion),
         Command::Schema(schema) => commands::schema::run(&schema),

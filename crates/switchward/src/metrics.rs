@@ -7,14 +7,20 @@ use axum::routing::get;
 use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use switchward_gateway::Door;
 use switchward_gateway::mail::Mailroom;
 use switchward_mail::imap::Health;
 use switchward_shard::{Cluster, Group, ShardMetrics, TimerCounts};
 use tikv_jemalloc_ctl::stats;
 
-/// The page of a cluster's counters, and of those of its mailroom. They are read when the page is.
-pub(crate) fn page(cluster: Cluster, room: Option<Mailroom>, imap: Option<Arc<Health>>) -> Router {
-    let pages = move || async move { render(&cluster, room.as_ref(), imap.as_deref()) };
+/// The page of a cluster's counters, and of those of its mail. They are read when the page is.
+pub(crate) fn page(
+    cluster: Cluster,
+    door: Door,
+    room: Option<Mailroom>,
+    imap: Option<Arc<Health>>,
+) -> Router {
+    let pages = move || async move { render(&cluster, &door, room.as_ref(), imap.as_deref()) };
     Router::new().route("/metrics", get(pages))
 }
 
@@ -74,8 +80,13 @@ fn signed(bytes: impl TryInto<i64>) -> i64 {
     bytes.try_into().unwrap_or(i64::MAX)
 }
 
-fn render(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> impl IntoResponse + use<> {
-    match text(cluster, room, imap) {
+fn render(
+    cluster: &Cluster,
+    door: &Door,
+    room: Option<&Mailroom>,
+    imap: Option<&Health>,
+) -> impl IntoResponse + use<> {
+    match text(cluster, door, room, imap) {
         Ok(text) => (StatusCode::OK, [("content-type", "text/plain; version=0.0.4")], text),
         Err(error) => {
             tracing::error!(%error, "failed to write metrics");
@@ -85,7 +96,12 @@ fn render(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> 
 }
 
 /// What is counted elsewhere, copied into families that are made for this one page.
-fn text(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> prometheus::Result<Vec<u8>> {
+fn text(
+    cluster: &Cluster,
+    door: &Door,
+    room: Option<&Mailroom>,
+    imap: Option<&Health>,
+) -> prometheus::Result<Vec<u8>> {
     let registry = Registry::new();
     for (name, help, of) in SHARD_COUNTERS {
         let family = IntCounterVec::new(Opts::new(name, help), &["shard"])?;
@@ -126,6 +142,7 @@ fn text(cluster: &Cluster, room: Option<&Mailroom>, imap: Option<&Health>) -> pr
         registry.register(Box::new(counter))?;
     }
     disk(&registry, cluster)?;
+    quarantine(&registry, door)?;
     if let Some(room) = room {
         mail(&registry, room)?;
     }
@@ -156,6 +173,14 @@ fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
         registry.register(Box::new(gauge))?;
     }
     Ok(())
+}
+
+/// What has gone from the quarantine by itself.
+fn quarantine(registry: &Registry, door: &Door) -> prometheus::Result<()> {
+    let what = "mails in quarantine that were deleted with their session or tenant, or when they had been kept long enough";
+    let counter = IntCounter::new("switchward_quarantine_deleted_total", what)?;
+    counter.inc_by(door.quarantine_deleted());
+    registry.register(Box::new(counter))
 }
 
 /// What became of mail that came in.

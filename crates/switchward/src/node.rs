@@ -24,6 +24,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio_rustls::TlsAcceptor;
 
+use crate::backup::restore::{Restored, Restoring};
+use crate::control::Control;
 use crate::errands::{self, DeliveryConfig, RedisConfig};
 use crate::home;
 use crate::inspector;
@@ -32,7 +34,7 @@ use crate::mail_in::Doors;
 use crate::mailbox::{self, Mailbox};
 use crate::metrics;
 use crate::page_guard;
-use crate::quarantine::Quarantine;
+use crate::quarantine::{Quarantine, Sweeper};
 
 /// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
 /// is read from disk when it goes on.
@@ -44,6 +46,7 @@ const DISK_TOLD: Duration = Duration::from_millis(250);
 /// An opened node.
 pub(crate) struct Node {
     cluster: Cluster,
+    data: DataDir,
     door: Door,
     health: Health,
     app: Router,
@@ -74,6 +77,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) origins: Vec<HeaderValue>,
     /// What holds for a tool call that no rule names, where its tenant says nothing.
     pub(crate) default_effect: Option<DefaultEffect>,
+    /// A backup that was put into the data folder.
+    pub(crate) restoring: Option<Restoring>,
 }
 
 /// Where mail goes.
@@ -144,8 +149,13 @@ impl Node {
             disk,
             origins,
             default_effect,
+            restoring,
         } = opening;
-        let data = DataDir::open(data)?.watched(disk)?;
+        let data = match &restoring {
+            Some(restoring) => restoring.data.clone(),
+            None => DataDir::open(data)?,
+        };
+        let data = data.watched(disk)?;
         let owner = data.id().to_owned();
         let quarantine = Quarantine::open(data.path())?;
         let on_fatal = Box::new(|why: &str| {
@@ -153,11 +163,16 @@ impl Node {
             eprintln!("switchward: {why}");
             std::process::exit(1);
         });
-        let cluster = Cluster::open(ClusterOptions { data, shards, cache_bytes, clock, on_fatal }).await?;
+        let options = ClusterOptions { data: data.clone(), shards, cache_bytes, clock, on_fatal };
+        let cluster = Cluster::open(options).await?;
         if let Some(clock) = &manual {
             catch_up(&cluster, clock).await?;
         }
         know_tenants(&cluster).await?;
+        // Before anything could go out.
+        if let Some(restoring) = restoring {
+            restored(restoring.finish(&cluster).await?);
+        }
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
         let door = door.defaulting(default_effect);
@@ -177,12 +192,12 @@ impl Node {
                 .merge(mail_pages),
             origins,
         );
-        let metrics = metrics::page(cluster.clone(), room, imap);
+        let metrics = metrics::page(cluster.clone(), door.clone(), room, imap);
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
         }
         let delivery = errands::Role::start((&cluster, &door), delivery, (redis, &owner), office).await?;
-        Ok(Self { cluster, door, health, app, metrics, delivery, doors })
+        Ok(Self { cluster, data, door, health, app, metrics, delivery, doors })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
@@ -193,11 +208,13 @@ impl Node {
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         self.health.set_ready(true).await;
+        let control = Control::listen(&self.data, &self.cluster);
         let doors = self.doors.map(Doors::open);
         let (health, door) = (self.health.clone(), self.door.clone());
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let beside = tokio::spawn(beside(metrics, self.metrics, ended));
         let disk = tokio::spawn(tell_of_disk(self.health.clone(), self.cluster.clone()));
+        let sweeper = Sweeper::start(self.door.clone());
         let stop = async move {
             stop.await;
             health.set_ready(false).await;
@@ -205,6 +222,10 @@ impl Node {
         };
         serve::serve(listener, tls, self.app, stop).await;
         disk.abort();
+        sweeper.stop().await;
+        if let Some(control) = control {
+            control.close();
+        }
         drop(ending);
         beside.await.context("the page of metrics broke off")?;
         if let Some(doors) = doors {
@@ -317,6 +338,17 @@ async fn tell_of_disk(health: Health, cluster: Cluster) {
             health.set_disk_low(low).await;
         }
     }
+}
+
+/// Says what came of a restore.
+fn restored(restored: Restored) {
+    let Restored { taken, held, removed } = restored;
+    let taken = switchward_engine::time_text(taken);
+    tracing::info!(taken, removed_again = removed, "the backup is restored");
+    tracing::warn!(
+        tenants = held,
+        "effects are held: an operator of each tenant lets them go with `switchward effect release`"
+    );
 }
 
 /// Every shard knows of every tenant what it must, and every tenant has what its mail tokens are made with.

@@ -2,6 +2,8 @@
 //!
 //! Why here and not in the replicated state is written where the mail comes in, in the gateway's `mail::quarantine`.
 
+mod sweeper;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind};
@@ -12,8 +14,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use switchward_gateway::limits::MAIL_KEPT_BYTES_MAX;
 use switchward_gateway::mail::{Kept, Shelf};
-use switchward_machine::{TenantId, Time};
+use switchward_machine::{IdError, TenantId, Time};
 use switchward_store::write_secret;
+
+pub(crate) use sweeper::Sweeper;
 
 /// The folder's name, below the data folder.
 const FOLDER: &str = "quarantine";
@@ -29,8 +33,6 @@ const OF_OWNER_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const ALL_MAX: usize = 10_000;
 /// What is kept of their content, bytes.
 const ALL_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// How long a mail is kept, milliseconds: 30 days.
-const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 /// The first line of a file, bytes; what is longer is none of ours.
 const HEAD_BYTES_MAX: usize = 1024 * 1024;
 /// What is kept of an address or a subject, bytes.
@@ -44,6 +46,7 @@ struct QuarantineHead {
     form: u32,
     at_ms: u64,
     tenant: Option<u32>,
+    session: Option<String>,
     outcome: String,
     why: String,
     sender: Option<String>,
@@ -60,6 +63,7 @@ impl QuarantineHead {
             form: FORM,
             at_ms: mail.at.0,
             tenant: mail.tenant.map(|tenant| tenant.0),
+            session: mail.session.map(|session| session.to_string()),
             outcome: mail.outcome.clone(),
             why: mail.why.clone(),
             sender: mail.sender.as_ref().map(cut),
@@ -70,11 +74,14 @@ impl QuarantineHead {
         }
     }
 
-    fn mail(self, id: String) -> Kept {
-        Kept {
+    /// # Errors
+    /// It names a session by what is no id of one: whose mail it is cannot be known.
+    fn mail(self, id: String) -> Result<Kept, IdError> {
+        Ok(Kept {
             id,
             at: Time(self.at_ms),
             tenant: self.tenant.map(TenantId),
+            session: self.session.map(|session| session.parse()).transpose()?,
             outcome: self.outcome,
             why: self.why,
             sender: self.sender,
@@ -82,7 +89,7 @@ impl QuarantineHead {
             from: self.from,
             subject: self.subject,
             bytes: self.bytes,
-        }
+        })
     }
 
     /// The file of this head and this content.
@@ -135,9 +142,9 @@ impl Quarantine {
         self.folder.join(format!("{id}.{ENDING}"))
     }
 
-    /// Deletes what is too old or too much.
-    fn trim(&self, kept: &mut BTreeMap<String, Entry>, now: Time) {
-        while let Some(id) = surplus(kept, now) {
+    /// Deletes what is too much.
+    fn trim(&self, kept: &mut BTreeMap<String, Entry>) {
+        while let Some(id) = surplus(kept) {
             if let Err(error) = remove(&self.path(&id)) {
                 tracing::warn!(%error, "failed to delete a mail in quarantine");
             }
@@ -146,8 +153,8 @@ impl Quarantine {
     }
 }
 
-/// The mail that has to go first: one that is too old, or the oldest of those that are too many.
-fn surplus(kept: &BTreeMap<String, Entry>, now: Time) -> Option<String> {
+/// The mail that has to go first: the oldest of those that are too many.
+fn surplus(kept: &BTreeMap<String, Entry>) -> Option<String> {
     let mut owners: BTreeMap<Option<TenantId>, (usize, u64)> = BTreeMap::new();
     for (mail, bytes) in kept.values() {
         let sums = owners.entry(mail.tenant).or_default();
@@ -158,7 +165,7 @@ fn surplus(kept: &BTreeMap<String, Entry>, now: Time) -> Option<String> {
     let of_all = over(all, (ALL_MAX, ALL_BYTES_MAX));
     let goes = |(mail, _): &&Entry| {
         let own = owners.get(&mail.tenant).copied().unwrap_or_default();
-        of_all || over(own, (OF_OWNER_MAX, OF_OWNER_BYTES_MAX)) || now.since_ms(mail.at) > KEPT_MS
+        of_all || over(own, (OF_OWNER_MAX, OF_OWNER_BYTES_MAX))
     };
     let oldest = kept.values().filter(goes).min_by_key(|(mail, _)| (mail.at, mail.id.clone()));
     oldest.map(|(mail, _)| mail.id.clone())
@@ -175,7 +182,7 @@ fn read(path: &Path) -> anyhow::Result<Option<Entry>> {
     let head: QuarantineHead = serde_json::from_slice(&line)?;
     anyhow::ensure!(head.form == FORM, "form {} is not known here, only {FORM}", head.form);
     let content = whole.saturating_sub(u64::try_from(line.len())?);
-    Ok(Some((head.mail(id.to_owned()), content)))
+    Ok(Some((head.mail(id.to_owned())?, content)))
 }
 
 /// Deletes a file; whether there was one.
@@ -190,20 +197,20 @@ fn remove(path: &Path) -> Result<bool, String> {
 impl Shelf for Quarantine {
     fn keep(&self, mail: Kept, content: &[u8]) -> Result<(), String> {
         let content = &content[..content.len().min(MAIL_KEPT_BYTES_MAX)];
-        let (head, now) = (QuarantineHead::of(&mail), mail.at);
+        let head = QuarantineHead::of(&mail);
+        let file = head.file(content);
+        let mail = head.mail(mail.id).map_err(|error| error.to_string())?;
         // One at a time: what strangers send must not take the disk from the log.
         let mut kept = self.kept.lock();
-        write_secret(&self.path(&mail.id), &head.file(content)).map_err(|error| error.to_string())?;
+        write_secret(&self.path(&mail.id), &file).map_err(|error| error.to_string())?;
         let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
-        kept.insert(mail.id.clone(), (head.mail(mail.id), bytes));
-        self.trim(&mut kept, now);
+        kept.insert(mail.id.clone(), (mail, bytes));
+        self.trim(&mut kept);
         Ok(())
     }
 
-    fn list(&self, now: Time) -> Vec<Kept> {
-        let mut kept = self.kept.lock();
-        self.trim(&mut kept, now);
-        kept.values().map(|(mail, _)| mail.clone()).collect()
+    fn list(&self) -> Vec<Kept> {
+        self.kept.lock().values().map(|(mail, _)| mail.clone()).collect()
     }
 
     fn content(&self, id: &str) -> Result<Option<Vec<u8>>, String> {
@@ -216,18 +223,22 @@ impl Shelf for Quarantine {
         Ok(Some(file[below..].to_vec()))
     }
 
-    fn delete(&self, id: &str) -> Result<bool, String> {
+    fn delete(&self, mail: &Kept) -> Result<bool, String> {
         let mut kept = self.kept.lock();
-        if kept.remove(id).is_none() {
+        if kept.get(&mail.id).is_none_or(|(known, _)| known.at != mail.at) {
             return Ok(false);
         }
-        remove(&self.path(id))
+        // The file goes first: one that cannot be deleted stays listed, so that somebody tries it again.
+        remove(&self.path(&mail.id))?;
+        kept.remove(&mail.id);
+        Ok(true)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switchward_machine::SessionId;
 
     /// What this writes is `quarantine.v1.mail`, for good.
     const GOLDEN: &[u8] = include_bytes!("quarantine/golden/quarantine.v1.mail");
@@ -237,6 +248,7 @@ mod tests {
             id: id.to_owned(),
             at: Time(at),
             tenant: tenant.map(TenantId),
+            session: tenant.map(|_| SessionId([5; 16])),
             outcome: "quarantined".to_owned(),
             why: "token_invalid".to_owned(),
             sender: Some(String::new()),
@@ -247,8 +259,8 @@ mod tests {
         }
     }
 
-    fn ids(quarantine: &Quarantine, now: u64) -> Vec<String> {
-        quarantine.list(Time(now)).into_iter().map(|mail| mail.id).collect()
+    fn ids(quarantine: &Quarantine) -> Vec<String> {
+        quarantine.list().into_iter().map(|mail| mail.id).collect()
     }
 
     #[test]
@@ -260,7 +272,7 @@ mod tests {
         fs::create_dir(data.path().join(FOLDER)).unwrap();
         fs::write(data.path().join(FOLDER).join("one.mail"), GOLDEN).unwrap();
         let quarantine = Quarantine::open(data.path()).unwrap();
-        assert_eq!(quarantine.list(Time(1_700_000_000_001)), [kept]);
+        assert_eq!(quarantine.list(), [kept]);
         assert_eq!(quarantine.content("one").unwrap().unwrap(), b"a\n\xffb");
     }
 
@@ -271,13 +283,17 @@ mod tests {
         quarantine.keep(mail("one", None, 1), b"1").unwrap();
         quarantine.keep(mail("two", None, 2), b"2").unwrap();
         fs::write(data.path().join(FOLDER).join("broken.mail"), b"{").unwrap();
+        let odd =
+            QuarantineHead { session: Some("ses_x".to_owned()), ..QuarantineHead::of(&mail("odd", None, 3)) };
+        fs::write(data.path().join(FOLDER).join("odd.mail"), odd.file(b"3")).unwrap();
         fs::write(data.path().join(FOLDER).join("note.txt"), b"mine").unwrap();
         let quarantine = Quarantine::open(data.path()).unwrap();
-        assert_eq!(ids(&quarantine, 3), ["one", "two"]);
-        assert_eq!((quarantine.delete("one"), quarantine.delete("one")), (Ok(true), Ok(false)));
+        assert_eq!(ids(&quarantine), ["one", "two"]);
+        let one = mail("one", None, 1);
+        assert_eq!((quarantine.delete(&one), quarantine.delete(&one)), (Ok(true), Ok(false)));
         assert_eq!(quarantine.content("one"), Ok(None));
         let quarantine = Quarantine::open(data.path()).unwrap();
-        assert_eq!(ids(&quarantine, 3), ["two"]);
+        assert_eq!(ids(&quarantine), ["two"]);
         assert!(data.path().join(FOLDER).join("note.txt").exists());
     }
 
@@ -286,7 +302,7 @@ mod tests {
         let mut kept = BTreeMap::new();
         let mut add = |id: &str, tenant, at, bytes| {
             kept.insert(id.to_owned(), (mail(id, tenant, at), bytes));
-            surplus(&kept, Time(10_000))
+            surplus(&kept)
         };
         assert_eq!(add("other", Some(1), 1, OF_OWNER_BYTES_MAX), None);
         for number in 0..OF_OWNER_MAX {
@@ -297,13 +313,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_goes_from_the_disk_too() {
+    fn what_was_kept_once_more_is_not_deleted_as_it_was_before() {
         let data = tempfile::tempdir().unwrap();
         let quarantine = Quarantine::open(data.path()).unwrap();
-        quarantine.keep(mail("old", None, 5), b"1").unwrap();
-        quarantine.keep(mail("new", None, 6), b"1").unwrap();
-        assert_eq!(ids(&quarantine, 5 + KEPT_MS), ["new", "old"]);
-        assert_eq!(ids(&quarantine, 6 + KEPT_MS), ["new"]);
-        assert!(!data.path().join(FOLDER).join("old.mail").exists());
+        quarantine.keep(mail("one", None, 5), b"1").unwrap();
+        let [before] = &quarantine.list()[..] else { panic!("one is kept") };
+        quarantine.keep(mail("one", None, 6), b"1").unwrap();
+        assert_eq!(quarantine.delete(before), Ok(false));
+        assert_eq!(quarantine.content("one"), Ok(Some(b"1".to_vec())));
+        let [now] = &quarantine.list()[..] else { panic!("one is kept") };
+        assert_eq!(quarantine.delete(now), Ok(true));
+        assert!(!data.path().join(FOLDER).join("one.mail").exists());
+        quarantine.keep(before.clone(), b"1").unwrap();
+        assert_eq!(ids(&quarantine), ["one"], "what was deleted can be kept again");
+    }
+
+    #[test]
+    fn what_cannot_be_deleted_stays_listed() {
+        let data = tempfile::tempdir().unwrap();
+        let quarantine = Quarantine::open(data.path()).unwrap();
+        quarantine.keep(mail("one", None, 5), b"1").unwrap();
+        let file = data.path().join(FOLDER).join("one.mail");
+        fs::remove_file(&file).unwrap();
+        // A folder in its place cannot be deleted as a file.
+        fs::create_dir(&file).unwrap();
+        assert!(quarantine.delete(&mail("one", None, 5)).is_err());
+        assert_eq!(ids(&quarantine), ["one"]);
+        fs::remove_dir(&file).unwrap();
+        assert_eq!(quarantine.delete(&mail("one", None, 5)), Ok(true));
     }
 }

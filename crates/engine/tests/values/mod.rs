@@ -30,6 +30,9 @@ fn tenancy() -> Tenancy {
         policies: vec![super::tenant_policy()],
         any_approver_address: false,
         retention: Retention::default(),
+        held: None,
+        deletion: None,
+        changes: 0,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use minicbor::bytes::ByteVec;
 use switchward_engine::{
-    Event, KeptDecision, MailKey, Removal, RemovalFact, Removed, Removing, Retention, RetentionRule, Row,
-    Session, Tenancy,
+    ChangedPart, Deletion, Event, Json, KeptDecision, MailKey, Removal, RemovalFact, Removed, Removing,
+    Retention, RetentionRule, Row, Session, Tenancy, TenantChange, TenantFact,
 };
 use switchward_machine::{Digest, OpenId, SessionId, Status, Time};
 
@@ -41,13 +41,29 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
         sessions_ms: Some(90 * day),
         history_ms: Some(30 * day),
         decisions_ms: Some(900 * day),
+        quarantine_ms: None,
     };
-    let retention = Retention { rules: vec![rule] };
+    let all = RetentionRule { quarantine_ms: Some(7 * day), ..RetentionRule::default() };
+    let retention = Retention { rules: vec![all, rule] };
+    let deletion = Deletion { by: "kim".into(), at: Time(5), done: Some(Time(6)) };
+    let held = Tenancy { held: Some(Time(4)), changes: 2, ..Tenancy::first(MailKey([5; 32])) };
+    let deleted = crate::Tenant { deleted: Some(Time(5)), ..crate::tenant() };
     vec![
         ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
         ("removed", Row::Removed(removed)),
+        ("tenancy-held", Row::Tenancy(held)),
+        ("tenancy-deleted", Row::Tenancy(Tenancy::tombstone(4, deletion))),
+        ("tenant-deleted", Row::Tenant(deleted)),
+        ("tenant-change", Row::TenantChange(change())),
         ("tenancy-retention", Row::Tenancy(Tenancy { retention, ..Tenancy::first(MailKey([5; 32])) })),
     ]
+}
+
+fn change() -> TenantChange {
+    let (before, after) =
+        (Json(serde_json::Value::Null), Json(serde_json::json!({"members": ["kim@a.example"]})));
+    let part = ChangedPart { name: "directory.entries.kim".into(), before, after };
+    TenantChange { at: Time(5), by: crate::actor(), parts: vec![part] }
 }
 
 pub(super) fn events() -> Vec<Event> {
@@ -57,9 +73,15 @@ pub(super) fn events() -> Vec<Event> {
         RemovalFact::Begun { how: Removing::Deleted, by: "kim".into(), request },
         RemovalFact::Rows { session, keys: keys.clone() },
         RemovalFact::Done { session },
-        RemovalFact::Forgotten { keys },
+        RemovalFact::Forgotten { keys: keys.clone() },
         RemovalFact::Redacted,
+        RemovalFact::OfTenant { keys },
     ]
     .map(Event::Removals)
-    .to_vec()
+    .into_iter()
+    .chain([
+        Event::Tenants(TenantFact::Changed { number: 2, change: change() }),
+        Event::Tenants(TenantFact::Deleted { name: "acme".into() }),
+    ])
+    .collect()
 }

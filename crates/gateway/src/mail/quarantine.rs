@@ -1,15 +1,16 @@
 //! Mail that was not taken is kept until somebody has looked at it.
 //!
-//! Chosen: each server keeps what came in by itself, in a folder of its own that is bounded in number, bytes and age, the
-//! oldest going first, and the mail is on disk before whoever brought it hears that it is taken. Rejected: rows of the
-//! replicated state. Anybody may write to a reply address, so strangers would write into the log of every replica and
+//! Chosen: each server keeps what came in by itself, in a folder of its own that is bounded in number and bytes, the oldest
+//! going first, and the mail is on disk before whoever brought it hears that it is taken; how long it is kept is said in
+//! [`sweep`](super::sweep). Rejected: rows of the replicated state. Anybody may write to a reply address, so strangers would write into the log of every replica and
 //! into every snapshot, at the rate that they choose; and nothing that the server decides rests on it. What is lost with
 //! a server's disk is what nobody could match; a cluster's servers are asked one by one.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use switchward_engine::{Key, Kind, Row, View as _};
-use switchward_machine::{Digest, TenantId, Time};
+use switchward_engine::{Key, Kind, MailToken, Row, View, ViewError};
+use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_mail::incoming::{Envelope, head};
 
 use super::{Mailroom, Outcome};
@@ -27,6 +28,8 @@ pub struct Kept {
     pub at: Time,
     /// The tenant that it names, or whose key it was brought with; nothing where it names none.
     pub tenant: Option<TenantId>,
+    /// The session that the first of its tokens of that tenant names; it need not exist. `None` without a tenant.
+    pub session: Option<SessionId>,
     /// `quarantined` or `ignored`.
     pub outcome: String,
     /// Why, in one stable word.
@@ -52,8 +55,8 @@ pub trait Shelf: Send + Sync + 'static {
     /// In words, where it cannot be written.
     fn keep(&self, mail: Kept, content: &[u8]) -> Result<(), String>;
 
-    /// All that is kept and not too old by now, in no order.
-    fn list(&self, now: Time) -> Vec<Kept>;
+    /// Returns all that is kept, in no order.
+    fn list(&self) -> Vec<Kept>;
 
     /// What is kept of a mail's content; nothing where there is no such mail.
     ///
@@ -61,11 +64,11 @@ pub trait Shelf: Send + Sync + 'static {
     /// In words, where it cannot be read.
     fn content(&self, id: &str) -> Result<Option<Vec<u8>>, String>;
 
-    /// Deletes a mail; whether there was one.
+    /// Deletes a mail as it was listed, and returns true if it was there. One that was kept once more since then stays.
     ///
     /// # Errors
-    /// In words, where it cannot be deleted.
-    fn delete(&self, id: &str) -> Result<bool, String>;
+    /// In words, where it cannot be deleted; then it is still listed.
+    fn delete(&self, mail: &Kept) -> Result<bool, String>;
 }
 
 impl Mailroom {
@@ -76,13 +79,16 @@ impl Mailroom {
             return outcome;
         };
         let head = head(raw, envelope, &self.settings);
-        let named = head.tokens.iter().filter_map(|token| self.read(token)).map(|token| token.tenant);
-        let tenant = self.only.or_else(|| named.into_iter().find(|tenant| self.is_tenant(*tenant)));
+        let tokens: Vec<MailToken> = head.tokens.iter().filter_map(|token| self.read(token)).collect();
+        let tenant =
+            self.only.or_else(|| tokens.iter().map(|token| token.tenant).find(|one| self.is_tenant(*one)));
+        let session = tokens.iter().find(|token| Some(token.tenant) == tenant).map(|token| token.session);
         let owner = tenant.map_or(0, |tenant| tenant.0).to_be_bytes();
         let mail = Kept {
             id: id_of(&[&owner, raw]),
             at: self.door.cluster.now(),
             tenant,
+            session,
             outcome: what.to_owned(),
             why: why.to_owned(),
             sender: envelope.sender.clone(),
@@ -111,6 +117,7 @@ impl Mailroom {
             id: id_of(&[why.as_bytes(), &at.0.to_be_bytes()]),
             at,
             tenant: None,
+            session: None,
             outcome: "quarantined".to_owned(),
             why: why.to_owned(),
             sender: None,
@@ -127,16 +134,27 @@ impl Mailroom {
         });
     }
 
-    /// Whether there is a tenant of this number.
+    /// Returns true if there is a tenant of this number, or was one that is deleted: what names that one must not be taken
+    /// for nobody's, which others are shown.
     fn is_tenant(&self, id: TenantId) -> bool {
-        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-        let mut found = false;
-        let read = self.door.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
-            found = matches!(&**row, Row::Tenant(tenant) if tenant.id == id);
-            if found { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
-        });
-        found && read.is_ok()
+        let rows = self.door.cluster.catalogue().read_stale();
+        let record = rows.row(&Key::tenancy_record(id));
+        record.is_ok_and(|record| record.is_some()) || has_tenant(&rows, id).unwrap_or_default()
     }
+}
+
+/// Returns true if the catalogue has a tenant of this number.
+///
+/// # Errors
+/// A row cannot be read.
+pub(super) fn has_tenant(catalogue: &dyn View, id: TenantId) -> Result<bool, ViewError> {
+    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+    let mut found = false;
+    catalogue.scan(&prefix, None, &mut |_, row| {
+        found = matches!(&**row, Row::Tenant(tenant) if tenant.id == id);
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(found)
 }
 
 impl Outcome {

@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_api::v1::effect_service_server::EffectService;
 use switchward_engine::{
-    Body, DismissEffect, FailEffect, IndexKey, Reply, RetryEffect, Scope, View, effect_view,
+    Body, DismissEffect, FailEffect, HoldEffects, IndexKey, Reply, RetryEffect, Scope, View, effect_view,
 };
 use switchward_machine::SessionId;
 use tonic::{Request, Response, Status};
@@ -73,6 +73,18 @@ impl EffectService for Door {
         let body = Body::DismissEffect(DismissEffect { number });
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         Ok(Response::new(v1::DismissEffectResponse { sequence: sequence(reply, &message.name)? }))
+    }
+
+    async fn release_effects(
+        &self,
+        request: Request<v1::ReleaseEffectsRequest>,
+    ) -> Answered<v1::ReleaseEffectsResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        names::parent(&call.caller, "parent", &message.parent)?;
+        let request = request_id(&message.request_id, "ReleaseEffects", &message)?;
+        let body = Body::HoldEffects(HoldEffects { held: false });
+        call.execute(Scope::Catalogue, request, None, body).await?;
+        Ok(Response::new(v1::ReleaseEffectsResponse {}))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use switchward_api::v1;
 use switchward_api::v1::mail_service_server::MailService;
-use switchward_engine::Role;
+use switchward_engine::{Key, Role, Row};
 use switchward_machine::TenantId;
 use switchward_mail::incoming::legible;
 use tonic::{Request, Response, Status};
@@ -16,8 +16,8 @@ use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
-use crate::limits::{MAIL_DELETED_MAX, MAIL_KEPT_BYTES_MAX};
-use crate::mail::{Kept, Shelf};
+use crate::limits::{MAIL_DELETED_MAX, MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
+use crate::mail::{Kept, Shelf, kept_ms};
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
@@ -75,10 +75,16 @@ impl MailService for Door {
         if self.deleted.has(call.caller.tenant, &id) {
             return Ok(Response::new(v1::DeleteQuarantinedMailResponse {}));
         }
-        found(&call, &message.name).await?;
+        let mail = found(&call, &message.name).await?;
         let (tenant, deleted) = (call.caller.tenant, Arc::clone(&self.deleted));
-        // Deleted by somebody else meanwhile, it is deleted as well. It is noted where it is done, as the caller may be gone.
-        let delete = move |shelf: &dyn Shelf| shelf.delete(&id).inspect(|_| deleted.note(tenant, id.clone()));
+        // Deleted by somebody else meanwhile, it is deleted as well, unless it came once more. It is noted where it is done, as
+        // the caller may be gone.
+        let delete = move |shelf: &dyn Shelf| {
+            if shelf.delete(&mail)? || shelf.list().iter().all(|one| one.id != id) {
+                deleted.note(tenant, id);
+            }
+            Ok(())
+        };
         on_shelf(&call, delete).await?;
         Ok(Response::new(v1::DeleteQuarantinedMailResponse {}))
     }
@@ -117,14 +123,22 @@ fn shows(caller: &Caller, mail: &Kept) -> bool {
     }
 }
 
-/// What of the quarantine the caller is shown.
+/// Returns what of the quarantine the caller is shown. A rule about how long it is kept holds at once, and not only when
+/// the mail is deleted.
 async fn seen(call: &Call<'_>) -> Result<Vec<Kept>, Refusal> {
     if call.door.shelf.get().is_none() {
         return Ok(Vec::new());
     }
+    let retention = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
+        if let Row::Tenancy(row) = row { Some(row.retention.clone()) } else { None }
+    });
+    let (of_tenant, of_nobody) = (kept_ms(&retention.await?.unwrap_or_default()), MAIL_KEPT_MS_MAX);
     let now = call.door.cluster.now();
-    let mut mails = on_shelf(call, move |shelf| Ok(shelf.list(now))).await?;
-    mails.retain(|mail| shows(&call.caller, mail));
+    let mut mails = on_shelf(call, |shelf| Ok(shelf.list())).await?;
+    mails.retain(|mail| {
+        let kept_ms = if mail.tenant.is_some() { of_tenant } else { of_nobody };
+        shows(&call.caller, mail) && now.since_ms(mail.at) <= kept_ms
+    });
     Ok(mails)
 }
 
@@ -164,6 +178,7 @@ fn of_mail(caller: &Caller, mail: &Kept) -> v1::QuarantinedMail {
         subject: mail.subject.clone(),
         size_bytes: mail.bytes,
         truncated: mail.bytes > most,
+        session: mail.session.map(|session| names::of_session(caller, session)).unwrap_or_default(),
         create_time: Some(timestamp(mail.at)),
         ..v1::QuarantinedMail::default()
     }

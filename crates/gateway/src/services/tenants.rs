@@ -3,8 +3,8 @@
 use switchward_api::v1;
 use switchward_api::v1::tenant_service_server::TenantService;
 use switchward_engine::{
-    Body, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, EnsureTenancy, Key, Kind, MailKey, Reply,
-    Role, Row, Scope, Settings, Tenant, UpdateTenant,
+    Body, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant, EnsureTenancy, Key, Kind,
+    MailKey, Reply, Role, Row, Scope, Settings, Tenant, UpdateTenant,
 };
 use switchward_machine::TenantId;
 use tonic::{Request, Response, Status};
@@ -50,7 +50,8 @@ impl TenantService for Door {
         let mask = Mask::read("Tenant", message.read_mask)?;
         let name = own(&call.caller, "name", &message.name)?;
         let tenant = of_tenant(&tenant(&call, &name).await?);
-        let tenant = v1::Tenant { policies: policies::of_tenant(&call).await?, ..tenant };
+        let policies = policies::of_tenant(&call).await?;
+        let tenant = v1::Tenant { policies, effects_held_time: held(&call).await?, ..tenant };
         Ok(Response::new(v1::GetTenantResponse { tenant: Some(mask.keep(tenant)) }))
     }
 
@@ -101,6 +102,39 @@ impl TenantService for Door {
         let tenant = tenant(&call, &name).await?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
     }
+
+    async fn delete_tenant(
+        &self,
+        request: Request<v1::DeleteTenantRequest>,
+    ) -> Answered<v1::DeleteTenantResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let request = request_id(&message.request_id, "DeleteTenant", &message)?;
+        let name = message.tenant_id;
+        let found = tenant(&call, &name).await?;
+        if found.id == FIRST {
+            let message = "the server's first tenant cannot be deleted: its admins look after the others";
+            return Err(Refusal::new(Reason::StateMismatch, message).into());
+        }
+        let mut of_other = Call { door: call.door, caller: call.caller.clone(), trace: call.trace.clone() };
+        of_other.caller.tenant = found.id;
+        of_other.caller.tenant_name.clone_from(&name);
+        let body = Body::DeleteTenant(DeleteTenant { name: name.clone(), etag: message.etag });
+        of_other.execute(Scope::Catalogue, request, None, body).await?;
+        // Streams that its keys have opened look at their credentials again.
+        self.revocations.told.send_replace(());
+        let tenant = tenant(&call, &name).await?;
+        tracing::info!(tenant = name, by = call.caller.actor.subject, "a tenant is deleted");
+        Ok(Response::new(v1::DeleteTenantResponse { tenant: Some(of_tenant(&tenant)) }))
+    }
+}
+
+/// Since when nothing of the caller's tenant goes out.
+async fn held(call: &Call<'_>) -> Result<Option<prost_types::Timestamp>, Refusal> {
+    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
+        if let Row::Tenancy(tenancy) = row { Some(tenancy.held) } else { None }
+    });
+    Ok(found.await?.flatten().map(timestamp))
 }
 
 /// A short text for people.
@@ -117,7 +151,7 @@ fn first(caller: &Caller) -> Result<(), Refusal> {
     if caller.tenant == FIRST {
         return Ok(());
     }
-    let message = "only an admin key of the server's first tenant may make and list tenants";
+    let message = "only an admin key of the server's first tenant may make, list and delete tenants";
     Err(Refusal::new(Reason::RoleNotAllowed, message))
 }
 
@@ -213,5 +247,7 @@ fn of_tenant(tenant: &Tenant) -> v1::Tenant {
         etag: tenant.etag(),
         policies: Vec::new(),
         any_approver_address: tenant.settings.any_approver_address,
+        delete_time: tenant.deleted.map(timestamp),
+        effects_held_time: None,
     }
 }

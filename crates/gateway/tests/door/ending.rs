@@ -247,6 +247,7 @@ async fn what_has_ended_is_kept_as_long_as_the_rules_say() {
         ended_sessions: sessions,
         history,
         decisions,
+        quarantine: None,
     };
     put(&world, vec![rule("", days(30), days(10), days(300)), rule("other", days(90), None, None)]).await;
     let session = eventful(&world).await;

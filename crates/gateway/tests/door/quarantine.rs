@@ -1,11 +1,11 @@
-//! Mail that was not taken: what is kept of it, and who is shown it.
+//! Mail that was not taken: what is kept of it, who is shown it, and when it goes.
 
 use std::sync::atomic::Ordering;
 
 use switchward_api::v1;
-use switchward_engine::MailKey;
-use switchward_gateway::limits::MAIL_KEPT_BYTES_MAX;
-use switchward_gateway::mail::{Mailroom, Outcome};
+use switchward_engine::{Key, MailKey, View as _};
+use switchward_gateway::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
+use switchward_gateway::mail::{Mailroom, Outcome, Shelf as _, sweep};
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_mail::incoming::Envelope;
 use tonic::Status;
@@ -14,6 +14,7 @@ use crate::told::refused;
 use crate::world::World;
 
 const DOMAIN: &str = "reply.acme.example";
+const DAY_MS: u64 = 86_400_000;
 
 fn room(world: &World) -> Mailroom {
     let dns = switchward_mail::incoming::Dns::of_records(&[], &[]).expect("no records");
@@ -23,7 +24,11 @@ fn room(world: &World) -> Mailroom {
 
 /// A reply to a mail that was never written, of this tenant.
 fn letter(tenant: u32, more: &str, text: &str) -> Vec<u8> {
-    let session = SessionId::from_key(TenantId(tenant), "never");
+    reply_to((tenant, SessionId::from_key(TenantId(tenant), "never")), more, text)
+}
+
+/// A reply to a mail about this session, which was never written.
+fn reply_to((tenant, session): (u32, SessionId), more: &str, text: &str) -> Vec<u8> {
     let way = switchward_engine::Way::Reply;
     let token = MailKey([7; 32]).token(way, (TenantId(tenant), session), (OpenId(1), 0), "ann@example.com");
     format!(
@@ -109,5 +114,235 @@ async fn what_cannot_be_kept_is_brought_again_and_once_kept_is_one() {
     assert!(mail.truncated && mail.size_bytes > u64::try_from(MAIL_KEPT_BYTES_MAX).expect("few"));
     let mail = got(&world, world.acme.key("admin"), &mail.name).await.expect("it is kept");
     assert_eq!((mail.truncated, mail.content.len()), (true, MAIL_KEPT_BYTES_MAX));
+    world.node.end().await;
+}
+
+impl World {
+    /// Brings a mail that is kept, with this text, about a session of a tenant; returns what became of it.
+    async fn bring(&self, of: (u32, SessionId), text: &str) -> Outcome {
+        let outcome = room(self).ingest(&Envelope::default(), &reply_to(of, "", text)).await;
+        assert!(matches!(outcome, Outcome::Quarantined(_)), "{text}: {outcome:?}");
+        outcome
+    }
+
+    /// A mail that names nobody.
+    async fn bring_strange(&self) {
+        let strange =
+            b"From: eve@example.com\r\nSubject: Hi\r\nMessage-ID: <2@example.com>\r\n\r\nstrange\r\n";
+        let outcome = room(self).ingest(&Envelope::default(), strange).await;
+        assert_eq!(outcome, Outcome::Quarantined("no_token"));
+    }
+
+    /// The texts of all mails that this server keeps, in their order.
+    fn kept(&self) -> Vec<String> {
+        let shelf = &self.node.shelf;
+        let text = |id: &str| {
+            let content = shelf.content(id).expect("it can be read").expect("it is there");
+            let content = String::from_utf8(content).expect("a text");
+            content.trim_end().rsplit("\r\n").next().expect("a line").to_owned()
+        };
+        let mut texts: Vec<String> = shelf.list().iter().map(|mail| text(&mail.id)).collect();
+        texts.retain(|text| text != "Who are you?");
+        texts.sort();
+        texts
+    }
+
+    /// A session of acme that was cancelled.
+    async fn ended(&self, key: &str) -> v1::Session {
+        let start = v1::StartSessionRequest {
+            definition: "release".into(),
+            session_id: key.to_owned(),
+            ..Default::default()
+        };
+        let reply: v1::StartSessionResponse = self.ask("agent", "StartSession", &start).await;
+        let session = reply.session.expect("a session");
+        let cancel = v1::CancelSessionRequest { name: session.name.clone(), ..Default::default() };
+        let _: v1::CancelSessionResponse = self.ask("operator", "CancelSession", &cancel).await;
+        session
+    }
+
+    async fn erase(&self, session: &v1::Session) {
+        let erase = v1::EraseSessionRequest { name: session.name.clone(), ..Default::default() };
+        let _: v1::EraseSessionResponse = self.ask("admin", "EraseSession", &erase).await;
+    }
+
+    async fn delete(&self, session: &v1::Session) {
+        let delete = v1::DeleteSessionRequest { name: session.name.clone(), ..Default::default() };
+        let _: v1::DeleteSessionResponse = self.ask("admin", "DeleteSession", &delete).await;
+    }
+
+    /// Sets one rule of acme, for all definitions.
+    async fn put_rule(&self, rule: v1::RetentionRule) {
+        let retention = Some(v1::Retention { rules: vec![rule], etag: String::new() });
+        let put = v1::PutRetentionRequest { retention, ..Default::default() };
+        let _: v1::PutRetentionResponse = self.ask("admin", "PutRetention", &put).await;
+    }
+}
+
+fn days(days: i64) -> Option<prost_types::Duration> {
+    Some(prost_types::Duration { seconds: days * 86_400, nanos: 0 })
+}
+
+fn id_of(session: &v1::Session) -> SessionId {
+    session.name.rsplit('/').next().and_then(|id| id.parse().ok()).expect("an id")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_goes_with_the_session_that_it_names_and_with_no_other() {
+    let world = World::start().await;
+    let live = world.session().await;
+    let [erased, deleted] = [world.ended("erased").await, world.ended("deleted").await];
+    let theirs = id_of(&world.globex.session);
+    let never = SessionId::from_key(TenantId(1), "never");
+    world.bring((1, id_of(&erased)), "to erased").await;
+    world.bring((1, id_of(&deleted)), "to deleted").await;
+    world.bring((1, id_of(&live)), "to live").await;
+    world.bring((1, never), "to unknown").await;
+    world.bring((2, theirs), "to globex").await;
+    // What is no session of the tenant that the token names is unknown, whatever it is to another one.
+    world.bring((2, id_of(&erased)), "to globex of acme").await;
+    world.bring_strange().await;
+    let all = world.kept();
+    assert_eq!((all.len(), sweep(&world.node.door).await), (7, 0), "nothing has ended: {all:?}");
+    world.erase(&erased).await;
+    world.delete(&deleted).await;
+    let left = ["strange", "to globex", "to globex of acme", "to live", "to unknown"];
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (2, left.map(str::to_owned).to_vec()));
+    assert_eq!((sweep(&world.node.door).await, world.node.door.quarantine_deleted()), (0, 2));
+    // What comes in later goes as well: also where the rows are not removed yet, and where they are.
+    for removed in [false, true] {
+        if removed {
+            world.node.quiet().await;
+        }
+        world.node.clock.advance(1);
+        assert_eq!(
+            world.bring((1, id_of(&erased)), "to erased").await,
+            Outcome::Quarantined("session_ended")
+        );
+        world.bring((1, id_of(&deleted)), "to deleted").await;
+        assert_eq!(world.kept().len(), 7, "what was deleted is kept once more");
+        assert_eq!((sweep(&world.node.door).await, world.kept()), (2, left.map(str::to_owned).to_vec()));
+    }
+    assert_eq!(world.node.door.quarantine_deleted(), 6);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_shows_the_session_that_its_address_names() {
+    let world = World::start().await;
+    let session = id_of(&world.acme.session);
+    world.bring((1, session), "to a session").await;
+    world.bring_strange().await;
+    let mut sessions: Vec<String> =
+        listed(&world, world.acme.key("admin")).await.into_iter().map(|mail| mail.session).collect();
+    sessions.sort();
+    assert_eq!(sessions, [String::new(), format!("tenants/acme/sessions/{session}")]);
+    // Under a key of acme the tokens of others are none.
+    let raw = reply_to((2, id_of(&world.globex.session)), "", "to globex");
+    let outcome = room(&world).of(TenantId(1)).ingest(&Envelope::default(), &raw).await;
+    assert_eq!(outcome, Outcome::Quarantined("no_token"));
+    assert!(listed(&world, world.globex.key("admin")).await.is_empty());
+    let named = |mail: &v1::QuarantinedMail| !mail.session.is_empty();
+    assert_eq!(listed(&world, world.acme.key("admin")).await.iter().filter(|mail| named(mail)).count(), 1);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_to_a_new_session_of_a_deleted_ones_key_stays() {
+    let world = World::start().await;
+    let before = world.ended("again").await;
+    world.bring((1, id_of(&before)), "to the first").await;
+    world.delete(&before).await;
+    world.node.quiet().await;
+    let after = world.ended("again").await;
+    assert_eq!(before.name, after.name);
+    world.node.clock.advance(1);
+    world.bring((1, id_of(&after)), "to the second").await;
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (1, vec!["to the second".to_owned()]));
+    world.erase(&after).await;
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (1, Vec::new()));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_goes_with_a_session_that_expires_and_stays_where_its_history_alone_does() {
+    let world = World::start().await;
+    let rule = v1::RetentionRule { ended_sessions: days(20), history: days(2), ..Default::default() };
+    world.put_rule(rule).await;
+    let gate = world.acme.gate.clone();
+    let decide = v1::DecideGateRequest {
+        name: gate,
+        decision: v1::GateDecision::Approve.into(),
+        ..Default::default()
+    };
+    let _: v1::DecideGateResponse = world.ask("approver", "DecideGate", &decide).await;
+    let session = world.acme.session.clone();
+    let cancel = v1::CancelSessionRequest { name: session.name.clone(), ..Default::default() };
+    let _: v1::CancelSessionResponse = world.ask("operator", "CancelSession", &cancel).await;
+    world.bring((1, id_of(&session)), "to a session").await;
+    let id = id_of(&session);
+    let shard = world.node.cluster.shard_of(id.bucket());
+    let has = |key: &Key| shard.read_stale().row(key).expect("rows that can be read").is_some();
+    let (of_session, remains) = (Key::session(TenantId(1), id), Key::removed(TenantId(1), id));
+    world.node.clock.advance(3 * DAY_MS);
+    world.node.until(|| has(&remains)).await;
+    world.node.quiet().await;
+    assert!(has(&of_session), "its history alone is gone");
+    assert_eq!(sweep(&world.node.door).await, 0);
+    world.node.clock.advance(18 * DAY_MS);
+    world.node.until(|| !has(&of_session)).await;
+    assert!(has(&remains), "who decided what is kept");
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (1, Vec::new()));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_is_kept_as_long_as_the_rule_of_its_tenant_says() {
+    let world = World::start().await;
+    let never = |tenant: u32| (tenant, SessionId::from_key(TenantId(tenant), "never"));
+    let admin = world.acme.key("admin").to_owned();
+    world.put_rule(v1::RetentionRule { quarantine: days(10), ..Default::default() }).await;
+    world.bring(never(1), "old").await;
+    world.bring(never(2), "to globex").await;
+    world.bring_strange().await;
+    world.node.clock.advance(10 * DAY_MS);
+    world.bring(never(1), "new").await;
+    assert_eq!(sweep(&world.node.door).await, 0, "ten days are over and no more");
+    assert_eq!(listed(&world, &admin).await.len(), 3);
+    world.node.clock.advance(1);
+    assert_eq!(listed(&world, &admin).await.len(), 2, "the rule holds before the mail is deleted");
+    let left = ["new", "strange", "to globex"].map(str::to_owned).to_vec();
+    // That of the world's own, which came before, goes as well.
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (2, left));
+    // Without a rule, and with one that says more, it is 30 days.
+    world.put_rule(v1::RetentionRule { quarantine: days(90), ..Default::default() }).await;
+    world.node.clock.advance(MAIL_KEPT_MS_MAX - 10 * DAY_MS);
+    let left = vec!["new".to_owned()];
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (3, left.clone()), "globex has no rule");
+    world.node.clock.advance(10 * DAY_MS - 1);
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (0, left));
+    world.node.clock.advance(1);
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (1, Vec::new()));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_goes_with_its_tenant() {
+    let world = World::start().await;
+    let never = |tenant: u32| (tenant, SessionId::from_key(TenantId(tenant), "never"));
+    world.bring(never(1), "to acme").await;
+    world.bring(never(2), "to globex").await;
+    world.bring((2, id_of(&world.globex.session)), "to a session of globex").await;
+    let delete = v1::DeleteTenantRequest { tenant_id: "globex".into(), ..Default::default() };
+    let _: v1::DeleteTenantResponse = world.ask("admin", "DeleteTenant", &delete).await;
+    // The world's own goes as well.
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (3, vec!["to acme".to_owned()]));
+    let catalogue = world.node.cluster.catalogue();
+    let globex = || catalogue.read_stale().row(&Key::tenant("globex")).expect("rows that can be read");
+    world.node.until(|| globex().is_none()).await;
+    assert_eq!(world.bring(never(2), "late").await, Outcome::Quarantined("no_tenant"));
+    let shown = listed(&world, world.acme.key("admin")).await;
+    assert_eq!(shown.len(), 1, "what names a tenant that is gone is nobody else's: {shown:?}");
+    assert_eq!((sweep(&world.node.door).await, world.kept()), (1, vec!["to acme".to_owned()]));
     world.node.end().await;
 }

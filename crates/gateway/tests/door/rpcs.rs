@@ -566,6 +566,12 @@ fn effects() -> Vec<Rpc> {
             }),
             other: short_name,
         },
+        Rpc {
+            method: "ReleaseEffects",
+            name: Some(("parent", Kind::Tenant)),
+            ready: ready!(|_world| v1::ReleaseEffectsRequest::default()),
+            other: |message| put("parent", "-")(message),
+        },
     ]
 }
 
@@ -601,6 +607,20 @@ fn tenants() -> Vec<Rpc> {
                 }
             }),
             other: |message| put("tenant.display_name", "another name")(message),
+        },
+        Rpc {
+            method: "DeleteTenant",
+            name: None,
+            ready: ready!(|world| {
+                let tenant_id = world.fresh("tenant");
+                let create = v1::CreateTenantRequest {
+                    tenant_id: tenant_id.clone(),
+                    ..v1::CreateTenantRequest::default()
+                };
+                let _: v1::CreateTenantResponse = world.ask("admin", "CreateTenant", &create).await;
+                v1::DeleteTenantRequest { tenant_id, ..v1::DeleteTenantRequest::default() }
+            }),
+            other: |message| put("tenant_id", format!("{}x", text(message, "tenant_id")))(message),
         },
     ]
 }

@@ -23,7 +23,7 @@ impl Shelf for Memory {
         Ok(())
     }
 
-    fn list(&self, _now: Time) -> Vec<Kept> {
+    fn list(&self) -> Vec<Kept> {
         self.kept.lock().values().map(|(mail, _)| mail.clone()).collect()
     }
 
@@ -31,8 +31,10 @@ impl Shelf for Memory {
         Ok(self.kept.lock().get(id).map(|(_, content)| content.clone()))
     }
 
-    fn delete(&self, id: &str) -> Result<bool, String> {
-        Ok(self.kept.lock().remove(id).is_some())
+    fn delete(&self, mail: &Kept) -> Result<bool, String> {
+        let mut kept = self.kept.lock();
+        let same = kept.get(&mail.id).is_some_and(|(known, _)| known.at == mail.at);
+        Ok(same && kept.remove(&mail.id).is_some())
     }
 }
 
@@ -44,6 +46,7 @@ pub(crate) fn mail(id: &str, tenant: Option<TenantId>, at: Time) -> (Kept, &'sta
         id: text(id),
         at,
         tenant,
+        session: None,
         outcome: text("quarantined"),
         why: text("no_token"),
         sender: Some(text("ann@example.com")),

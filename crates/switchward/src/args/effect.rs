@@ -19,6 +19,17 @@ pub(crate) enum EffectCommand {
     Retry(NamedEffect),
     /// Give a dead letter up for good; its incident is closed.
     Dismiss(DismissEffect),
+    /// Let the tenant's effects go out again, which a restore from a backup holds.
+    #[command(after_help = "\
+Example:
+  switchward list effects
+  switchward effect dismiss EFFECT
+  switchward effect release
+
+A backup knows nothing of what went out after it was taken: mails, webhooks and requests of definitions that stand in the
+outbox may have been sent before. Look through the list, give up what must not be sent a second time, then release the
+rest.")]
+    Release,
 }
 
 /// One effect.

@@ -42,7 +42,8 @@ Examples:
   switchward mail quarantine show 3f9c0a17b2d84e65a1c0 --raw > mail.eml && switchward mail ingest mail.eml
 
 Each server keeps what came in by itself: in a cluster, ask each with --address. A tenant's operators see what names the
-tenant; what names none is shown to admins of the server's first tenant.")]
+tenant; what names none is shown to admins of the server's first tenant. A mail is kept for 30 days, or for a shorter time
+that `switchward retention put` sets, and no longer than the session that it names.")]
     Quarantine(QuarantineArgs),
 }
 

@@ -49,7 +49,9 @@ Example:
 
 Without a definition, a rule holds for all that have none of their own. ended_sessions, history and decisions are times
 after a session's end, like 90s, 36h or 400d; what is left out is kept for good. Who decided what outlives a session that
-has expired until `decisions` is over.")]
+has expired until `decisions` is over. quarantine is a time after a mail came that was not taken, in the rule without a
+definition alone: {\"rules\": [{\"quarantine\": \"7d\"}]}. Left out, it is 30d, which is also the longest; the mail of a session
+that is erased or deleted goes with it.")]
     Put(PutRetention),
     /// Show them.
     Get,

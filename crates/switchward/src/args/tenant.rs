@@ -32,6 +32,14 @@ folder of a stopped server, without any key: this is how a new server gets its f
     /// Change the switches of a tenant; a stricter one holds at once, for running sessions too.
     #[command(after_help = "Example:\n  switchward tenant set --default deny")]
     Set(SetTenant),
+    /// Delete a tenant with all that it has; takes an admin key of the server's first tenant.
+    #[command(after_help = "\
+Example:
+  switchward tenant delete acme
+
+Its keys open nothing from then on, nothing of it moves on and nothing goes out. Its rows go in the background; its name is
+free when the last one is gone. To keep its records, run `switchward export` with a key of it before.")]
+    Delete(DeleteTenant),
 }
 
 /// What a tool call gets that no rule of a policy matches.
@@ -73,6 +81,16 @@ pub(crate) struct GetTenant {
     /// Which; without it, the key's own.
     #[arg(default_value = "-", hide_default_value = true)]
     pub(crate) tenant: String,
+}
+
+/// Arguments of `tenant delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteTenant {
+    /// Which.
+    pub(crate) tenant: String,
+    /// Do not ask whether you mean it.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// Arguments of `tenant set`.

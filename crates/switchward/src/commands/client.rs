@@ -117,7 +117,8 @@ async fn tenants(on: On<TenantArgs>, output: Output) -> Result<(), Exit> {
         what @ (TenantCommand::Create(_)
         | TenantCommand::Get(_)
         | TenantCommand::List(_)
-        | TenantCommand::Set(_)) => tenant::run(&Talk::open(&on.connection, output).await?, what).await,
+        | TenantCommand::Set(_)
+        | TenantCommand::Delete(_)) => tenant::run(&Talk::open(&on.connection, output).await?, what).await,
     }
 }
 

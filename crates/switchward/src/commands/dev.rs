@@ -119,6 +119,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
         disk: disk.options(),
         origins: cors.origins()?,
         default_effect: args.default_effect.map(Into::into),
+        restoring: None,
     };
     let node = Node::open(&folder, opening).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;

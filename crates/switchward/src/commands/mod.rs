@@ -1,5 +1,6 @@
 //! What the command line does: one file for each command, and one for those that talk to a server.
 
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod completion;

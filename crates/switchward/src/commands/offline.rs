@@ -50,13 +50,14 @@ pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result
 }
 
 /// A server that does not serve.
-struct Stopped {
-    cluster: Cluster,
+pub(super) struct Stopped {
+    pub(super) cluster: Cluster,
+    pub(super) data: DataDir,
     door: Door,
 }
 
 impl Stopped {
-    async fn open(folder: &Path, shards: Option<u32>) -> Result<Self, Exit> {
+    pub(super) async fn open(folder: &Path, shards: Option<u32>) -> Result<Self, Exit> {
         if DataDir::in_use(folder) {
             let message = format!("the data folder {} is in use by a server", folder.display());
             return Err(Exit::conflict(message)
@@ -70,7 +71,7 @@ impl Stopped {
         private::begin();
         let data = DataDir::open(folder).context("--data-dir")?;
         let options = ClusterOptions {
-            data,
+            data: data.clone(),
             shards: shards.unwrap_or_else(shards_default),
             cache_bytes: CACHE_BYTES_DEFAULT,
             clock: Arc::new(SteadyClock::new()),
@@ -83,7 +84,7 @@ impl Stopped {
             .await
             .with_context(|| format!("failed to open the data folder {}", folder.display()))?;
         let door = Door::new(cluster.clone(), None);
-        Ok(Self { cluster, door })
+        Ok(Self { cluster, data, door })
     }
 
     async fn admin_key(&self, bootstrap: &BootstrapKey) -> Result<v1::CreateApiKeyResponse, Exit> {
@@ -109,7 +110,7 @@ impl Stopped {
         first::create_api_key(&self.door, tenant, request).await.map_err(refused)
     }
 
-    async fn close(self) -> Result<(), Exit> {
+    pub(super) async fn close(self) -> Result<(), Exit> {
         drop(self.door);
         Ok(self.cluster.shutdown().await.context("failed to write down the state")?)
     }

@@ -2,14 +2,15 @@
 
 use anyhow::Context as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchward_engine::Role;
 use switchward_gateway::auth::NewKey;
 use switchward_shard::SteadyClock;
 use tokio::net::TcpListener;
 
-use crate::args::{Output, ServerArgs};
+use crate::args::{Output, RunServer, ServerArgs};
+use crate::backup::restore::{self, Restoring};
 use crate::config::{self, Config};
 use crate::exit::Exit;
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
@@ -19,21 +20,25 @@ use crate::tls::{self, Certificates};
 use crate::{private, telemetry};
 
 /// Serves until it is told to stop.
-pub(crate) fn run(args: ServerArgs, output: Output) -> Result<(), Exit> {
+pub(crate) fn run(args: RunServer, output: Output) -> Result<(), Exit> {
     configured(&args, output).map_err(|exit| exit.told_as(output))
 }
 
-fn configured(args: &ServerArgs, output: Output) -> Result<(), Exit> {
+fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
     tls::install_provider();
     private::begin();
-    let config = config::read(args.config.as_ref(), &flags(args))?;
+    let config = config::read(args.server.config.as_ref(), &flags(&args.server))?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let _telemetry = telemetry::start(&config.log.level)?;
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         for name in config::unread(names) {
             tracing::warn!("no server reads {name} from its environment");
         }
-        serve(config, output).await
+        let restoring = match &args.restore {
+            Some(backup) => Some(restored(backup.clone(), args.erasures.clone(), &config).await?),
+            None => None,
+        };
+        serve(config, restoring, output).await
     })
 }
 
@@ -51,7 +56,15 @@ pub(super) fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)>
     flags
 }
 
-async fn serve(config: Config, output: Output) -> Result<(), Exit> {
+/// Puts a backup into the data folder.
+async fn restored(backup: PathBuf, lists: Vec<PathBuf>, config: &Config) -> Result<Restoring, Exit> {
+    let data = config.data_dir.clone();
+    tracing::info!(backup = %backup.display(), data_dir = %data.display(), "a backup is being restored");
+    let prepared = tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data)).await;
+    prepared.map_err(anyhow::Error::from)?
+}
+
+async fn serve(config: Config, restoring: Option<Restoring>, output: Output) -> Result<(), Exit> {
     let hangups = hangups();
     let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let keys = keys(&config)?;
@@ -59,7 +72,7 @@ async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let metrics = metrics(&config).await?;
-    let node = opened(&config).await?;
+    let node = opened(&config, restoring).await?;
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
     }
@@ -108,7 +121,7 @@ async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
     }
 }
 
-async fn opened(config: &Config) -> anyhow::Result<Node> {
+async fn opened(config: &Config, restoring: Option<Restoring>) -> anyhow::Result<Node> {
     let mail = match &config.mail {
         Some(mail) => Mail::Office(mail.office()?, mail.incoming()?.map(Box::new)),
         None => Mail::None,
@@ -124,6 +137,7 @@ async fn opened(config: &Config) -> anyhow::Result<Node> {
         disk: config.disk.options(),
         origins: config.cors.origins()?,
         default_effect: config.default_effect.map(Into::into),
+        restoring,
     };
     let node = Node::open(&config.data_dir, opening).await;
     node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))

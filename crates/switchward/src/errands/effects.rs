@@ -12,7 +12,7 @@ use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_delivery::limits::ERRANDS_MAX;
 use switchward_engine::{
     AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row,
-    View as _, ViewError, scope_of_effects,
+    View as _, ViewError, holds_effects, scope_of_effects,
 };
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
@@ -156,7 +156,12 @@ async fn round((shard, most): (&Shard, usize), road: &Road, out: &mut Out) -> Re
         if wrapped && began.as_ref().is_some_and(|began| behind > *began) {
             break;
         }
-        for due in due_of((&view, shard.now()), &entry, road.mail, out, &mut rooms)? {
+        let due = if is_held(&view, &entry)? {
+            Vec::new()
+        } else {
+            due_of((&view, shard.now()), &entry, road.mail, out, &mut rooms)?
+        };
+        for due in due {
             if unsent(shard, &view, road, &due, out).await?
                 || put_off(shard, &view, &due, &mut out.caps).await?
             {
@@ -173,6 +178,13 @@ async fn round((shard, most): (&Shard, usize), road: &Road, out: &mut Out) -> Re
         }
     }
     Ok(publish(shard, road, ready, out).await?.map_or(Round::Done, Round::Full))
+}
+
+/// Returns true if nothing of the tenant of an entry may go out now.
+fn is_held(view: &StateView, entry: &Key) -> Result<bool, Failure> {
+    let tenant = IndexKey::tenant_of_queued(entry);
+    let held = tenant.map_or(Ok(false), |tenant| holds_effects(view, tenant));
+    held.map_err(|error| unreadable(&error))
 }
 
 fn unreadable(error: &switchward_engine::ViewError) -> Failure {

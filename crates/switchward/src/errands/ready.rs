@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use switchward_bus::Stream;
-use switchward_engine::{IndexKey, Key, Row, Thing, ThingBody, View as _, ViewError};
+use switchward_engine::{IndexKey, Key, Row, Thing, ThingBody, View as _, ViewError, holds_effects};
 use switchward_machine::WorkKind;
 use switchward_shard::StateView;
 
@@ -75,6 +75,9 @@ fn take(
     let Some(kind) = IndexKey::kind_of_errand(entry).filter(|kind| kinds.contains(kind)) else {
         return Ok(());
     };
+    if IndexKey::tenant_of_queued(entry).map_or(Ok(false), |tenant| holds_effects(view, tenant))? {
+        return Ok(());
+    }
     let (stream, _) = stream_of(kind);
     let (Some(room), found) = (rooms.get_mut(&stream), found.entry(stream).or_default()) else {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -124,6 +124,19 @@ impl Server {
         self.run(&["get", key, "-o", "json"]).with_code(0).json()["session"]["at"][0].clone()
     }
 
+    /// Ends the server and starts it on the same data.
+    fn restarted(self) -> Self {
+        let (_, code) = self.running.stop();
+        assert_eq!(code, Some(0));
+        Self { running: Running::of(&mut self.site.plain("127.0.0.1:0")), ..self }
+    }
+
+    /// What is in quarantine, the newest first.
+    fn quarantined(&self) -> Vec<Value> {
+        let listed = self.run(&["mail", "quarantine", "list", "-o", "json"]).with_code(0).json();
+        listed["mails"].as_array().cloned().unwrap_or_default()
+    }
+
     /// Writes a message to a file.
     fn file(&self, text: &str) -> String {
         let path = self.site.path("reply.eml");
@@ -159,10 +172,14 @@ fn reply(mail: &str, proof: &str, text: &str) -> String {
 
 /// The counter of this outcome.
 fn counted(server: &Server, labels: &str) -> bool {
+    measured(server, &format!("switchward_mail_in_total{{{labels}}} 1"))
+}
+
+/// Whether the page of metrics has this line.
+fn measured(server: &Server, wanted: &str) -> bool {
     let page = server.running.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
     let mut stream = TcpStream::connect(page.expect("plain HTTP")).expect("it listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("it reads");
-    let wanted = format!("switchward_mail_in_total{{{labels}}} 1");
     BufReader::new(stream).lines().map_while(Result::ok).any(|line| line == wanted)
 }
 
@@ -207,6 +224,35 @@ fn a_message_in_a_file_is_brought_by_hand() {
     let mut other = program();
     other.env("SWITCHWARD_ADDRESS", &server.running.address).env("SWITCHWARD_API_KEY", "swk_none");
     Ended::of(other.args(["mail", "ingest", &server.file("x")])).with_code(6);
+}
+
+#[test]
+fn mail_in_quarantine_goes_with_an_erased_session() {
+    let server = Server::start();
+    let [gone, stays] = ["asks-1", "asks-2"].map(|key| {
+        let mail = server.asked(key);
+        server.run(&["cancel", key, "--yes"]).with_code(0);
+        let away = format!("Auto-Submitted: auto-replied\r\n{}", reply(&mail, "pass", "I am away."));
+        let brought = server.run(&["mail", "ingest", &server.file(&away)]).with_code(0);
+        assert_eq!(brought.out, "ignored: auto_reply\n");
+        server.run(&["get", key, "-o", "json"]).with_code(0).json()["session"]["name"].clone()
+    });
+    let mails = server.quarantined();
+    assert!(mails.len() == 2 && mails[0]["session"] == stays && mails[1]["session"] == gone, "{mails:?}");
+    let name = mails[1]["name"].as_str().and_then(|name| name.rsplit('/').next()).expect("a name");
+    let shown = server.run(&["mail", "quarantine", "show", name]).with_code(0).out;
+    let id = gone.as_str().and_then(|name| name.rsplit('/').next()).expect("a name");
+    assert!(shown.contains(id), "{shown}");
+    server.run(&["session", "erase", "asks-1", "--yes"]).with_code(0);
+    // A server sweeps when it starts, and then every 30 seconds.
+    let server = server.restarted();
+    let deadline = Instant::now() + PATIENCE;
+    while server.quarantined().len() > 1 {
+        assert!(Instant::now() < deadline, "its mail is there after {PATIENCE:?}");
+    }
+    assert_eq!(server.quarantined()[0]["session"], stays);
+    assert!(measured(&server, "switchward_quarantine_deleted_total 1"));
+    assert_eq!(server.running.stop().1, Some(0));
 }
 
 #[test]

@@ -244,6 +244,11 @@ impl Dev {
         self.process.stop()
     }
 
+    /// The same, and keeps its folder.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        self.process.stop()
+    }
+
     /// The number of its process.
     pub(crate) fn pid(&self) -> u32 {
         self.process.0.id()
@@ -347,7 +352,13 @@ fn server(
 }
 
 /// Sends a request over plain HTTP: the head of the answer in small letters, and its body.
-fn ask(address: &str, host: &str, line: &str, headers: &[(&str, &str)], body: &str) -> (String, String) {
+pub(crate) fn ask(
+    address: &str,
+    host: &str,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();

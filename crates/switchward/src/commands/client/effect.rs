@@ -16,7 +16,16 @@ pub(super) async fn run(talk: &Talk, what: EffectCommand) -> Result<(), Exit> {
         EffectCommand::Show(of) => self::show(talk, of).await,
         EffectCommand::Retry(of) => retry(talk, of).await,
         EffectCommand::Dismiss(of) => dismiss(talk, of).await,
+        EffectCommand::Release => release(talk).await,
     }
+}
+
+async fn release(talk: &Talk) -> Result<(), Exit> {
+    let request = v1::ReleaseEffectsRequest { request_id: talk.request_id(), ..Default::default() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.effects.release_effects(request).await });
+    let reply = reply.await?;
+    talk.printer.message("ReleaseEffectsResponse", &reply, || card(&[("effects", "go out".to_owned())]))
 }
 
 async fn show(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {

@@ -73,6 +73,7 @@ fn shown(mail: &v1::QuarantinedMail) -> String {
         ("mail", clean(show::id(&mail.name))),
         ("outcome", format!("{CARE}{}: {}{CARE:#}", clean(&mail.outcome), clean(&mail.reason))),
         ("whose", whose.to_owned()),
+        ("session", clean(show::id(&mail.session))),
         ("from", clean(&mail.from)),
         ("subject", clean(&mail.subject)),
         ("sender", sender.map_or_else(String::new, |one| format!("<{}>", clean(one)))),
@@ -113,6 +114,7 @@ mod tests {
             reason: "no_token".into(),
             sender: Some(String::new()),
             subject: "\u{1b}[2Jhi".into(),
+            session: "tenants/acme/sessions/ses_1".into(),
             size_bytes: 7,
             headers: "From: a\r\nSubject: b\r\n".into(),
             text: "<b>\u{1b}]0;x\u{7}</b>\r\n".into(),
@@ -125,5 +127,6 @@ mod tests {
             "{text:?}"
         );
         assert!(text.contains("quarantined: no_token") && text.contains("<>"), "{text:?}");
+        assert!(text.lines().any(|line| line.split_whitespace().eq(["session", "ses_1"])), "{text:?}");
     }
 }

@@ -5,7 +5,7 @@ use switchward_api::v1;
 use super::admin::{once, shown as shown_key};
 use super::show;
 use super::talk::Talk;
-use crate::args::{CreateTenant, DefaultEffect, GetTenant, Page, SetTenant, TenantCommand};
+use crate::args::{CreateTenant, DefaultEffect, DeleteTenant, GetTenant, Page, SetTenant, TenantCommand};
 use crate::exit::Exit;
 use crate::output::{CARE, Table, card, clean};
 
@@ -20,7 +20,22 @@ pub(super) async fn run(talk: &Talk, what: TenantCommand) -> Result<(), Exit> {
         TenantCommand::Get(get) => self::get(talk, get).await,
         TenantCommand::List(page) => list(talk, page).await,
         TenantCommand::Set(set) => self::set(talk, set).await,
+        TenantCommand::Delete(delete) => self::delete(talk, delete).await,
     }
+}
+
+async fn delete(talk: &Talk, delete: DeleteTenant) -> Result<(), Exit> {
+    talk.sure(&format!("deleting the tenant {} with all that it has", delete.tenant), delete.yes)?;
+    let request = v1::DeleteTenantRequest {
+        tenant_id: delete.tenant,
+        request_id: talk.request_id(),
+        ..v1::DeleteTenantRequest::default()
+    };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.tenants.delete_tenant(request).await });
+    let reply = reply.await?;
+    let tenant = reply.tenant.clone().unwrap_or_default();
+    talk.printer.message("DeleteTenantResponse", &reply, || shown(&tenant))
 }
 
 async fn create(talk: &Talk, create: CreateTenant) -> Result<(), Exit> {
@@ -61,7 +76,12 @@ async fn get(talk: &Talk, get: GetTenant) -> Result<(), Exit> {
         talk.client.call(request, |mut it, request| async move { it.tenants.get_tenant(request).await });
     let reply = reply.await?;
     let tenant = reply.tenant.clone().unwrap_or_default();
-    talk.printer.message("GetTenantResponse", &reply, || shown(&tenant))
+    talk.printer.message("GetTenantResponse", &reply, || shown(&tenant))?;
+    if tenant.effects_held_time.is_some() {
+        talk.printer
+            .advice("switchward list effects, then: switchward effect release   (nothing goes out before)");
+    }
+    Ok(())
 }
 
 async fn set(talk: &Talk, set: SetTenant) -> Result<(), Exit> {
@@ -151,6 +171,8 @@ fn shown(tenant: &v1::Tenant) -> String {
         ),
         ("created", show::time(tenant.create_time.as_ref())),
         ("changed", show::time(tenant.update_time.as_ref())),
+        ("effects held since", show::time(tenant.effects_held_time.as_ref())),
+        ("being deleted since", show::time(tenant.delete_time.as_ref())),
     ])
 }
 

@@ -1,0 +1,122 @@
+//! Mail in quarantine ends with the session that it names, with its tenant, and when its tenant keeps it no longer.
+//!
+//! Chosen: each server looks at all that it keeps, again and again, and asks the rows about each mail. Rejected: deleting it
+//! where a session or a tenant is removed. The quarantine is no part of the replicated state, so a removal would have to
+//! reach the folder of every server, also of one that is down; and a mail may still come in after the removal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use switchward_engine::{Key, Removing, Retention, Row, View, ViewError};
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_shard::{Cluster, Failure};
+
+use super::quarantine::has_tenant;
+use super::{Kept, Shelf};
+use crate::door::Door;
+use crate::limits::MAIL_KEPT_MS_MAX;
+
+/// Deletes the mail in this server's quarantine that is kept no longer, and returns how many mails that were. What cannot
+/// be read or deleted now is left to the next sweep.
+pub async fn sweep(door: &Door) -> u64 {
+    let Some(shelf) = door.shelf.get().map(Arc::clone) else { return 0 };
+    if let Err(failure) = current(&door.cluster).await {
+        tracing::warn!(%failure, "the quarantine is not swept now: the rows cannot be read");
+        return 0;
+    }
+    let door = door.clone();
+    let swept = tokio::task::spawn_blocking(move || sweep_shelf(&door, &*shelf)).await;
+    swept.unwrap_or_else(|error| {
+        tracing::error!(%error, "the sweep of the quarantine broke off");
+        0
+    })
+}
+
+/// Returns how long mail of a tenant with these rules is kept in quarantine, milliseconds.
+pub(crate) fn kept_ms(retention: &Retention) -> u64 {
+    retention.quarantine_ms().map_or(MAIL_KEPT_MS_MAX, |rule| rule.min(MAIL_KEPT_MS_MAX))
+}
+
+/// Waits until every shard's rows are not older than what was answered before: mail is deleted for what they do not hold.
+async fn current(cluster: &Cluster) -> Result<(), Failure> {
+    for shard in cluster.all() {
+        shard.read().await?;
+    }
+    Ok(())
+}
+
+fn sweep_shelf(door: &Door, shelf: &dyn Shelf) -> u64 {
+    let mut sweep = Sweep { cluster: &door.cluster, now: door.cluster.now(), tenants: BTreeMap::new() };
+    let mut deleted = 0;
+    for mail in shelf.list() {
+        let ends = sweep.ends(&mail).map_err(|error| error.to_string());
+        match ends.and_then(|ends| if ends { shelf.delete(&mail) } else { Ok(false) }) {
+            Ok(false) => {}
+            Ok(true) => {
+                deleted += 1;
+                door.swept.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => {
+                tracing::error!(mail = mail.id, error, "failed to look after a mail in quarantine");
+            }
+        }
+    }
+    deleted
+}
+
+/// One look at all mail.
+struct Sweep<'a> {
+    cluster: &'a Cluster,
+    now: Time,
+    /// How long mail of each tenant is kept, milliseconds; `None` of a tenant that is deleted.
+    tenants: BTreeMap<TenantId, Option<u64>>,
+}
+
+impl Sweep<'_> {
+    /// Returns true if a mail is kept no longer.
+    fn ends(&mut self, mail: &Kept) -> Result<bool, ViewError> {
+        let age_ms = self.now.since_ms(mail.at);
+        let Some(tenant) = mail.tenant else { return Ok(age_ms > MAIL_KEPT_MS_MAX) };
+        let Some(kept_ms) = self.kept_ms(tenant)? else { return Ok(true) };
+        match mail.session {
+            _ if age_ms > kept_ms => Ok(true),
+            None => Ok(false),
+            Some(session) => {
+                let rows = self.cluster.shard_of(session.bucket()).read_stale();
+                rows.steady(|rows| is_removed(rows, tenant, session, mail.at))
+            }
+        }
+    }
+
+    fn kept_ms(&mut self, tenant: TenantId) -> Result<Option<u64>, ViewError> {
+        if let Some(known) = self.tenants.get(&tenant) {
+            return Ok(*known);
+        }
+        let rows = self.cluster.catalogue().read_stale();
+        let record = rows.row(&Key::tenancy_record(tenant))?;
+        let found = match record.as_deref() {
+            Some(Row::Tenancy(record)) => record.deletion.is_none().then(|| kept_ms(&record.retention)),
+            // A tenant may have no record yet. One that the rows do not hold at all may be from before a restore, and its
+            // number may become another tenant's.
+            _ => has_tenant(&rows, tenant)?.then_some(MAIL_KEPT_MS_MAX),
+        };
+        self.tenants.insert(tenant, found);
+        Ok(found)
+    }
+}
+
+/// Returns true if the session that a mail of this time names was erased or deleted, or has expired. Of one that never was
+/// nothing tells, nor of one that expired and left no decisions: such mail is kept as long as any other.
+fn is_removed(rows: &dyn View, tenant: TenantId, session: SessionId, came: Time) -> Result<bool, ViewError> {
+    let row = rows.row(&Key::session(tenant, session))?;
+    let exists = match row.as_deref() {
+        Some(Row::Session(session)) if session.is_hidden() || session.is_erased() => return Ok(true),
+        other => other.is_some(),
+    };
+    let removed = rows.row(&Key::removed(tenant, session))?;
+    let Some(Row::Removed(removed)) = removed.as_deref() else { return Ok(false) };
+    let ended = removed.how.hides() || removed.how == Removing::Erased;
+    // A session with the same key may have begun since then; what came later is mail of that one.
+    Ok(ended && (!exists || came <= removed.at))
+}

@@ -1,0 +1,66 @@
+//! What concerns the files of this server, for all of its groups: what leaves them, and what they hold at one moment.
+
+use std::io;
+use std::sync::Arc;
+use switchward_store::{Cut, FjallLog};
+
+use super::{Cluster, Inner};
+use crate::group::Group;
+use crate::scrub;
+use crate::shard::Shard;
+
+impl Cluster {
+    /// Has what was erased leave the files of this server now, and not at the next look; true where nothing is left to do.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub async fn scrub(&self) -> io::Result<bool> {
+        Ok(scrub::run(&self.0).await?.unwrap_or_else(|| self.all().all(|shard| !shard.group().owes())))
+    }
+}
+
+impl Cluster {
+    /// The rows of all groups of this server at one moment, the catalogue's first: no later than the answer, and with all
+    /// that was acknowledged before the call.
+    ///
+    /// # Errors
+    /// A shard has no leader here, or the disk cannot be written.
+    pub async fn cut(&self) -> io::Result<Cut> {
+        for shard in self.all() {
+            shard.read().await.map_err(io::Error::other)?;
+        }
+        let groups = self.0.groups();
+        let taken = tokio::task::spawn_blocking(move || {
+            let states: Vec<_> = groups.iter().map(|group| group.shared.state.clone()).collect();
+            Cut::take(&states, |freeze| {
+                let still: Vec<_> = groups.iter().map(|group| group.shared.whole.read()).collect();
+                freeze();
+                drop(still);
+            })
+        });
+        taken.await.map_err(io::Error::other)?.map_err(io::Error::other)
+    }
+
+    /// How many shards the buckets are spread over.
+    #[must_use]
+    pub fn shard_count(&self) -> u32 {
+        u32::try_from(self.shards().len()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Inner {
+    /// All groups of this server, the catalogue's first.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let shards = std::iter::once(&self.catalogue).chain(&self.shards);
+        shards.map(|shard| shard.group().clone()).collect()
+    }
+
+    /// The shards that own buckets.
+    pub(crate) fn shards(&self) -> &[Shard] {
+        &self.shards
+    }
+
+    pub(crate) fn log(&self) -> Arc<FjallLog> {
+        Arc::clone(&self.log)
+    }
+}

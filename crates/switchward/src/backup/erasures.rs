@@ -1,0 +1,164 @@
+//! The list of what was erased or deleted, as `switchward export` writes it: a backup that is older knows nothing of it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use switchward_engine::{
+    Actor, Body, Cancel, Command, Key, Remove, Removing, Role, Row, Scope, Session, View as _,
+};
+use switchward_machine::{SessionId, TenantId};
+use switchward_shard::Cluster;
+
+/// Entries of all lists.
+const ENTRIES_MAX: usize = 1_000_000;
+/// A line of a list, bytes.
+const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How often it is looked whether a removal has come to its end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A session that was erased or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Erasure {
+    tenant: String,
+    session: SessionId,
+    how: Removing,
+    by: String,
+}
+
+/// A line of an export; the others are of no interest here.
+#[derive(Deserialize)]
+struct Line {
+    removal: Option<Removal>,
+}
+
+#[derive(Deserialize)]
+struct Removal {
+    session: String,
+    how: String,
+    #[serde(default)]
+    by: String,
+}
+
+/// Reads the removals of these exports.
+///
+/// # Errors
+/// A file cannot be read, or a line is none of an export; the error names the line.
+pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Erasure>> {
+    let mut found = Vec::new();
+    for path in files {
+        read_file(path, &mut found).with_context(|| path.display().to_string())?;
+    }
+    Ok(found)
+}
+
+fn read_file(path: &Path, found: &mut Vec<Erasure>) -> anyhow::Result<()> {
+    let mut file = BufReader::new(File::open(path)?);
+    for number in 1_usize.. {
+        let mut line = Vec::new();
+        std::io::Read::take(&mut file, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            break;
+        }
+        let one = erasure(&line).with_context(|| format!("line {number} is none of an export"))?;
+        found.extend(one);
+        anyhow::ensure!(found.len() <= ENTRIES_MAX, "there are more than {ENTRIES_MAX} removals");
+    }
+    Ok(())
+}
+
+fn erasure(line: &[u8]) -> anyhow::Result<Option<Erasure>> {
+    let Some(removal) = serde_json::from_slice::<Line>(line)?.removal else { return Ok(None) };
+    let parts: Vec<&str> = removal.session.split('/').collect();
+    let ["tenants", tenant, "sessions", session] = parts[..] else {
+        anyhow::bail!("{:?} is no session's name", removal.session);
+    };
+    let session = session.parse().ok().with_context(|| format!("{session:?} is no session's id"))?;
+    let how = match removal.how.as_str() {
+        "erased" => Removing::Erased,
+        "deleted" => Removing::Deleted,
+        // What expired by a rule expires by it again.
+        "expired" | "trimmed" => return Ok(None),
+        other => anyhow::bail!("{other:?} is no way to remove a session"),
+    };
+    Ok(Some(Erasure { tenant: tenant.to_owned(), session, how, by: removal.by }))
+}
+
+/// Erases or deletes again what a restored backup still has, and waits until its rows are gone; returns how many sessions
+/// that were.
+///
+/// # Errors
+/// A shard does not answer.
+pub(crate) async fn repeat(
+    cluster: &Cluster,
+    tenants: &BTreeMap<String, TenantId>,
+    list: &[Erasure],
+) -> anyhow::Result<usize> {
+    let mut removed = 0;
+    for erasure in list {
+        let Some(tenant) = tenants.get(&erasure.tenant).copied() else { continue };
+        let Some(session) = session(cluster, tenant, erasure.session).await? else { continue };
+        let before = session.removal.as_deref().map(|removal| removal.how);
+        if before == Some(erasure.how) || before.is_some_and(Removing::hides) {
+            continue;
+        }
+        let command = |body| Command {
+            actor: Actor { subject: erasure.by.clone(), role: Role::Admin },
+            ..Command::of_server(tenant, Scope::Session(erasure.session), body)
+        };
+        if session.ended.is_none() {
+            // It had not ended when the backup was taken, and has ended and was removed since.
+            let comment = "removed after the backup was taken".to_owned();
+            cluster.execute(command(Body::Cancel(Cancel { comment }))).await?;
+        }
+        let remove = Remove { how: erasure.how, ended_by: None };
+        cluster.execute(command(Body::Remove(remove))).await?;
+        removed += 1;
+    }
+    for erasure in list {
+        let Some(tenant) = tenants.get(&erasure.tenant).copied() else { continue };
+        while under_way(cluster, tenant, erasure.session).await? {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+    Ok(removed)
+}
+
+async fn under_way(cluster: &Cluster, tenant: TenantId, id: SessionId) -> anyhow::Result<bool> {
+    let session = session(cluster, tenant, id).await?;
+    Ok(session.and_then(|session| session.removal).is_some_and(|removal| removal.under_way()))
+}
+
+async fn session(cluster: &Cluster, tenant: TenantId, id: SessionId) -> anyhow::Result<Option<Session>> {
+    let view = cluster.shard_of(id.bucket()).read().await?;
+    let row = view.row(&Key::session(tenant, id)).map_err(|error| anyhow::anyhow!("{error}"))?;
+    Ok(if let Some(Row::Session(session)) = row.as_deref() { Some(session.clone()) } else { None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removals_are_read_and_other_records_passed_over() {
+        let id = SessionId([7; 16]);
+        let line = |how: &str| {
+            format!(
+                r#"{{"removal":{{"session":"tenants/acme/sessions/{id}","how":"{how}","by":"kim","time":"2026-01-01T00:00:00Z"}}}}"#
+            )
+        };
+        let read = |line: &str| erasure(line.as_bytes());
+        let erased = Erasure { tenant: "acme".into(), session: id, how: Removing::Erased, by: "kim".into() };
+        assert_eq!(read(&line("erased")).unwrap(), Some(erased.clone()));
+        assert_eq!(read(&line("deleted")).unwrap(), Some(Erasure { how: Removing::Deleted, ..erased }));
+        assert_eq!(read(&line("expired")).unwrap(), None);
+        assert_eq!(read(r#"{"event":{"sequence":"4"}}"#).unwrap(), None);
+        for wrong in [line("forgotten"), line("erased").replace("tenants/", "t/"), "x".into()] {
+            assert!(read(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

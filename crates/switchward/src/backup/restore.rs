@@ -1,0 +1,109 @@
+//! A backup is put into a new data folder, and what must not happen twice is kept from happening.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use switchward_engine::{Body, Command, HoldEffects, Key, Kind, Row, Scope, View as _};
+use switchward_machine::{TenantId, Time};
+use switchward_shard::Cluster;
+use switchward_store::{Backup, BackupFile, DataDir, StoreError};
+
+use super::erasures::{self, Erasure};
+use crate::exit::Exit;
+
+/// A data folder that holds a backup, and what is still to be done before it is served.
+pub(crate) struct Restoring {
+    /// The folder; no server opens it before [`Restoring::finish`] is done.
+    pub(crate) data: DataDir,
+    taken: Time,
+    erasures: Vec<Erasure>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Restored {
+    /// The time of the backup.
+    pub(crate) taken: Time,
+    /// Tenants whose effects are held.
+    pub(crate) held: usize,
+    /// Sessions that were erased or deleted again.
+    pub(crate) removed: usize,
+}
+
+/// Looks through a backup and the lists of removals, and puts the backup into a data folder that there is not yet. Blocks.
+///
+/// # Errors
+/// The backup is damaged, a list cannot be read, or the data folder is there already.
+pub(crate) fn prepare(backup: &Path, lists: &[PathBuf], data: &Path) -> Result<Restoring, Exit> {
+    let erasures = erasures::read(lists).context("--erasures")?;
+    let backup = Backup::open(backup).map_err(|error| refused(error, data))?;
+    for file in &backup.manifest().files {
+        check(&backup, file).with_context(|| "the backup cannot be restored".to_owned())?;
+    }
+    let data = DataDir::begin_restore(data).map_err(|error| refused(error, data))?;
+    backup.restore(&data).context("failed to restore the backup")?;
+    Ok(Restoring { data, taken: Time(backup.manifest().taken_ms), erasures })
+}
+
+/// Reads a file of a backup and each row in it.
+///
+/// # Errors
+/// It is damaged, or holds what this build does not know.
+pub(crate) fn check(backup: &Backup, file: &BackupFile) -> Result<(), StoreError> {
+    backup.check(file, |key, row| {
+        Key::from_bytes(key).ok_or_else(|| "a key is too short".to_owned())?;
+        Row::decode(row).map(drop).map_err(|error| error.to_string())
+    })
+}
+
+fn refused(error: StoreError, data: &Path) -> Exit {
+    if matches!(error, StoreError::Taken { .. }) {
+        let message = format!("the data folder {} is there already", data.display());
+        return Exit::conflict(message).next(
+            "start the server without --restore, or say another data_dir, which may be an empty folder",
+        );
+    }
+    if matches!(error, StoreError::NoBackup { .. }) {
+        return Exit::missing(error.to_string());
+    }
+    Exit::failed(error.into())
+}
+
+impl Restoring {
+    /// Holds the effects of all tenants, and removes again what was removed after the backup. The data folder is one as any
+    /// other then.
+    ///
+    /// # Errors
+    /// A shard does not answer, or the disk refuses.
+    pub(crate) async fn finish(self, cluster: &Cluster) -> anyhow::Result<Restored> {
+        let tenants = tenants(cluster).await?;
+        for tenant in tenants.values() {
+            let body = Body::HoldEffects(HoldEffects { held: true });
+            cluster.execute(Command::of_server(*tenant, Scope::Catalogue, body)).await?;
+        }
+        let removed = erasures::repeat(cluster, &tenants, &self.erasures).await?;
+        if removed > 0 {
+            anyhow::ensure!(cluster.scrub().await?, "what was removed again is not yet out of the files");
+        }
+        self.data.end_restore()?;
+        Ok(Restored { taken: self.taken, held: tenants.len(), removed })
+    }
+}
+
+/// The tenants that are not being deleted.
+async fn tenants(cluster: &Cluster) -> anyhow::Result<BTreeMap<String, TenantId>> {
+    let mut tenants = BTreeMap::new();
+    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+    let read = cluster.catalogue().read().await?.scan(&prefix, None, &mut |_, row| {
+        if let Row::Tenant(tenant) = &**row
+            && tenant.deleted.is_none()
+        {
+            tenants.insert(tenant.name.clone(), tenant.id);
+        }
+        ControlFlow::Continue(())
+    });
+    read.map_err(|error| anyhow::anyhow!("{error}"))?;
+    Ok(tenants)
+}

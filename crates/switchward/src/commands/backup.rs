@@ -1,0 +1,195 @@
+//! `switchward backup`: everything that a server holds, copied while it runs, and looked through.
+
+use anyhow::Context as _;
+use serde_json::json;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use switchward_machine::Time;
+use switchward_store::{
+    Backup, BackupFolder, BackupManifest, BackupSink as _, DataDir, StoreError, write_backup,
+};
+
+use super::offline::Stopped;
+use crate::args::{BackupArgs, BackupCommand, Output};
+use crate::backup::{begin, restore};
+use crate::config;
+use crate::control::{self, Frame, Frames, Request};
+use crate::exit::{Exit, FINDINGS};
+use crate::output::{GOOD, PROBLEM, Printer, card, clean, print, shell};
+use crate::private;
+
+/// Takes a backup, or looks through one.
+pub(crate) fn run(args: BackupArgs, output: Output) -> Result<(), Exit> {
+    let done = match args.what {
+        Some(BackupCommand::Verify(verify)) => self::verify(&verify.folder, output),
+        None => take(args, output),
+    };
+    done.map_err(|exit| exit.told_as(output))
+}
+
+fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
+    let folder = args.folder.context("there is no folder to write to")?;
+    let data = data_dir(args.data_dir, args.config.as_ref())?;
+    if !data.join("FORMAT").is_file() {
+        return Err(Exit::missing(format!("{} is no data folder of a server", data.display())));
+    }
+    private::begin();
+    let mut to = BackupFolder::create(&folder).map_err(|error| taken(error, &folder))?;
+    let manifest = match control::ask(&data, &Request::Backup)? {
+        Some(frames) => receive(frames, &mut to)?,
+        None if DataDir::in_use(&data) => {
+            let message =
+                format!("a server uses {} and does not answer at its control socket", data.display());
+            return Err(
+                Exit::unreachable(message).next("run this as the server's user, on the server's machine")
+            );
+        }
+        None => of_stopped(&data, &mut to)?,
+    };
+    to.finish(&manifest).context("failed to write the backup")?;
+    shown(&folder, &manifest, output)?;
+    let verify = format!("switchward backup verify {}", shell(&folder.to_string_lossy()));
+    Printer::new(output, false).advice(&verify);
+    Ok(())
+}
+
+/// The data folder that is named, or that a server's configuration names.
+fn data_dir(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<PathBuf, Exit> {
+    if let Some(data) = named {
+        return Ok(data);
+    }
+    if file.is_none() && std::env::var_os("SWITCHWARD_DATA_DIR").is_none() {
+        return Err(Exit::usage("whose backup? say the data folder of the server")
+            .next("--data-dir DIR, or --config FILE of that server"));
+    }
+    Ok(config::read(file, &[])?.data_dir)
+}
+
+fn taken(error: StoreError, folder: &Path) -> Exit {
+    if matches!(error, StoreError::Taken { .. }) {
+        let message = format!("{} is there already and not empty", folder.display());
+        return Exit::conflict(message).next("say a folder that there is not yet");
+    }
+    Exit::failed(error.into())
+}
+
+/// What a running server sends.
+fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Result<BackupManifest, Exit> {
+    let mut progress = Progress::default();
+    let failed = "failed to write the backup";
+    loop {
+        match frames.next()? {
+            Frame::Begin(name) => {
+                to.begin(&name).context(failed)?;
+                progress.name = name;
+            }
+            Frame::Data(piece) => {
+                to.write(&piece).context(failed)?;
+                progress.more(piece.len());
+            }
+            Frame::End(file) => to.end(&file).context(failed)?,
+            Frame::Manifest(manifest) => {
+                progress.end();
+                return Ok(manifest);
+            }
+            Frame::Failed(why) => {
+                progress.end();
+                return Err(Exit::unreachable(format!("the server took no backup: {why}")));
+            }
+        }
+    }
+}
+
+fn of_stopped(data: &Path, to: &mut BackupFolder) -> Result<BackupManifest, Exit> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let server = Stopped::open(data, None).await?;
+        let (of, cut) = begin(&server.cluster).await?;
+        let written = write_backup(&server.data, &cut, of, to);
+        drop(cut);
+        server.close().await?;
+        Ok(written.context("failed to write the backup")?)
+    })
+}
+
+/// What a person sees of a long copy.
+#[derive(Default)]
+struct Progress {
+    name: String,
+    bytes: u64,
+    said: u64,
+}
+
+impl Progress {
+    /// How many bytes come between two lines.
+    const STEP: u64 = 4 * 1024 * 1024;
+
+    fn more(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        if self.bytes - self.said >= Self::STEP && std::io::stderr().is_terminal() {
+            self.said = self.bytes;
+            // Nobody misses a line that cannot be shown.
+            let _lost = write!(std::io::stderr(), "\r\x1b[K{}  {} MiB", self.name, self.bytes >> 20);
+        }
+    }
+
+    fn end(&self) {
+        if self.said > 0 {
+            let _lost = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn shown(folder: &Path, manifest: &BackupManifest, output: Output) -> Result<(), Exit> {
+    if output.json() {
+        let told = json!({ "folder": folder, "manifest": manifest });
+        return print(&format!("{told}\n"));
+    }
+    print(&card(&facts(folder, manifest)))
+}
+
+fn facts(folder: &Path, manifest: &BackupManifest) -> Vec<(&'static str, String)> {
+    let rows: u64 = manifest.files.iter().filter_map(|file| file.rows).sum();
+    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    let mails = manifest.files.iter().filter(|file| file.group.is_none()).count();
+    vec![
+        ("backup", clean(&folder.to_string_lossy())),
+        ("taken", switchward_engine::time_text(Time(manifest.taken_ms))),
+        ("by", clean(&manifest.program)),
+        ("data folder", clean(&manifest.data_dir)),
+        ("shards", manifest.shards.to_string()),
+        ("rows", rows.to_string()),
+        ("mails in quarantine", mails.to_string()),
+        ("bytes", bytes.to_string()),
+    ]
+}
+
+fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
+    let backup = match Backup::open(folder) {
+        Err(error @ StoreError::NoBackup { .. }) => return Err(Exit::missing(error.to_string())),
+        opened => opened.context("the backup cannot be read")?,
+    };
+    let manifest = backup.manifest();
+    let files = manifest.files.iter();
+    let damaged: Vec<String> =
+        files.filter_map(|file| restore::check(&backup, file).err()).map(|error| chain(&error)).collect();
+    if output.json() {
+        let told =
+            json!({ "folder": folder, "ok": damaged.is_empty(), "damaged": damaged, "manifest": manifest });
+        print(&format!("{told}\n"))?;
+    } else {
+        let verdict = match damaged.len() {
+            0 => format!("{GOOD}whole{GOOD:#}"),
+            count => format!("{PROBLEM}{count} damaged{PROBLEM:#}\n{}", damaged.join("\n")),
+        };
+        let mut facts = facts(folder, manifest);
+        facts.push(("files", verdict));
+        print(&card(&facts))?;
+    }
+    if damaged.is_empty() { Ok(()) } else { Err(Exit::told(FINDINGS)) }
+}
+
+/// An error and what is behind it.
+fn chain(error: &StoreError) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}

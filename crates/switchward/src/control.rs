@@ -1,0 +1,179 @@
+//! The control socket of a server: a Unix socket in its data folder, for whoever may enter that folder.
+//!
+//! What concerns all tenants at once, and everything that they have, is asked for here and not by the API: whoever can enter
+//! the data folder could read it anyway, and no key opens more than one tenant. A request is one line of JSON, the answer a
+//! sequence of frames.
+
+mod frames;
+
+use anyhow::Context as _;
+use rustix::fs::Mode;
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead as _, BufReader, ErrorKind};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use switchward_shard::Cluster;
+use switchward_store::DataDir;
+use tokio::task::JoinHandle;
+
+pub(crate) use frames::{Frame, Frames};
+
+use crate::backup::{self, PROGRAM};
+
+/// The socket's name in the data folder.
+const SOCKET: &str = "control.sock";
+/// A request, bytes.
+const REQUEST_BYTES_MAX: u64 = 4_096;
+/// How long either side waits for the other: a disk on one side may be slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest path that a socket's address takes, bytes; a longer one is reached through a descriptor of its folder.
+const PATH_BYTES_MAX: usize = 100;
+
+/// What is asked for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// The files of a backup.
+    Backup,
+}
+
+/// The socket of a server that runs.
+pub(crate) struct Control {
+    accepting: JoinHandle<()>,
+    path: PathBuf,
+    stop: Arc<AtomicBool>,
+}
+
+impl Control {
+    /// Listens in this data folder from now on. A server without its socket does all else, so what is wrong is logged.
+    pub(crate) fn listen(data: &DataDir, cluster: &Cluster) -> Option<Self> {
+        match bind(data.path()) {
+            Ok(listener) => Some(Self::accept(listener, data.clone(), cluster.clone())),
+            Err(error) => {
+                tracing::warn!(%error, "there is no control socket: backups need a stopped server");
+                None
+            }
+        }
+    }
+
+    fn accept(listener: tokio::net::UnixListener, data: DataDir, cluster: Cluster) -> Self {
+        let (path, stop) = (data.path().join(SOCKET), Arc::new(AtomicBool::new(false)));
+        let (stopping, busy) = (Arc::clone(&stop), Arc::new(tokio::sync::Mutex::new(())));
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (data, cluster) = (data.clone(), cluster.clone());
+                let (stop, busy) = (Arc::clone(&stopping), Arc::clone(&busy));
+                tokio::spawn(async move {
+                    if let Err(error) = answer(stream, &data, &cluster, stop, &busy).await {
+                        tracing::warn!(
+                            error = format!("{error:#}"),
+                            "a request at the control socket failed"
+                        );
+                    }
+                });
+            }
+        });
+        Self { accepting, path, stop }
+    }
+
+    /// Accepts nothing more, and ends what is under way.
+    pub(crate) fn close(self) {
+        self.stop.store(true, Ordering::Release);
+        self.accepting.abort();
+        // The next server of this folder removes what is left.
+        let _ignored = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The address of the socket in a data folder, and what must be kept until it was used.
+fn address(folder: &Path) -> io::Result<(PathBuf, Option<std::fs::File>)> {
+    let path = folder.join(SOCKET);
+    if path.as_os_str().len() <= PATH_BYTES_MAX {
+        return Ok((path, None));
+    }
+    let opened = std::fs::File::open(folder)?;
+    let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&opened));
+    Ok((Path::new(&through).join(SOCKET), Some(opened)))
+}
+
+fn bind(folder: &Path) -> io::Result<tokio::net::UnixListener> {
+    // The folder is locked for this process: what is there was left by an earlier one.
+    match std::fs::remove_file(folder.join(SOCKET)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let (address, _folder) = address(folder)?;
+    let listener = UnixListener::bind(address)?;
+    rustix::fs::chmod(folder.join(SOCKET), Mode::RUSR | Mode::WUSR)?;
+    listener.set_nonblocking(true)?;
+    tokio::net::UnixListener::from_std(listener)
+}
+
+/// Asks the server of a data folder; `None` if no server listens there.
+///
+/// # Errors
+/// The request cannot be sent.
+pub(crate) fn ask(folder: &Path, request: &Request) -> anyhow::Result<Option<Frames<BufReader<UnixStream>>>> {
+    let (address, _folder) = address(folder)?;
+    let mut stream = match UnixStream::connect(address) {
+        Err(error) if [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind()) => {
+            return Ok(None);
+        }
+        connected => connected.context("failed to connect to the server's control socket")?,
+    };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    io::Write::write_all(&mut stream, &line)?;
+    Ok(Some(Frames::new(BufReader::new(stream))))
+}
+
+async fn answer(
+    stream: tokio::net::UnixStream,
+    data: &DataDir,
+    cluster: &Cluster,
+    stop: Arc<AtomicBool>,
+    busy: &tokio::sync::Mutex<()>,
+) -> anyhow::Result<()> {
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let from = stream.try_clone()?;
+    let request = tokio::task::spawn_blocking(move || read(from)).await??;
+    let mut sink = frames::Sink::new(stream, stop);
+    let Ok(_turn) = busy.try_lock() else {
+        return sink.fail("another backup is under way").map_err(Into::into);
+    };
+    let done = match request {
+        Request::Backup => back_up(data, cluster, &mut sink).await,
+    };
+    if let Err(error) = &done {
+        // Whoever asked may be gone.
+        let _ignored = sink.fail(&format!("{error:#}"));
+    }
+    done
+}
+
+fn read(stream: UnixStream) -> anyhow::Result<Request> {
+    let mut line = String::new();
+    BufReader::new(io::Read::take(stream, REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+async fn back_up(data: &DataDir, cluster: &Cluster, sink: &mut frames::Sink) -> anyhow::Result<()> {
+    let (of, cut) = backup::begin(cluster).await?;
+    let (data, mut to) = (data.clone(), sink.clone_of()?);
+    let written = tokio::task::spawn_blocking(move || {
+        let manifest = switchward_store::write_backup(&data, &cut, of, &mut to)?;
+        to.manifest(&manifest)?;
+        anyhow::Ok(manifest)
+    });
+    let manifest = written.await??;
+    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    tracing::info!(bytes, files = manifest.files.len(), program = PROGRAM, "a backup was taken");
+    Ok(())
+}

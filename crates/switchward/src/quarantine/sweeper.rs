@@ -1,0 +1,50 @@
+//! Deletes mail in quarantine that is kept no longer, again and again while the server runs.
+
+use std::time::Duration;
+
+use switchward_gateway::{Door, mail};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often the quarantine is looked at.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// The task that does it.
+pub(crate) struct Sweeper {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Sweeper {
+    /// Starts the task; its first sweep is at once.
+    pub(crate) fn start(door: Door) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        Self { stop, task: tokio::spawn(run(door, stopped)) }
+    }
+
+    /// Ends the task. A sweep that is under way is finished first: whoever opens the data folder next must find no file
+    /// that is deleted under it.
+    pub(crate) async fn stop(self) {
+        // Nobody is there to hear it where the task has ended.
+        let _ = self.stop.send(());
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the sweeps of the quarantine broke off");
+        }
+    }
+}
+
+async fn run(door: Door, mut stopped: oneshot::Receiver<()>) {
+    let mut tick = interval(EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = &mut stopped => return,
+            _ = tick.tick() => {}
+        }
+        let deleted = mail::sweep(&door).await;
+        if deleted > 0 {
+            tracing::info!(deleted, "mail in quarantine that is kept no longer is deleted");
+        }
+    }
+}
