@@ -330,6 +330,12 @@ impl Key {
         Self::of_session(tenant, session, kind).0.into_vec()
     }
 
+    /// Everything of this kind that a tenant has in a bucket: the common beginning of those keys.
+    #[must_use]
+    pub fn prefix_of_bucket(tenant: TenantId, bucket: Bucket, kind: Kind) -> Vec<u8> {
+        Self::start(bucket.number(), tenant, kind).0.into_vec()
+    }
+
     /// Every definition of a tenant: the common beginning of those keys.
     #[must_use]
     pub fn prefix_of_catalogue(tenant: TenantId, kind: Kind) -> Vec<u8> {

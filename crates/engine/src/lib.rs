@@ -87,7 +87,7 @@ pub use period::text as time_text;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
 pub use publish::{Missed, PUBLISHED, missed};
 pub use reach::Reach;
-pub use redact::is_redacted;
+pub use redact::{decided, history as redacted, is_redacted};
 pub use rejection::{Reason, Rejection};
 pub use remarks::{Remark, remarks};
 pub use remembered::is_remembered;

@@ -6,8 +6,9 @@ use crate::event::{RemovalFact, VoteFact};
 use crate::state::{Gate, Json, KeptDecision, Run};
 use crate::{Event, Flow, History};
 
-/// A part of a history without what it was about.
-pub(crate) fn history(history: &History) -> History {
+/// A part of a history without what it was about. Every event has its place in it still.
+#[must_use]
+pub fn history(history: &History) -> History {
     History {
         at: history.at,
         by: history.by.clone(),
@@ -107,8 +108,14 @@ fn word(decision: Decision) -> &'static str {
 }
 
 /// Who decided what in a part of a history.
-#[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is a person's decision")]
 pub(crate) fn decisions(history: &History) -> Vec<KeptDecision> {
+    decided(history).into_iter().map(|(_, decision)| decision).collect()
+}
+
+/// Who decided what in a part of a history, each with the place of its event there, from 0.
+#[must_use]
+#[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is a person's decision")]
+pub fn decided(history: &History) -> Vec<(usize, KeptDecision)> {
     let kept = |gate, what: &str, by: &str| KeptDecision {
         gate,
         what: what.to_owned(),
@@ -121,7 +128,7 @@ pub(crate) fn decisions(history: &History) -> Vec<KeptDecision> {
         Event::Flow(Flow::GateAnswered { gate, by, .. }) => Some(kept(*gate, "answered", by)),
         _ => None,
     };
-    history.events.iter().filter_map(of).collect()
+    history.events.iter().enumerate().filter_map(|(at, event)| Some((at, of(event)?))).collect()
 }
 
 /// Whether nothing of a run is left to redact.
@@ -138,6 +145,7 @@ pub(crate) fn run(run: &mut Run) {
     run.loops.clear();
     run.seen.clear();
     run.mailed.clear();
+    run.recipients.clear();
     run.told.clear();
     run.due = None;
     run.choice = None;

@@ -118,8 +118,8 @@ pub(crate) fn again(vote: &Vote, so_far: &str) -> Rejection {
         .fact("comment", &vote.comment)
 }
 
-/// A gate that opens now, with what it needs. Where fewer are asked than must approve, that is
-/// recorded, and all of them must; at a gate that others may decide as well, others must.
+/// A gate that opens now, with what it needs. That fewer are asked than must approve is recorded: an escalation may ask
+/// more, and at a gate that others may decide as well, others may approve.
 pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gate) -> Result<Gate, Stop> {
     let quorum = turn.settled(run)?.quorum.value.filter(|quorum| *quorum != Quorum::AtLeast(1));
     let Some(quorum) = quorum else { return Ok(body) };
@@ -139,7 +139,7 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
         && let Some(asked) = &open.gate.asked
     {
         let rest = match (asked.open, asked.to.is_empty()) {
-            (false, _) => Some(format!("asks {asks} who may decide: all of them must approve")),
+            (false, _) => Some(format!("asks {asks} who may decide: it stays open until more are asked")),
             (true, false) => Some(format!("tells {asks} who may decide: others must approve as well")),
             // A tenant without a directory goes by its lists of gates.
             (true, true) => None,

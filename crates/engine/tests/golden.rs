@@ -204,6 +204,7 @@ fn run() -> Run {
         choice: Some(Choice { event: true, judged: vec![judged()] }),
         refused: Some(Port::Named("received".into())),
         mailed: vec!["sam@example.com".into()],
+        recipients: vec!["sam@example.com".into()],
         told: Vec::new(),
         parent: None,
         slots: 0,

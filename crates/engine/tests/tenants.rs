@@ -101,7 +101,7 @@ fn update(settings: Settings) -> Body {
 }
 
 fn delete() -> Body {
-    Body::DeleteTenant(DeleteTenant { name: "acme".into(), etag: String::new() })
+    Body::DeleteTenant(DeleteTenant { tenant: TENANT, name: "acme".into(), etag: String::new() })
 }
 
 #[test]
@@ -170,8 +170,11 @@ fn nothing_is_done_for_a_deleted_tenant_and_its_rows_go_but_for_the_record_of_it
     };
     rows.catalogue(Body::CreateKey(key)).expect("it is taken");
     let before = rows.tenancy(&Key::tenancy_record(TENANT));
-    rows.catalogue(delete()).expect("it begins");
-    rows.catalogue(delete()).expect("said twice, it changes nothing");
+    let other = TenantId(9);
+    let wrong = DeleteTenant { tenant: other, name: "acme".into(), etag: String::new() };
+    assert_eq!(rows.catalogue(Body::DeleteTenant(wrong)), Err(Reason::NotFound), "it is another one's name");
+    rows.attempt(other, Scope::Catalogue, delete()).expect("it begins");
+    rows.attempt(other, Scope::Catalogue, delete()).expect("said twice, it changes nothing");
     let tombstone = rows.tenancy(&Key::tenancy_record(TENANT));
     assert_eq!(tombstone.directory, Directory::default(), "its people are gone at once");
     assert!(tombstone.keys.is_empty() && tombstone.revision > before.revision && tombstone.holds_effects());

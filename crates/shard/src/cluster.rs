@@ -218,8 +218,7 @@ impl Cluster {
         self.0.home(&command).check_disk(&command)?;
         let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
-        if command.body.changes_tenancy() {
-            let tenant = command.tenant;
+        if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
             let reply = self.0.submit(command).await?;
             return self.spread(tenant).await.map(|()| reply);
         }

@@ -7,8 +7,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use switchward_engine::{
-    Changes, Decision, Event, IndexKey, Key, Kind, RemovalFact, Removing, Row, Session, evolve, index_keys,
-    may_be_indexed,
+    Changes, Decision, Event, IndexKey, Key, Kind, RemovalFact, Removing, Row, Session, TenantFact, evolve,
+    index_keys, may_be_indexed,
 };
 
 use crate::codec::{Applied, encode_json};
@@ -147,6 +147,9 @@ fn erases(decision: &Decision) -> bool {
     events.any(|event| {
         if let Event::TenancyPut(tenancy) = event {
             return tenancy.deletion.as_ref().is_some_and(|deletion| deletion.done.is_none());
+        }
+        if let Event::Tenants(TenantFact::Deleted { .. }) = event {
+            return true;
         }
         let Event::Removals(RemovalFact::Begun { how, .. }) = event else { return false };
         matches!(how, Removing::Erased | Removing::Deleted)

@@ -1,16 +1,22 @@
 //! Policy documents, and what they hold for.
 
+use switchward_machine::TenantId;
+
 use super::Body;
 use crate::MailKey;
 
 impl Body {
-    /// Whether it changes what every shard must know of a tenant.
+    /// The tenant of which it changes what every shard must know, if it does; `own` is the command's tenant.
     #[must_use]
-    pub fn changes_tenancy(&self) -> bool {
+    pub fn changes_tenancy(&self, own: TenantId) -> Option<TenantId> {
+        if let Self::DeleteTenant(delete) = self {
+            return Some(delete.tenant);
+        }
         let directory = matches!(self, Self::EnsureTenancy(_) | Self::PutDirectory(_) | Self::Endpoint(_));
-        directory
-            || matches!(self, Self::PutRetention(_) | Self::HoldEffects(_) | Self::DeleteTenant(_))
-            || matches!(self, Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_) | Self::UpdateTenant(_))
+        let changes = directory
+            || matches!(self, Self::PutRetention(_) | Self::HoldEffects(_))
+            || matches!(self, Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_) | Self::UpdateTenant(_));
+        changes.then_some(own)
     }
 }
 

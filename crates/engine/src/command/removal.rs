@@ -1,6 +1,6 @@
 //! Wishes that end data.
 
-use switchward_machine::{SessionId, Time};
+use switchward_machine::{SessionId, TenantId, Time};
 
 use crate::state::{Removing, Retention};
 use crate::{Key, MailKey};
@@ -49,9 +49,11 @@ pub struct HoldEffects {
     pub held: bool,
 }
 
-/// The command's tenant is deleted.
+/// A tenant is deleted, by an admin of another one.
 #[derive(Debug, Clone)]
 pub struct DeleteTenant {
+    /// It.
+    pub tenant: TenantId,
     /// Its name.
     pub name: String,
     /// What the caller saw, see [`Tenant::etag`](crate::Tenant::etag); empty if any will do.

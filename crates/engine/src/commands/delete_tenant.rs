@@ -13,7 +13,7 @@ use crate::{Event, Key, Reason, Rejection, Reply};
 /// Refuses what is to be done for a tenant that is being deleted, or was.
 pub(super) fn check(turn: &Turn<'_, '_>) -> Result<(), Stop> {
     let body = &turn.command.body;
-    let of_deletion = matches!(body, Body::RemoveStep(_) | Body::InstallTenancy(_) | Body::DeleteTenant(_));
+    let of_deletion = matches!(body, Body::RemoveStep(_) | Body::InstallTenancy(_));
     if of_deletion || deletion(turn)?.is_none() {
         return Ok(());
     }
@@ -39,21 +39,21 @@ fn deletion(turn: &Turn<'_, '_>) -> Result<Option<Deletion>, Stop> {
 /// It begins. Said twice, it changes nothing.
 pub(super) fn begin(turn: &mut Turn<'_, '_>, delete: &DeleteTenant) -> Result<Reply, Stop> {
     let found = turn.rows.tenant_at(&Key::tenant(&delete.name))?;
-    let Some(tenant) = found.filter(|tenant| tenant.id == turn.tenant()) else {
+    let Some(tenant) = found.filter(|tenant| tenant.id == delete.tenant) else {
         return Err(Rejection::new(Reason::NotFound, "there is no such tenant").into());
     };
     let (etag, begun) = (tenant.etag(), tenant.deleted.is_some());
     drop(tenant);
     if begun {
-        return Ok(Reply::Done);
+        return Ok(Reply::Tenant(delete.tenant));
     }
     check_etag("tenant", &delete.etag, Some(etag))?;
-    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(delete.tenant))?;
     let revision = known.map_or(1, |known| known.revision + 1);
     let deletion = Deletion { by: turn.command.actor.subject.clone(), at: turn.now(), done: None };
-    turn.emit(Event::TenancyPut(Tenancy::tombstone(revision, deletion)))?;
-    turn.emit(TenantFact::Deleted { name: delete.name.clone() })?;
-    Ok(Reply::Done)
+    let tombstone = Box::new(Tenancy::tombstone(revision, deletion));
+    turn.emit(TenantFact::Deleted { tenant: delete.tenant, name: delete.name.clone(), tombstone })?;
+    Ok(Reply::Tenant(delete.tenant))
 }
 
 /// Some of its rows are gone. The record that it is deleted stays.

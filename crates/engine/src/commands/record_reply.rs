@@ -254,12 +254,13 @@ fn waits_for(turn: &Turn<'_, '_>, run: RunId, from: &str) -> Result<Option<OpenI
     Ok(None)
 }
 
-/// Whether a run has written to this address, or one that has called it, directly or through others.
+/// Returns true if a run's definition has written to this address, or that of one that has called it, directly or through
+/// others.
 fn was_written_to(turn: &Turn<'_, '_>, run: RunId, address: &str) -> Result<bool, Stop> {
     let mut next = Some(run);
     while let Some(run) = next {
         let at = turn.run(run)?;
-        if at.mailed.iter().any(|known| known.eq_ignore_ascii_case(address)) {
+        if at.recipients.iter().any(|known| known.eq_ignore_ascii_case(address)) {
             return Ok(true);
         }
         next = at.parent.map(|parent| parent.run);

@@ -2,9 +2,9 @@
 
 use minicbor::bytes::ByteVec;
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::SessionId;
+use switchward_machine::{SessionId, TenantId};
 
-use crate::state::{Removing, TenantChange};
+use crate::state::{Removing, Tenancy, TenantChange};
 
 /// A fact about the removal of a session's data. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -71,12 +71,18 @@ pub enum TenantFact {
         #[n(1)]
         change: TenantChange,
     },
-    /// Its deletion has begun.
+    /// The deletion of another tenant has begun.
     #[n(1)]
     Deleted {
-        /// Its name.
+        /// It.
         #[n(0)]
+        tenant: TenantId,
+        /// Its name.
+        #[n(1)]
         name: String,
+        /// What every shard must know of it from then on.
+        #[n(2)]
+        tombstone: Box<Tenancy>,
     },
 }
 

@@ -3,7 +3,7 @@
 use super::{Site, tell};
 use crate::command::Scope;
 use crate::limits::TENANT_CHANGES_MAX;
-use crate::state::{Definition, Retired, Version};
+use crate::state::{Definition, Retired, Tenancy, Version};
 use crate::working::Working;
 use crate::{
     AssistantFact, Event, Key, PolicyFact, Row, TenantFact, VersionFact, ViewError, WebhookSourceFact,
@@ -69,7 +69,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                 rows.delete(Key::tenant_change(site.tenant, oldest));
             }
         }
-        Event::Tenants(TenantFact::Deleted { name }) => {
+        Event::Tenants(TenantFact::Deleted { tenant, name, tombstone }) => {
+            rows.put(Key::tenancy_record(*tenant), Row::Tenancy(Tenancy::clone(tombstone)));
             let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
             tenant.deleted = Some(site.at);
             tenant.updated = site.at;

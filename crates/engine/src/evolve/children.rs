@@ -3,7 +3,7 @@
 use switchward_machine::RunId;
 
 use super::Site;
-use super::gates::mailed;
+use super::gates::remember;
 use super::session::fresh;
 use crate::state::{Parent, Run, Slot};
 use crate::working::Working;
@@ -36,12 +36,12 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             // What was entered since the last input from outside is counted over all of them.
             let drained = drained(rows, site, *child)?;
             // Whom the child has written to may answer to its parent.
-            let written = rows.run(site.tenant, id, *child)?.mailed.clone();
+            let of_child = rows.run(site.tenant, id, *child)?;
+            let (mailed, recipients) = (of_child.mailed.clone(), of_child.recipients.clone());
             let at = rows.run_at_mut(&run_key(*run))?;
             at.drained = drained;
-            for to in &written {
-                mailed(at, to);
-            }
+            mailed.iter().for_each(|to| remember(&mut at.mailed, to));
+            recipients.iter().for_each(|to| remember(&mut at.recipients, to));
             let parent = Parent { run: *run, entry: at.entry, index: *index };
             rows.put(place(site, parent)?, Row::Slot(Slot::Ended { run: *child, outcome: *outcome }));
         }

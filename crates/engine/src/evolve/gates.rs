@@ -49,7 +49,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             if let EffectBody::Notice { gate, .. } = &effect.body {
                 rows.open_at_mut(&Key::open(site.tenant, id, *gate))?.gate.notice = Some(effect.number);
             }
-            if let EffectBody::Message { channel: Channel::Email, to, gate, purpose, .. } = &effect.body {
+            if let EffectBody::Message { channel: Channel::Email, to, gate, purpose, head, .. } = &effect.body
+            {
                 let session = rows.session_at_mut(&site.session_key()?)?;
                 session.mailed = Some(session.mailed.unwrap_or_default().with_one(site.at));
                 match (gate, purpose) {
@@ -66,7 +67,14 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                         }
                     }
                     (Some(_), Purpose::Say | Purpose::Tell) => {}
-                    (None, _) => mailed(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to),
+                    (None, _) => {
+                        let run = rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?;
+                        remember(&mut run.mailed, to);
+                        // Mails of an agent alone have a head of their own.
+                        if head.is_none() {
+                            remember(&mut run.recipients, to);
+                        }
+                    }
                 }
             }
             if let EffectBody::Confirm { call, .. } = &effect.body {
@@ -95,12 +103,12 @@ fn asks(rows: &mut Working<'_>, gate: &Key, to: &str, number: u64) -> Result<(),
     Ok(())
 }
 
-/// The run has written to somebody.
-pub(super) fn mailed(run: &mut Run, to: &str) {
-    run.mailed.retain(|known| !known.eq_ignore_ascii_case(to));
-    run.mailed.push(to.to_owned());
-    if run.mailed.len() > MAILED_MAX {
-        run.mailed.remove(0);
+/// A run has written to somebody: the address stands last in the list.
+pub(super) fn remember(addresses: &mut Vec<String>, to: &str) {
+    addresses.retain(|known| !known.eq_ignore_ascii_case(to));
+    addresses.push(to.to_owned());
+    if addresses.len() > MAILED_MAX {
+        addresses.remove(0);
     }
 }
 

@@ -195,6 +195,7 @@ pub(super) fn fresh(since: Time, machine: Digest, definition: String, version: u
         choice: None,
         refused: None,
         mailed: Vec::new(),
+        recipients: Vec::new(),
         told: Vec::new(),
         parent: None,
         slots: 0,

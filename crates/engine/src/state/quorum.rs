@@ -11,7 +11,7 @@ pub enum Quorum {
     /// Everybody who was asked, those whom an escalation added among them.
     #[n(0)]
     All,
-    /// So many people, at least 1; everybody, while fewer are asked and nobody else may decide.
+    /// This many people, at least 1, however few are asked: then others have to be asked first.
     #[n(1)]
     AtLeast(#[n(0)] u32),
 }
@@ -108,12 +108,10 @@ impl Tally {
                 missing.push(one.clone());
             }
         }
-        let all = votes.len() + missing.len();
-        // Where anybody may decide, others than those who were told can make up the number.
-        let most = if asked.is_some_and(|asked| asked.open) { usize::MAX } else { all };
         let need = match quorum {
-            Quorum::All => all,
-            Quorum::AtLeast(least) => most.min(usize::try_from(least).unwrap_or(usize::MAX)),
+            Quorum::All => votes.len() + missing.len(),
+            // Never fewer because fewer are asked: data that names them would choose how many approve.
+            Quorum::AtLeast(least) => usize::try_from(least).unwrap_or(usize::MAX),
         };
         Self { have: votes.len(), need: need.max(1), missing }
     }

@@ -369,6 +369,10 @@ pub struct Run {
     /// Addresses to which the run has sent mails of its own, the newest last; a reply may come from them.
     #[cbor(n(20), default)]
     pub mailed: Vec<String>,
+    /// Those of them to whom the definition itself has written: their reply may end a wait. Whom an agent writes to by
+    /// itself cannot say what happened outside.
+    #[cbor(n(29), default, skip_if = "Vec::is_empty")]
+    pub recipients: Vec<String>,
     /// Those of them who were written back to about a reply, as often as that was.
     #[cbor(n(27), default, skip_if = "Vec::is_empty")]
     pub told: Vec<String>,

@@ -347,7 +347,7 @@ fn one_person_at_two_addresses_approves_once_and_that_is_said() {
 }
 
 #[test]
-fn more_than_are_asked_is_refused_or_recorded_and_taken_as_all() {
+fn more_than_are_asked_is_refused_or_recorded_and_waited_for() {
     // Four are the most that this gate ever asks, its escalation among them.
     let no = Table::set(&["ann", BOB], "agent", Some(Quorum::AtLeast(5))).map(|_| ()).unwrap_err();
     let field = no.facts.iter().find(|(name, _)| *name == "field").map(|(_, field)| field.as_str());
@@ -358,14 +358,17 @@ fn more_than_are_asked_is_refused_or_recorded_and_taken_as_all() {
     }
     let mut table = Table::set(&["ann", BOB], "agent", Some(Quorum::AtLeast(3))).unwrap();
     assert!(
-        table.warned()[0].ends_with("needs 3 approvals and asks 2 who may decide: all of them must approve")
+        table.warned()[0]
+            .ends_with("needs 3 approvals and asks 2 who may decide: it stays open until more are asked")
     );
-    assert_eq!(table.count(), (0, 2));
+    assert_eq!(table.count(), (0, 3), "that fewer are asked lowers nothing");
     table.approve("ann").unwrap();
-    assert_eq!(table.count(), (1, 2));
-    // When more are asked, it is what was asked for.
+    table.approve(BOB).unwrap();
+    assert_eq!(table.count(), (2, 3));
+    assert!(table.open().is_some());
+    // More are asked when nobody has decided in time.
     table.later(ROUND_MS);
-    assert_eq!(table.count(), (1, 3));
+    assert_eq!(table.count(), (2, 3));
 }
 
 #[test]
@@ -430,7 +433,7 @@ impl Model {
         match self.quorum {
             None => 1,
             Some(Quorum::All) => may.max(1),
-            Some(Quorum::AtLeast(least)) => may.min(least as usize).max(1),
+            Some(Quorum::AtLeast(least)) => least as usize,
         }
     }
 

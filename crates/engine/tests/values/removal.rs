@@ -5,7 +5,7 @@ use switchward_engine::{
     ChangedPart, Deletion, Event, Json, KeptDecision, MailKey, Removal, RemovalFact, Removed, Removing,
     Retention, RetentionRule, Row, Session, Tenancy, TenantChange, TenantFact,
 };
-use switchward_machine::{Digest, OpenId, SessionId, Status, Time};
+use switchward_machine::{Digest, OpenId, SessionId, Status, TenantId, Time};
 
 use crate::session;
 
@@ -45,18 +45,21 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
     };
     let all = RetentionRule { quarantine_ms: Some(7 * day), ..RetentionRule::default() };
     let retention = Retention { rules: vec![all, rule] };
-    let deletion = Deletion { by: "kim".into(), at: Time(5), done: Some(Time(6)) };
     let held = Tenancy { held: Some(Time(4)), changes: 2, ..Tenancy::first(MailKey([5; 32])) };
     let deleted = crate::Tenant { deleted: Some(Time(5)), ..crate::tenant() };
     vec![
         ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
         ("removed", Row::Removed(removed)),
         ("tenancy-held", Row::Tenancy(held)),
-        ("tenancy-deleted", Row::Tenancy(Tenancy::tombstone(4, deletion))),
+        ("tenancy-deleted", Row::Tenancy(Tenancy::tombstone(4, deletion()))),
         ("tenant-deleted", Row::Tenant(deleted)),
         ("tenant-change", Row::TenantChange(change())),
         ("tenancy-retention", Row::Tenancy(Tenancy { retention, ..Tenancy::first(MailKey([5; 32])) })),
     ]
+}
+
+fn deletion() -> Deletion {
+    Deletion { by: "kim".into(), at: Time(5), done: Some(Time(6)) }
 }
 
 fn change() -> TenantChange {
@@ -81,7 +84,11 @@ pub(super) fn events() -> Vec<Event> {
     .into_iter()
     .chain([
         Event::Tenants(TenantFact::Changed { number: 2, change: change() }),
-        Event::Tenants(TenantFact::Deleted { name: "acme".into() }),
+        Event::Tenants(TenantFact::Deleted {
+            tenant: TenantId(2),
+            name: "acme".into(),
+            tombstone: Box::new(Tenancy::tombstone(4, deletion())),
+        }),
     ])
     .collect()
 }

@@ -13,7 +13,7 @@ use super::api_keys::of_key;
 use super::policies;
 use crate::auth::{Caller, NewKey, key_of, roles};
 use crate::convert::{known, timestamp};
-use crate::door::{Call, Door, odd, request_id};
+use crate::door::{Call, Door, named, odd, request_id};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
@@ -110,22 +110,21 @@ impl TenantService for Door {
         let (call, message) = self.open(request, roles::ADMIN)?;
         first(&call.caller)?;
         let request = request_id(&message.request_id, "DeleteTenant", &message)?;
-        let name = message.tenant_id;
-        let found = tenant(&call, &name).await?;
-        if found.id == FIRST {
+        let found = known_tenant(&call, &message.tenant_id).await?;
+        if found.as_ref().is_some_and(|tenant| tenant.id == FIRST) {
             let message = "the server's first tenant cannot be deleted: its admins look after the others";
             return Err(Refusal::new(Reason::StateMismatch, message).into());
         }
-        let mut of_other = Call { door: call.door, caller: call.caller.clone(), trace: call.trace.clone() };
-        of_other.caller.tenant = found.id;
-        of_other.caller.tenant_name.clone_from(&name);
-        let body = Body::DeleteTenant(DeleteTenant { name: name.clone(), etag: message.etag });
-        of_other.execute(Scope::Catalogue, request, None, body).await?;
+        // A repeated request finds its reply after the tenant is gone, too.
+        let id = found.map_or(TenantId(0), |tenant| tenant.id);
+        let body = DeleteTenant { tenant: id, name: message.tenant_id.clone(), etag: message.etag };
+        let reply = call.execute(Scope::Catalogue, request, None, Body::DeleteTenant(body)).await;
+        let reply = reply.map_err(|refusal| named(refusal, "tenant", &message.tenant_id))?;
+        let Reply::Tenant(id) = reply else { return Err(odd(&reply).into()) };
         // Streams that its keys have opened look at their credentials again.
         self.revocations.told.send_replace(());
-        let tenant = tenant(&call, &name).await?;
-        tracing::info!(tenant = name, by = call.caller.actor.subject, "a tenant is deleted");
-        Ok(Response::new(v1::DeleteTenantResponse { tenant: Some(of_tenant(&tenant)) }))
+        let left = known_tenant(&call, &message.tenant_id).await?.filter(|tenant| tenant.id == id);
+        Ok(Response::new(v1::DeleteTenantResponse { tenant: left.as_ref().map(of_tenant) }))
     }
 }
 
@@ -212,10 +211,15 @@ pub(super) async fn create(
 }
 
 async fn tenant(call: &Call<'_>, name: &str) -> Result<Tenant, Refusal> {
+    known_tenant(call, name).await?.ok_or_else(|| Refusal::not_found("tenant", name))
+}
+
+/// The tenant of this name; `None` if there is none.
+async fn known_tenant(call: &Call<'_>, name: &str) -> Result<Option<Tenant>, Refusal> {
     let found = call.catalogued(Key::tenant(name), |row| {
         if let Row::Tenant(tenant) = row { Some(tenant.clone()) } else { None }
     });
-    found.await?.ok_or_else(|| Refusal::not_found("tenant", name))
+    found.await
 }
 
 /// The switches with what the tenant says of calls that no rule names; unspecified: nothing of its own.

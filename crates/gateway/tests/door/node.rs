@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, IndexKey, Role, Scope, Settings, View,
+    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, HoldEffects, IndexKey, Role, Row, Scope,
+    Settings, View,
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::routes::{Services, one_port};
@@ -97,6 +98,11 @@ impl Node {
         key.secret
     }
 
+    /// Holds the effects of the first tenant, as a restore does.
+    pub(crate) async fn hold(&self) {
+        self.inner(TenantId(1), Body::HoldEffects(HoldEffects { held: true })).await;
+    }
+
     async fn inner(&self, tenant: TenantId, body: Body) {
         self.cluster.execute(command(tenant, Scope::Catalogue, body)).await.expect("the server may");
     }
@@ -139,7 +145,7 @@ impl Node {
                 ControlFlow::Break(())
             });
             removals.expect("rows that can be read");
-            none
+            none && !deletes_a_tenant(&shard.read_stale())
         };
         while !self.cluster.all().all(carried) {
             tokio::task::yield_now().await;
@@ -189,4 +195,17 @@ impl Pings for Echo {
         let body = format!("{} {} {kind}", tenant.1, endpoint.url);
         Pinged { message_id: "msg_1".into(), status: Some(204), body, ..Pinged::default() }
     }
+}
+
+/// Returns true if rows of a tenant are being removed.
+fn deletes_a_tenant(view: &dyn View) -> bool {
+    let mut deletes = false;
+    let read = view.scan(&[], None, &mut |_, row| {
+        if let Row::Tenancy(tenancy) = &**row {
+            deletes |= tenancy.deletion.as_ref().is_some_and(|deletion| deletion.done.is_none());
+        }
+        if deletes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    read.expect("rows that can be read");
+    deletes
 }

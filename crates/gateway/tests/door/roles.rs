@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 54] = [
+const NEVER_AN_AGENT: [&str; 56] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
@@ -19,6 +19,8 @@ const NEVER_AN_AGENT: [&str; 54] = [
     "FailEffect",
     "RetryEffect",
     "DismissEffect",
+    "ReleaseEffects",
+    "DeleteTenant",
     "DeployDefinition",
     "ActivateVersion",
     "RetireVersion",

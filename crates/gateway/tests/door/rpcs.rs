@@ -569,7 +569,10 @@ fn effects() -> Vec<Rpc> {
         Rpc {
             method: "ReleaseEffects",
             name: Some(("parent", Kind::Tenant)),
-            ready: ready!(|_world| v1::ReleaseEffectsRequest::default()),
+            ready: ready!(|world| {
+                world.node.hold().await;
+                v1::ReleaseEffectsRequest::default()
+            }),
             other: |message| put("parent", "-")(message),
         },
     ]
