@@ -5,15 +5,13 @@ mod flow;
 mod removals;
 
 use crate::policy::{LayerVerdict, LedgerRule};
-use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Tenant};
-use crate::{Version, Via};
+use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Via};
 pub use facts::{AssistantFact, EndpointFact, PolicyFact, Speaker, VersionFact, WebhookSourceFact, Writer};
 pub use flow::{Flow, PendingFact, SenderProof, Standing, VoteFact};
 use minicbor::{CborLen, Decode, Encode};
 pub use removals::{RemovalFact, TenantFact};
 use switchward_machine::{
-    ActIx, BudgetUnit, Decision as GateDecision, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId,
-    ParamIx, RunId, Time,
+    ActIx, BudgetUnit, Digest, Ending, ExitIx, Machine, Micros, NodeIx, OpenId, ParamIx, RunId, Time,
 };
 
 /// A fact. Stored form.
@@ -165,7 +163,7 @@ pub enum Event {
         gate: OpenId,
         /// What.
         #[n(1)]
-        decision: GateDecision,
+        decision: switchward_machine::Decision,
         /// Who.
         #[n(2)]
         by: String,
@@ -433,7 +431,7 @@ pub enum Event {
     },
     /// A tenant exists from now on.
     #[n(33)]
-    TenantCreated(#[n(0)] Tenant),
+    TenantCreated(#[n(0)] crate::Tenant),
     /// A tenant of this name has other switches, all of which these are.
     #[n(34)]
     TenantChanged(#[n(0)] String, #[n(1)] Settings),
@@ -454,7 +452,7 @@ pub enum Event {
         format: String,
         /// The version.
         #[n(2)]
-        version: Version,
+        version: crate::Version,
         /// Its machine.
         #[cbor(n(3), with = "crate::state::machine_bytes")]
         machine: std::sync::Arc<Machine>,
@@ -496,7 +494,7 @@ pub enum Event {
     /// Something about the removal of a session's data.
     #[n(160)]
     Removals(#[n(0)] RemovalFact),
-    /// Something about a tenant as a whole, in the catalogue.
+    /// Something about a tenant as a whole.
     #[n(170)]
     Tenants(#[n(0)] TenantFact),
 }

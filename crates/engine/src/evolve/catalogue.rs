@@ -63,18 +63,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             };
             rows.put(key, Row::Tenancy(tenancy.clone()));
         }
-        Event::Tenants(TenantFact::Changed { number, change }) => {
-            rows.put(Key::tenant_change(site.tenant, *number), Row::TenantChange(change.clone()));
-            if let Some(oldest) = number.checked_sub(TENANT_CHANGES_MAX).filter(|oldest| *oldest > 0) {
-                rows.delete(Key::tenant_change(site.tenant, oldest));
-            }
-        }
-        Event::Tenants(TenantFact::Deleted { tenant, name, tombstone }) => {
-            rows.put(Key::tenancy_record(*tenant), Row::Tenancy(Tenancy::clone(tombstone)));
-            let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
-            tenant.deleted = Some(site.at);
-            tenant.updated = site.at;
-        }
+        Event::Tenants(fact) => of_tenant(rows, site, fact)?,
         Event::Endpoints(fact) => tell::apply(rows, site, fact)?,
         Event::WebhookSources(WebhookSourceFact::Put { source }) => {
             rows.put(Key::webhook_source(site.tenant, &source.name), Row::WebhookSource(source.clone()));
@@ -83,6 +72,25 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             rows.delete(Key::webhook_source(site.tenant, name));
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Something about a tenant as a whole.
+fn of_tenant(rows: &mut Working<'_>, site: &Site<'_>, fact: &TenantFact) -> Result<(), ViewError> {
+    match fact {
+        TenantFact::Changed { number, change } => {
+            rows.put(Key::tenant_change(site.tenant, *number), Row::TenantChange(change.clone()));
+            if let Some(oldest) = number.checked_sub(TENANT_CHANGES_MAX).filter(|oldest| *oldest > 0) {
+                rows.delete(Key::tenant_change(site.tenant, oldest));
+            }
+        }
+        TenantFact::Deleted { tenant, name, tombstone } => {
+            rows.put(Key::tenancy_record(*tenant), Row::Tenancy(Tenancy::clone(tombstone)));
+            let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
+            tenant.deleted = Some(site.at);
+            tenant.updated = site.at;
+        }
     }
     Ok(())
 }

@@ -28,8 +28,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             rows.put(Key::open(site.tenant, id, *gate), Row::Open(open));
         }
         Event::GateClosed { gate, decision, by, comment, via } => {
-            let (decision, by, comment, via) = (*decision, by.clone(), comment.clone(), *via);
-            close(rows, site, *gate, Resolution::Decided { decision, by, comment, via })?;
+            let (by, comment) = (by.clone(), comment.clone());
+            close(rows, site, *gate, Resolution::Decided { decision: *decision, by, comment, via: *via })?;
         }
         Event::Voided { gates, grants, things, run } => {
             for (thing, run) in things.iter().zip(run.iter().cycle()) {
@@ -67,13 +67,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                         }
                     }
                     (Some(_), Purpose::Say | Purpose::Tell) => {}
+                    // Mails of an agent alone have a head of their own.
                     (None, _) => {
-                        let run = rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?;
-                        remember(&mut run.mailed, to);
-                        // Mails of an agent alone have a head of their own.
-                        if head.is_none() {
-                            remember(&mut run.recipients, to);
-                        }
+                        written(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to, head.is_none());
                     }
                 }
             }
@@ -101,6 +97,14 @@ fn asks(rows: &mut Working<'_>, gate: &Key, to: &str, number: u64) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// A run has written to somebody, by its definition or by an agent.
+fn written(run: &mut Run, to: &str, by_definition: bool) {
+    remember(&mut run.mailed, to);
+    if by_definition {
+        remember(&mut run.recipients, to);
+    }
 }
 
 /// A run has written to somebody: the address stands last in the list.

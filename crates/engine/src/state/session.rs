@@ -5,7 +5,6 @@ use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx,
 
 use super::{
     EventSource, GateSettings, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum, Removal,
-    Removing,
 };
 use crate::reply_token::ReplyKey;
 
@@ -293,7 +292,7 @@ impl Session {
     /// Whether what it held is erased, or being so.
     #[must_use]
     pub fn is_erased(&self) -> bool {
-        self.removal.as_deref().is_some_and(|removal| removal.how == Removing::Erased)
+        self.removal.as_deref().is_some_and(|removal| removal.how == super::Removing::Erased)
     }
 
     /// What of it waits to arrive outside.
@@ -369,8 +368,7 @@ pub struct Run {
     /// Addresses to which the run has sent mails of its own, the newest last; a reply may come from them.
     #[cbor(n(20), default)]
     pub mailed: Vec<String>,
-    /// Those of them to whom the definition itself has written: their reply may end a wait. Whom an agent writes to by
-    /// itself cannot say what happened outside.
+    /// Those to whom the definition itself has written: their reply may end a wait, that of an agent's own choice may not.
     #[cbor(n(29), default, skip_if = "Vec::is_empty")]
     pub recipients: Vec<String>,
     /// Those of them who were written back to about a reply, as often as that was.
