@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench bench-delivery crash disk faults lesser mutants parking random timers
+.PHONY: help demo test fix bench bench-delivery crash disk expiry faults lesser mutants parking random slow timers
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ random: ## five million steps of random conversation workflows, optimised; the t
 	@sh tests/scripts/need.sh rust cc
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
 
+slow: ## every test on a slow machine: three times beside four busy loops, once with every sync 20 ms slower: many minutes
+	@sh tests/scripts/slow.sh
+
 fix: ## format, and let clippy mend what it can
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 	cargo fmt --all
@@ -55,6 +58,10 @@ parking: ## park 200,000 sessions: what each costs in memory and on disk, and ho
 timers: ## 1,000,000 pending timers: what each costs, how late and fast others are, and that no jump of a clock fires one early: many minutes
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --timers $(or $(TIMERS),1000000)
+
+expiry: ## 200,000 ended sessions expire: what 64 callers notice of it, and what the disk gets back: many minutes
+	cargo build --locked --release --bin switchward --bin switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --expiry $(or $(EXPIRY),200000)
 
 bench-delivery: ## effects through Redis to a sink beside bare commands of Redis, and a decision's way to its arrival
 	@sh tests/scripts/need.sh rust cc redis

@@ -69,19 +69,23 @@ pub(crate) async fn channel(server: &Server) -> anyhow::Result<Channel> {
 
 /// Deploys the definition that the load is about.
 pub(crate) async fn deploy(server: &Server) -> anyhow::Result<()> {
-    let mut client = DefinitionServiceClient::new(channel(server).await?);
-    for (path, content) in [("deploy-gate.json", DEFINITION), ("conversation.json", CONVERSATION)] {
-        let file = v1::DefinitionFile { path: path.into(), content: content.into() };
-        let mut request =
-            Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
-        request.metadata_mut().insert("authorization", bearer(&server.person_key)?);
-        client.deploy_definition(request).await.context("failed to deploy a definition")?;
-    }
+    deploy_file(server, "deploy-gate.json", DEFINITION).await?;
+    deploy_file(server, "conversation.json", CONVERSATION).await?;
     // Each shard learns a machine by its first session; that is no step, and must not be counted as one.
     let shape = Shape { callers: 8, connections: 1, time: WARM_UP };
     for work in [Work::Gate, Work::Conversation] {
         run(server, shape, work).await.context("failed to warm up")?;
     }
+    Ok(())
+}
+
+/// Deploys a definition.
+pub(crate) async fn deploy_file(server: &Server, path: &str, content: &'static str) -> anyhow::Result<()> {
+    let mut client = DefinitionServiceClient::new(channel(server).await?);
+    let file = v1::DefinitionFile { path: path.into(), content: content.into() };
+    let mut request = Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
+    request.metadata_mut().insert("authorization", bearer(&server.person_key)?);
+    client.deploy_definition(request).await.context("failed to deploy a definition")?;
     Ok(())
 }
 
@@ -247,11 +251,19 @@ async fn callers(server: &Server) -> anyhow::Result<Vec<Caller>> {
     Ok((0..PARKERS).map(|number| Caller { client: client(number), key: key.clone(), block: 0 }).collect())
 }
 
-/// Starts sessions by number, which then wait for their first answer.
-pub(crate) async fn park(server: &Server, from: u64, to: u64) -> anyhow::Result<()> {
+/// Does something for each number, with as many callers as there are.
+async fn each<F>(
+    server: &Server,
+    from: u64,
+    to: u64,
+    work: impl Fn(Caller, u64) -> F + Copy + Send + 'static,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>> + Send,
+{
     let next = Arc::new(AtomicU64::new(from));
     let mut tasks = Vec::new();
-    for mut caller in callers(server).await? {
+    for caller in callers(server).await? {
         let next = Arc::clone(&next);
         tasks.push(tokio::spawn(async move {
             loop {
@@ -259,14 +271,7 @@ pub(crate) async fn park(server: &Server, from: u64, to: u64) -> anyhow::Result<
                 if number >= to {
                     return anyhow::Ok(());
                 }
-                let start = v1::StartSessionRequest {
-                    definition: "deploy-gate".into(),
-                    session_id: parked(number),
-                    request_id: parked(number),
-                    ..v1::StartSessionRequest::default()
-                };
-                let request = caller.request(start);
-                caller.client.start_session(request).await?;
+                work(caller.clone(), number).await?;
             }
         }));
     }
@@ -274,6 +279,51 @@ pub(crate) async fn park(server: &Server, from: u64, to: u64) -> anyhow::Result<
         task.await??;
     }
     Ok(())
+}
+
+fn start_of(definition: &str, id: String) -> v1::StartSessionRequest {
+    v1::StartSessionRequest {
+        definition: definition.into(),
+        session_id: id.clone(),
+        request_id: id,
+        ..v1::StartSessionRequest::default()
+    }
+}
+
+/// Starts sessions by number, which then wait for their first answer.
+pub(crate) async fn park(server: &Server, from: u64, to: u64) -> anyhow::Result<()> {
+    each(server, from, to, |mut caller, number| async move {
+        let request = caller.request(start_of("deploy-gate", parked(number)));
+        caller.client.start_session(request).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Starts sessions of one question by number and answers it, which ends them.
+pub(crate) async fn end(
+    server: &Server,
+    (definition, state): (&'static str, &'static str),
+    from: u64,
+    to: u64,
+) -> anyhow::Result<()> {
+    each(server, from, to, move |mut caller, number| async move {
+        let name = format!("{definition}-{number}");
+        let request = caller.request(start_of(definition, name.clone()));
+        caller.client.start_session(request).await?;
+        let request = caller.request(v1::AnswerCheckpointRequest {
+            name,
+            state: state.into(),
+            answer: "yes".into(),
+            note: NOTE.into(),
+            ..v1::AnswerCheckpointRequest::default()
+        });
+        let reply = caller.client.answer_checkpoint(request).await?.into_inner();
+        let session = reply.session.context("an answer came without a session")?;
+        anyhow::ensure!(session.end_time.is_some(), "a session did not end with its answer");
+        Ok(())
+    })
+    .await
 }
 
 /// Answers some of the parked sessions, spread over all of them, at one time.

@@ -6,6 +6,7 @@
 
 mod delivery;
 mod echo;
+mod expiry;
 mod judge;
 mod load;
 mod measure;
@@ -57,6 +58,9 @@ struct Args {
     /// Let this many timers wait instead, and measure what each of them costs, and how late and how fast others are.
     #[arg(long, value_name = "PENDING")]
     timers: Option<u64>,
+    /// Let this many ended sessions expire instead, and measure what callers notice of it and what the disk gets back.
+    #[arg(long, value_name = "ENDED", num_args = 0..=1, default_missing_value = "200000")]
+    expiry: Option<u64>,
     /// Measure effects instead: how many go through a Redis to a sink, and how long one takes from its decision.
     #[arg(long)]
     delivery: bool,
@@ -85,6 +89,9 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     }
     if let Some(pending) = args.timers {
         return timers::run(&args.server, folder.path(), pending).await;
+    }
+    if let Some(ended) = args.expiry {
+        return expiry::run(&args.server, folder.path(), ended).await;
     }
     let ours = Server::switchward(&args.server, folder.path(), args.shards)
         .with_context(|| format!("failed to start {}; build it with --release", args.server.display()))?;

@@ -3,8 +3,6 @@
 use anyhow::Context as _;
 use serde::Serialize;
 use std::path::Path;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use crate::load::{Load, Shape, Work, run};
 use crate::probe::syncs;
@@ -120,7 +118,7 @@ async fn side(server: &Server, shape: Shape, work: Work) -> anyhow::Result<(Figu
 }
 
 /// What the server counts.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Counters {
     entries: u64,
     commands: u64,
@@ -131,27 +129,16 @@ struct Counters {
 
 impl Counters {
     async fn read(server: &Server) -> anyhow::Result<Self> {
-        let address = server.metrics()?;
-        let mut stream = TcpStream::connect(address).await?;
-        let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).await?;
-        let mut counters = Self::default();
-        for line in page.lines().filter(|line| !line.starts_with('#')) {
-            let Some((name, value)) = line.rsplit_once(' ') else { continue };
-            let (name, value) =
-                (name.split('{').next().unwrap_or(name), value.parse::<f64>().unwrap_or(0.0) as u64);
-            match name {
-                "switchward_shard_entries_total" => counters.entries += value,
-                "switchward_shard_commands_total" => counters.commands += value,
-                "switchward_shard_events_total" => counters.events += value,
-                "switchward_log_syncs_total" => counters.syncs += value,
-                "switchward_log_bytes_total" => counters.bytes += value,
-                _ => {}
-            }
-        }
-        Ok(counters)
+        let [entries, commands, events, syncs, bytes] = server
+            .counted([
+                "switchward_shard_entries_total",
+                "switchward_shard_commands_total",
+                "switchward_shard_events_total",
+                "switchward_log_syncs_total",
+                "switchward_log_bytes_total",
+            ])
+            .await?;
+        Ok(Self { entries, commands, events, syncs, bytes })
     }
 
     fn since(&self, before: &Self) -> Self {

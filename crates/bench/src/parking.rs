@@ -102,7 +102,7 @@ fn print(sessions: u64, look: &Look, begun: Instant) {
 }
 
 /// Bytes that a folder takes on disk: files are longer than what is written of them.
-fn disk(folder: &Path) -> anyhow::Result<u64> {
+pub(crate) fn disk(folder: &Path) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;

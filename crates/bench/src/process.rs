@@ -5,6 +5,8 @@ use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 /// A server as its own process; it ends with this value.
 pub(crate) struct Server {
@@ -72,10 +74,16 @@ impl Server {
         Ok(Self { child, address, metrics, agent_key, person_key })
     }
 
-    /// The host and port of its page of metrics.
-    pub(crate) fn metrics(&self) -> anyhow::Result<&str> {
+    /// The sum of each of these families on its page of metrics, over all shards.
+    pub(crate) async fn counted<const N: usize>(&self, families: [&str; N]) -> anyhow::Result<[u64; N]> {
         let host = self.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
-        host.context("the server does not say where its metrics are")
+        let host = host.context("the server does not say where its metrics are")?;
+        let mut stream = TcpStream::connect(host).await?;
+        let request = format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await?;
+        Ok(families.map(|family| sum(&page, family)))
     }
 
     /// Sends the process a signal, like `-STOP`.
@@ -89,6 +97,15 @@ impl Server {
     pub(crate) fn used(&self) -> anyhow::Result<(f64, u64)> {
         used(self.child.id())
     }
+}
+
+/// The sum of a family's values on a page of metrics.
+fn sum(page: &str, family: &str) -> u64 {
+    let of = |line: &str| {
+        let (name, value) = line.rsplit_once(' ')?;
+        (name.split('{').next() == Some(family)).then(|| value.parse::<f64>().unwrap_or(0.0) as u64)
+    };
+    page.lines().filter_map(of).sum()
 }
 
 /// The product as a development server on the data in this folder.
@@ -119,4 +136,16 @@ pub(crate) fn used(pid: u32) -> anyhow::Result<(f64, u64)> {
     let field = |at: usize| fields.get(at).copied().context("the process's figures are too few");
     let ticks = field(11)?.parse::<f64>()? + field(12)?.parse::<f64>()?;
     Ok((ticks / TICKS, field(21)?.parse::<u64>()? * PAGE_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sum;
+
+    #[test]
+    fn a_family_is_the_sum_of_its_shards() {
+        let page = "# HELP gone_total rows\ngone_total{shard=\"0\"} 3\ngone_total{shard=\"1\"} 4\n\
+                    gone_total_of_others 9\nsyncs_total 5\n";
+        assert_eq!((sum(page, "gone_total"), sum(page, "syncs_total"), sum(page, "gone")), (7, 5, 0));
+    }
 }

@@ -12,8 +12,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use switchward_api::v1;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::session_service_client::SessionServiceClient;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -211,15 +209,8 @@ async fn at_once(server: &Server, client: &Client, rate: f64) -> anyhow::Result<
 
 /// Timers that the server has fired.
 async fn fired(server: &Server) -> anyhow::Result<u64> {
-    let address = server.metrics()?;
-    let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut page = String::new();
-    stream.read_to_string(&mut page).await?;
-    let counts = page.lines().filter(|line| line.starts_with("switchward_timers_fired_total{"));
-    let count = |line: &str| line.rsplit_once(' ').and_then(|(_, value)| value.parse::<f64>().ok());
-    Ok(counts.map(|line| count(line).unwrap_or(0.0) as u64).sum())
+    let [fired] = server.counted(["switchward_timers_fired_total"]).await?;
+    Ok(fired)
 }
 
 /// Since 1970.

@@ -47,12 +47,13 @@ pub const CASES: &[&str] = &[
     "close",
 ];
 
-/// The idle time of the buses of the suite. Long enough that a real clock does not pass it between two calls.
-const IDLE: Duration = Duration::from_millis(400);
+/// The idle time of the buses of the suite. Long enough that a real clock does not pass half of it between two calls, on a
+/// machine that has much else to do.
+const IDLE: Duration = Duration::from_secs(1);
 /// How long a take waits for what must come.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 /// How long a case may take.
-const CASE_MAX: Duration = Duration::from_secs(30);
+const CASE_MAX: Duration = Duration::from_secs(60);
 const NONE: Duration = Duration::ZERO;
 const SETTINGS: Settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64 };
 
@@ -120,14 +121,14 @@ async fn at_least_once(factory: &dyn Factory) -> Told {
 async fn redelivery(factory: &dyn Factory) -> Told {
     let bus = factory.bus(SETTINGS).await;
     publish(&*bus, "a").await?;
+    let begun = Instant::now();
     let first = take(&*bus, "dies", 1, SOON).await?;
     same("count of the first delivery", first.first().map(|it| it.count), Some(1))?;
     same("before the idle time", ids(&take(&*bus, "lives", 1, NONE).await?), vec![])?;
-    let begun = Instant::now();
     let second = take(&*bus, "lives", 1, SOON).await?;
     same("after the idle time", ids(&second), vec!["a"])?;
     same("count of the second delivery", second[0].count, 2)?;
-    same("whether it came too early", begun.elapsed() < IDLE / 2, false)?;
+    same("whether it came too early", begun.elapsed() < IDLE * 9 / 10, false)?;
     bus.release(Stream::Http, "lives", &receipts(&second)).await.map_err(told)?;
     publish(&*bus, "b").await?;
     same("what is overdue comes first", ids(&take(&*bus, "lives", 2, SOON).await?), vec!["a", "b"])
@@ -144,10 +145,10 @@ async fn keep(factory: &dyn Factory) -> Told {
     }
     same("after the last sign of life", ids(&take(&*bus, "other", 1, SOON).await?), vec!["a"])?;
     same("just after it was taken", ids(&take(&*bus, "third", 1, IDLE / 2).await?), vec![])?;
-    bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
     let begun = Instant::now();
+    bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
     same("kept by who lost it", ids(&take(&*bus, "third", 1, SOON).await?), vec!["a"])?;
-    same("whether that held it back", begun.elapsed() > IDLE * 9 / 10, false)
+    same("whether that held it back", begun.elapsed() >= IDLE, false)
 }
 
 /// What is given back comes at once.

@@ -15,6 +15,8 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
+use switchward_api::PACKAGE;
+use switchward_engine::MailToken;
 use switchward_shard::Cluster;
 use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
@@ -23,8 +25,12 @@ use crate::auth;
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
 use crate::reply_tokens::{PREFIX, may_read};
 
-/// What stands in the place of a token.
+/// What stands in the place of a reply token.
 const HIDDEN: &str = "swr_…";
+/// What stands in the place of a mail token.
+const MAIL_HIDDEN: &str = "…";
+/// The shortest text of a mail token: a session, three numbers and a code, 35 bytes, at five bits a sign.
+const MAIL_TOKEN_BYTES_MIN: usize = 56;
 
 /// Puts [`Hide`] behind the services.
 #[derive(Clone)]
@@ -145,18 +151,36 @@ fn holds_token(bytes: &[u8]) -> bool {
     bytes.windows(PREFIX.len()).any(|at| at == PREFIX.as_bytes())
 }
 
+/// A text without its tokens; `None` if it has none.
+type Without = fn(&str) -> Option<String>;
+
 /// The message without tokens. One that cannot be read is sent empty.
 fn hidden(descriptor: &MessageDescriptor, bytes: Bytes) -> Vec<u8> {
     let Ok(mut message) = DynamicMessage::decode(descriptor.clone(), bytes) else { return Vec::new() };
-    hide_in(&mut message);
+    hide_in(&mut message, without);
     message.encode_to_vec()
 }
 
-fn hide_in(message: &mut DynamicMessage) {
-    message.fields_mut().for_each(|(_, value)| hide(value));
+/// The message, named inside the package, without anything that opens a way in: reply tokens, and the tokens of mails and
+/// decision pages. For what is kept outside and read by others than its caller.
+pub(crate) fn masked<M: Message + Default>(name: &str, message: M) -> M {
+    let bytes = message.encode_to_vec();
+    if !may_hold_any(&bytes) {
+        return message;
+    }
+    let descriptor = switchward_api::descriptor_pool().get_message_by_name(&format!("{PACKAGE}.{name}"));
+    let dynamic = descriptor.and_then(|descriptor| DynamicMessage::decode(descriptor, &bytes[..]).ok());
+    // A message that cannot be read is left out rather than shown with its tokens.
+    let Some(mut dynamic) = dynamic else { return M::default() };
+    hide_in(&mut dynamic, without_any);
+    M::decode(&dynamic.encode_to_vec()[..]).unwrap_or_default()
 }
 
-fn hide(value: &mut Value) {
+fn hide_in(message: &mut DynamicMessage, without: Without) {
+    message.fields_mut().for_each(|(_, value)| hide(value, without));
+}
+
+fn hide(value: &mut Value, without: Without) {
     match value {
         Value::String(text) => {
             if let Some(without) = without(text) {
@@ -164,16 +188,14 @@ fn hide(value: &mut Value) {
             }
         }
         Value::Bytes(bytes) => {
-            if holds_token(bytes)
-                && let Some(without) = without(&String::from_utf8_lossy(bytes))
-            {
+            if let Some(without) = without(&String::from_utf8_lossy(bytes)) {
                 *bytes = Bytes::from(without);
             }
         }
-        Value::Message(message) => hide_in(message),
-        Value::List(list) => list.iter_mut().for_each(hide),
+        Value::Message(message) => hide_in(message, without),
+        Value::List(list) => list.iter_mut().for_each(|value| hide(value, without)),
         Value::Map(map) => {
-            map.values_mut().for_each(hide);
+            map.values_mut().for_each(|value| hide(value, without));
             let named = |key: &MapKey| key.as_str().and_then(without);
             let keys: Vec<(MapKey, String)> =
                 map.keys().filter_map(|key| Some((key.clone(), named(key)?))).collect();
@@ -194,7 +216,7 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// The text without its tokens; `None` if it has none.
+/// The text without its reply tokens; `None` if it has none.
 fn without(text: &str) -> Option<String> {
     if !text.contains(PREFIX) {
         return None;
@@ -213,10 +235,42 @@ fn without(text: &str) -> Option<String> {
     Some(out)
 }
 
+/// The text without its reply tokens and its mail tokens; `None` if it has none.
+fn without_any(text: &str) -> Option<String> {
+    let first = without(text);
+    without_mail(first.as_deref().unwrap_or(text)).or(first)
+}
+
+/// The text without its mail tokens; `None` if it has none. They stand in addresses and in paths, between signs that no
+/// token has.
+fn without_mail(text: &str) -> Option<String> {
+    let other = |c: char| !c.is_ascii_alphanumeric();
+    let is_token = |part: &str| part.len() >= MAIL_TOKEN_BYTES_MIN && part.parse::<MailToken>().is_ok();
+    if !text.split(other).any(is_token) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    for piece in text.split_inclusive(other) {
+        let part = piece.trim_end_matches(other);
+        out.push_str(if is_token(part) { MAIL_HIDDEN } else { part });
+        out.push_str(&piece[part.len()..]);
+    }
+    Some(out)
+}
+
+/// Returns true if a message may hold a token of whatever kind. What stands before a text in its bytes may look like a part
+/// of it, so a long word is enough.
+fn may_hold_any(bytes: &[u8]) -> bool {
+    holds_token(bytes)
+        || bytes.split(|byte| !byte.is_ascii_alphanumeric()).any(|word| word.len() >= MAIL_TOKEN_BYTES_MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use switchward_api::v1;
+    use switchward_engine::{MailKey, Way};
+    use switchward_machine::{OpenId, SessionId, TenantId};
 
     const TOKEN: &str = "swr_acme.ses_0.1.2.0a";
 
@@ -255,6 +309,34 @@ mod tests {
         let descriptor =
             switchward_api::descriptor_pool().get_message_by_name("switchward.v1.Gate").expect("one");
         assert!(hidden(&descriptor, broken).is_empty());
+    }
+
+    #[test]
+    fn what_leaves_for_others_keeps_no_token_of_any_kind() {
+        let key = MailKey([7; 32]);
+        let token = |about, round| {
+            let of = (TenantId(3), SessionId([9; 16]));
+            key.token(Way::Page, of, (OpenId(about), round), "kim@acme.example").to_string()
+        };
+        for mail in [token(0, 0), token(127, 1), token(u64::MAX, u32::MAX)] {
+            assert!(mail.len() >= MAIL_TOKEN_BYTES_MIN, "{mail}");
+            let digest = "0a".repeat(32);
+            let event = v1::SessionEvent {
+                by: mail.clone(),
+                message: format!(
+                    "r+{mail}@acme.example http://a.example/a/{}?x ({TOKEN})",
+                    mail.to_uppercase()
+                ),
+                state: digest.clone(),
+                ..Default::default()
+            };
+            let shown = masked("SessionEvent", event.clone());
+            assert_eq!(shown.message, "r+…@acme.example http://a.example/a/…?x (swr_…)");
+            assert_eq!((shown.by.as_str(), &shown.state), ("…", &digest));
+            let plain = v1::SessionEvent { by: "kim".into(), message: "swr_".into(), ..event };
+            let plain = v1::SessionEvent { state: String::new(), ..plain };
+            assert_eq!(masked("SessionEvent", plain.clone()), plain);
+        }
     }
 
     #[test]

@@ -84,3 +84,7 @@ pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
 /// The longest time from an erasure until its bytes are in no file of a server that runs, milliseconds.
 pub const ERASED_WITHIN_MS: u64 = 10 * 60_000;
+/// Bytes of records after which a page of an export takes no more; a record that is larger is a page of its own.
+pub(crate) const EXPORT_PAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of what a change of a tenant was about in one record of an export; of more, there are more records.
+pub(crate) const EXPORT_PART_BYTES_MAX: usize = 512 * 1024;

@@ -8,6 +8,7 @@ mod context;
 mod conversation;
 mod directory;
 mod effect;
+mod export;
 pub(crate) mod files;
 mod gates;
 mod graph;
@@ -38,6 +39,7 @@ pub(crate) use conversation::{
 };
 pub(crate) use directory::{DirectoryCommand, PutDirectory};
 pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
+pub(crate) use export::Export;
 pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};

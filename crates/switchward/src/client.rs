@@ -14,6 +14,7 @@ use switchward_api::v1::clock_service_client::ClockServiceClient;
 use switchward_api::v1::definition_service_client::DefinitionServiceClient;
 use switchward_api::v1::directory_service_client::DirectoryServiceClient;
 use switchward_api::v1::effect_service_client::EffectServiceClient;
+use switchward_api::v1::export_service_client::ExportServiceClient;
 use switchward_api::v1::gate_service_client::GateServiceClient;
 use switchward_api::v1::mail_service_client::MailServiceClient;
 use switchward_api::v1::policy_service_client::PolicyServiceClient;
@@ -67,6 +68,7 @@ pub(crate) struct Services {
     pub(crate) policy: PolicyServiceClient<Wire>,
     pub(crate) gates: GateServiceClient<Wire>,
     pub(crate) effects: EffectServiceClient<Wire>,
+    pub(crate) export: ExportServiceClient<Wire>,
     pub(crate) endpoints: WebhookEndpointServiceClient<Wire>,
     pub(crate) sources: WebhookSourceServiceClient<Wire>,
     pub(crate) clock: ClockServiceClient<Wire>,
@@ -191,6 +193,7 @@ impl Client {
             policy: PolicyServiceClient::new(wire.clone()),
             gates: GateServiceClient::new(wire.clone()),
             effects: EffectServiceClient::new(wire.clone()),
+            export: ExportServiceClient::new(wire.clone()),
             endpoints: WebhookEndpointServiceClient::new(wire.clone()),
             sources: WebhookSourceServiceClient::new(wire.clone()),
             clock: ClockServiceClient::new(wire.clone()),

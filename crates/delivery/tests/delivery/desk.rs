@@ -57,7 +57,7 @@ fn an_errand_is_written_and_read_as_ever() {
 }
 
 const IDLE: Duration = Duration::from_millis(300);
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 /// The errand of this number is of use to nobody.
 const UNWANTED: u64 = 404;
 
@@ -420,11 +420,11 @@ async fn an_outcome_that_nobody_wants_ends_and_one_that_must_wait_comes_again() 
     let bus = Arc::new(Memory::new(Settings { idle: IDLE, ..Settings::default() }));
     let mut office = Office::new(bus, &server, &[AnswerError::Later, AnswerError::Gone]);
     office.publish(Stream::Http, &ask(&server.url("/"))).await;
+    let begun = Instant::now();
     let _desk = office.desk("one");
     office.outcome().await;
-    let begun = Instant::now();
     office.outcome().await;
-    assert!(begun.elapsed() > IDLE / 2, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= IDLE, "{:?}", begun.elapsed());
     assert!(office.is_done(Stream::Http).await);
     assert_eq!(server.seen().len(), 2);
 }
@@ -451,8 +451,9 @@ async fn a_desk_that_is_told_to_stop_finishes_or_gives_back() {
     let slow = Act::Drip(b"HTTP/1.1 200 x\r\n\r\n".to_vec());
     let server = Server::new(move |number| if number == 0 { slow.clone() } else { Act::Hang }).await;
     let mut office = Office::with_idle(Duration::from_secs(600), &server);
-    let desk =
-        office.desk_with(None, Config { drain: Duration::from_millis(500), ..Config::new("one".to_owned()) });
+    // The first is answered within 180 ms, on a machine that has nothing else to do.
+    let drain = Duration::from_secs(3);
+    let desk = office.desk_with(None, Config { drain, ..Config::new("one".to_owned()) });
     for number in 1..=2 {
         office.publish(Stream::Http, &ask(&server.url("/"))).await;
         until(|| server.seen().len() == number).await;

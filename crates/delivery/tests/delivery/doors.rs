@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::guard::{TABLE, rules};
 use super::server::{Names, Server, answer, client, client_with, get};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 /// Rules that the table has, by the number of a tenant that has them.
 const TENANTS: [&str; 4] = ["strict", "http", "dev", "listed"];
 

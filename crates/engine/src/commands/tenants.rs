@@ -72,7 +72,7 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
 /// The switches of a tenant by name, as an auditor reads them.
 fn switches(settings: Settings) -> BTreeMap<String, Value> {
     let said = settings.default_set_in == DefaultSetIn::Tenant;
-    let effect = said.then(|| match settings.default_effect {
+    let effect = said.then_some(match settings.default_effect {
         DefaultEffect::Allow => "allow",
         DefaultEffect::Ask => "ask",
         DefaultEffect::Deny => "deny",

@@ -281,7 +281,10 @@ async fn deploy(
 fn invalid(findings: &[Finding]) -> Refusal {
     let errors: Vec<&Finding> =
         findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
-    let message = format!("the definition has {} errors", errors.len());
+    let message = match errors.len() {
+        1 => "the definition has an error".to_owned(),
+        count => format!("the definition has {count} errors"),
+    };
     errors.iter().fold(Refusal::new(Reason::DefinitionInvalid, message), |refusal, finding| {
         let place = format!("{}:{}:{}", finding.file, finding.line, finding.column);
         refusal.violation(place, format!("{}: {}", finding.code, finding.message))

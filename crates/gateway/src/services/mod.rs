@@ -7,6 +7,7 @@ mod conversation;
 mod definitions;
 mod directory;
 mod effects;
+mod export;
 pub mod first;
 mod gates;
 mod mail;
@@ -35,6 +36,7 @@ use switchward_api::v1::clock_service_server::ClockServiceServer;
 use switchward_api::v1::definition_service_server::DefinitionServiceServer;
 use switchward_api::v1::directory_service_server::DirectoryServiceServer;
 use switchward_api::v1::effect_service_server::EffectServiceServer;
+use switchward_api::v1::export_service_server::ExportServiceServer;
 use switchward_api::v1::gate_service_server::GateServiceServer;
 use switchward_api::v1::mail_service_server::MailServiceServer;
 use switchward_api::v1::policy_service_server::PolicyServiceServer;
@@ -64,6 +66,7 @@ pub fn all(services: Services, door: &Door) -> Services {
         .with(DirectoryServiceServer::new(door.clone()))
         .with(RetentionServiceServer::new(door.clone()))
         .with(EffectServiceServer::new(door.clone()))
+        .with(ExportServiceServer::new(door.clone()))
         .with(TenantServiceServer::new(door.clone()))
         .with(WorkerServiceServer::new(door.clone()))
         .with(ApiKeyServiceServer::new(door.clone()))

@@ -11,7 +11,7 @@ use crate::told::refused;
 use crate::world::{World, tool_call};
 
 /// Stands wherever a caller can put a text.
-const SECRET: &str = "zanzibar-4711";
+pub(crate) const SECRET: &str = "zanzibar-4711";
 const DAY: i64 = 86_400;
 
 /// All rows of the shards that a test looks for, with what they hold as bytes.
@@ -44,7 +44,7 @@ fn id_of(session: &v1::Session) -> SessionId {
     session.name.rsplit('/').next().and_then(|id| id.parse().ok()).expect("an id")
 }
 
-async fn cancel(world: &World, name: &str) {
+pub(crate) async fn cancel(world: &World, name: &str) {
     let reason = format!("because of {SECRET}");
     let cancel = v1::CancelSessionRequest { name: name.to_owned(), reason, ..Default::default() };
     let _: v1::CancelSessionResponse = world.ask("operator", "CancelSession", &cancel).await;
@@ -52,7 +52,7 @@ async fn cancel(world: &World, name: &str) {
 
 /// A session of the process `release` that holds the secret wherever a caller can put it, with a decision, what it has
 /// used, and an end.
-async fn eventful(world: &World) -> v1::Session {
+pub(crate) async fn eventful(world: &World) -> v1::Session {
     let start = v1::StartSessionRequest {
         definition: "release".into(),
         session_id: world.fresh(SECRET),
@@ -109,13 +109,13 @@ fn decided_by(events: &[v1::SessionEvent]) -> (String, Option<prost_types::Times
     (decided.by.clone(), decided.time)
 }
 
-async fn put(world: &World, rules: Vec<v1::RetentionRule>) {
+pub(crate) async fn put(world: &World, rules: Vec<v1::RetentionRule>) {
     let retention = Some(v1::Retention { rules, etag: String::new() });
     let put = v1::PutRetentionRequest { retention, ..Default::default() };
     let _: v1::PutRetentionResponse = world.ask("admin", "PutRetention", &put).await;
 }
 
-fn days(days: i64) -> Option<prost_types::Duration> {
+pub(crate) fn days(days: i64) -> Option<prost_types::Duration> {
     Some(prost_types::Duration { seconds: days * DAY, nanos: 0 })
 }
 

@@ -124,6 +124,7 @@ pub(crate) fn all() -> Vec<Rpc> {
         policy::rows(),
         gates(),
         effects(),
+        export::rows(),
         tenants(),
         keys(),
         clock(),
@@ -163,6 +164,7 @@ macro_rules! ready {
 }
 
 mod directory;
+mod export;
 mod mail;
 mod policy;
 mod retention;

@@ -56,7 +56,7 @@ async fn deadlines_end_a_call_that_hangs() {
             "DEADLINE_EXCEEDED"
         );
     }
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
 #[tokio::test]
@@ -114,12 +114,12 @@ async fn reflection_lists_the_services() {
 async fn the_server_stops_when_its_calls_are_done() {
     let server = Server::start().await;
     let raw = Raw::post(Way::Json, "GetSession", format!("{{\"name\": \"{STUCK}\"}}"))
-        .with("connect-timeout-ms", "300");
+        .with("connect-timeout-ms", "2000");
     let address = server.address;
     let open = tokio::spawn(async move { send(address, raw).await });
     server.stuck.notified().await;
     server.stop.send(()).expect("the server runs");
     assert_eq!(open.await.expect("the call ends").status, 504);
-    tokio::time::timeout(Duration::from_secs(5), server.done).await.expect("in time").expect("no panic");
+    tokio::time::timeout(Duration::from_secs(60), server.done).await.expect("in time").expect("no panic");
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }

@@ -9,6 +9,7 @@ use super::calls::{Authorize, Call, Report};
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::directory::DirectoryArgs;
 use super::effect::EffectArgs;
+use super::export::Export;
 use super::gates::Decide;
 use super::mail::MailArgs;
 use super::policy::PolicyArgs;
@@ -113,6 +114,8 @@ Examples:
     Session(On<SessionArgs>),
     /// Say how long what has ended is kept.
     Retention(On<RetentionArgs>),
+    /// Write what happened in a tenant as JSON Lines, as it was at one time, for auditors.
+    Export(On<Export>),
     /// Show one session, gate, definition or version.
     #[command(after_help = "\
 Examples:

@@ -23,6 +23,11 @@ pub(crate) fn quorum(text: &str) -> Result<v1::Quorum, String> {
     Ok(v1::Quorum { rule: Some(rule) })
 }
 
+/// A time like `2026-01-31T12:00:00Z`.
+pub(super) fn time(text: &str) -> Result<prost_types::Timestamp, String> {
+    text.parse().map_err(|_| "write a time like 2026-01-31T12:00:00Z".to_owned())
+}
+
 /// Seconds of each unit.
 const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
 

@@ -10,6 +10,7 @@ mod drive;
 mod effect;
 mod endpoint;
 mod explain;
+mod export;
 mod get;
 mod list;
 mod listen;
@@ -72,6 +73,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
             }
         }
         ClientCommand::Session(on) => retention::session(&talk(&on, output).await?, on.what.what).await,
+        ClientCommand::Export(on) => export::run(&talk(&on, output).await?, on.what).await,
         ClientCommand::Retention(on) => retention::rules(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Assistant(on) => assistant::run(&talk(&on, output).await?, on.what.what).await,
         ClientCommand::Directory(on) => directory::run(&talk(&on, output).await?, on.what.what).await,

@@ -65,7 +65,7 @@ fn text(value: &Value) -> String {
 
 /// Takes a backup of a server's data folder.
 fn back_up(data: &str, to: &Path) -> Value {
-    run(["backup", to.to_str().unwrap(), "--data-dir", data, "-o", "json"]).with_code(0).json()
+    run(["backup", to.to_str().expect("a plain path"), "--data-dir", data, "-o", "json"]).with_code(0).json()
 }
 
 /// A step that a server has acknowledged: a session was started, or was answered as well.
@@ -82,11 +82,11 @@ fn caller(dev: &Dev, number: usize, stop: &AtomicBool, acknowledged: &Mutex<Vec<
         let start = json!({ "definition": "deploy-gate", "sessionId": name });
         let started = dev.post("SessionService/StartSession", &key, &start);
         assert!(started["session"].is_object(), "{started}");
-        acknowledged.lock().unwrap().push((name.clone(), false));
+        acknowledged.lock().expect("no caller panics").push((name.clone(), false));
         let answer = json!({ "name": name, "answer": "yes" });
         let answered = dev.post("SessionService/AnswerCheckpoint", &key, &answer);
         assert!(answered["session"].is_object(), "{answered}");
-        acknowledged.lock().unwrap().push((name, true));
+        acknowledged.lock().expect("no caller panics").push((name, true));
     }
 }
 
@@ -197,8 +197,8 @@ fn reaching<'a>(command: &'a mut Command, at: &Path, endpoint: &Endpoint, delive
          [[tenants]]\nname = \"acme\"\nadmin_key_file = {:?}\n",
         at.join("admin.key")
     );
-    std::fs::write(at.join("admin.key"), ADMIN_KEY).unwrap();
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(at.join("admin.key"), ADMIN_KEY).expect("a file");
+    std::fs::write(&file, text).expect("a file");
     command.arg("--config").arg(file)
 }
 

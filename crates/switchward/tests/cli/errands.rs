@@ -12,7 +12,7 @@ use crate::support::{Dev, folder};
 mod over_redis;
 
 /// How long a test waits for a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A request that came, with the way to answer it.
 pub(crate) struct Asked {

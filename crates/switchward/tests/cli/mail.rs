@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Dev, Ended, folder, program};
 
-/// How long a test waits for a mail.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for a mail, and for a sweep that comes every 30 seconds.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 const ASKS: &str = "name: asks
 states:

@@ -10,6 +10,7 @@ mod dev;
 mod doors;
 mod drain;
 mod errands;
+mod export;
 mod gallery;
 mod graph;
 mod journey;

@@ -32,7 +32,7 @@ fn help_is_no_error_and_nothing_is() {
 #[test]
 fn each_command_has_its_help() {
     let commands = "check graph simulate dev server demo deploy activate start answer authorize report decide raise pause \
-                    resume cancel session retention get list watch explain clock keys tenant work";
+                    resume cancel session retention export get list watch explain clock keys tenant work";
     for command in commands.split_whitespace() {
         let ended = run([command, "--help"]).with_code(0);
         assert!(ended.out.contains(&format!("Usage: switchward {command}")), "{command}: {ended:?}");

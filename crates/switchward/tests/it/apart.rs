@@ -11,7 +11,7 @@ use crate::site::{Redis, Site, Wish};
 
 /// Requests of each server; with streams in common nearly half of them would come to the wrong desk.
 const REQUESTS: u64 = 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_under_one_prefix_stay_apart() -> anyhow::Result<()> {

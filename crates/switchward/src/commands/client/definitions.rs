@@ -79,6 +79,9 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
     }
     let known = if reply.created { "new" } else { "the same bytes as before" };
     let active = match (version.active, version.retire_time.is_some()) {
+        (true, _) if version.format() == v1::Format::Policy => {
+            "active: it holds for what it is attached to from now on"
+        }
         (true, _) => "active: new sessions start with it",
         (false, true) => "retired: no session starts with it",
         (false, false) => "not active",

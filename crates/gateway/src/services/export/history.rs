@@ -1,0 +1,138 @@
+//! What happened in a session: its events, and what people decided in them.
+//!
+//! A history may be shortened while it is exported: its rows go, the oldest first, and their decisions are then among those
+//! that the removal keeps, in the same order. So decisions are counted, and those that were kept meanwhile come first.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use switchward_api::v1::export_record::Record;
+use switchward_engine::{
+    History, Key, Kind, Removing, Row, Session, View, ViewError, decided, machines_of, redacted,
+};
+use switchward_machine::SessionId;
+use switchward_shard::StateView;
+
+use super::place::Spot;
+use super::records;
+use super::walk::{Found, Walk};
+use crate::convert;
+use crate::services::watch::sequence_of;
+
+/// Rows of history that are read at once.
+const ROWS_AT_ONCE: usize = 64;
+
+/// A part of a history, with what holds for the session at the same time.
+struct Part {
+    session: Option<Arc<Row>>,
+    removed: Option<Arc<Row>>,
+    rows: Vec<(u64, Arc<Row>)>,
+}
+
+/// A record of one event: its sequence, whether it is the event's decision, and the record.
+type Item = (u64, bool, Record);
+
+impl Walk<'_> {
+    /// The events and decisions of a session that are left.
+    pub(super) fn history(
+        &mut self,
+        view: &StateView,
+        spot: &mut Spot,
+    ) -> Result<ControlFlow<()>, ViewError> {
+        loop {
+            let part = self.part(view, spot)?;
+            let found = Found::new(part.session.as_deref(), part.removed.as_deref(), self.at);
+            if let Some(own) = found.own()
+                && self.kept(own, spot).is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            let Some(session) = found.session.filter(|session| !is_deleted(session)) else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            for (first, row) in &part.rows {
+                let Row::History(history) = &**row else { continue };
+                if history.at > self.at {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                let items = self.items(view, (spot.session, session), *first, history)?;
+                if self.row(spot, *first, items).is_break() || self.looked().is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if part.rows.len() < ROWS_AT_ONCE {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+
+    /// The next rows. What a removal keeps is read before and after them, so that no decision goes from one to the other
+    /// unseen.
+    fn part(&self, view: &StateView, spot: &Spot) -> Result<Part, ViewError> {
+        let (tenant, id) = (self.call.caller.tenant, spot.session);
+        let prefix = Key::prefix_of_session(tenant, id, Kind::History);
+        let after = spot.row.checked_sub(1).map(|before| Key::history(tenant, id, before));
+        let kept = || view.row(&Key::removed(tenant, id));
+        let mut removed = kept()?;
+        loop {
+            let mut rows = Vec::new();
+            view.scan(&prefix, after.as_ref().map(Key::as_bytes), &mut |key, row| {
+                rows.extend(sequence_of(key).map(|first| (first, Arc::clone(row))));
+                if rows.len() < ROWS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            let now = kept()?;
+            if now == removed {
+                let session = view.row(&Key::session(tenant, id))?;
+                return Ok(Part { session, removed, rows });
+            }
+            removed = now;
+        }
+    }
+
+    /// The records of a row of history, in order.
+    fn items(
+        &self,
+        view: &StateView,
+        (id, session): (SessionId, &Session),
+        first: u64,
+        history: &History,
+    ) -> Result<Vec<Item>, ViewError> {
+        let caller = &self.call.caller;
+        // What is erased is so at once, and its rows one after the other.
+        let history =
+            if session.is_erased() { Cow::Owned(redacted(history)) } else { Cow::Borrowed(history) };
+        let mut items: Vec<Item> = Vec::new();
+        if !session.is_hidden() {
+            let machines = view.steady(|rows| machines_of(rows, caller.tenant, id, &history.events))?;
+            let events = convert::events::of_history(first, &history, &machines).into_iter();
+            items.extend(events.map(|event| (event.sequence, false, records::event(caller, id, event))));
+        }
+        items.extend(decided(&history).into_iter().map(|(at, decision)| {
+            let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
+            (sequence, true, records::decision(caller, id, &decision))
+        }));
+        items.sort_by_key(|(sequence, decision, _)| (*sequence, *decision));
+        Ok(items)
+    }
+
+    /// Takes what is left of a row.
+    fn row(&mut self, spot: &mut Spot, first: u64, items: Vec<Item>) -> ControlFlow<()> {
+        if spot.row != first {
+            (spot.row, spot.sequence, spot.decided) = (first, 0, false);
+        }
+        let before = (spot.sequence, spot.decided);
+        let left = items.into_iter().filter(|(sequence, decision, _)| (*sequence, *decision) > before);
+        for (sequence, decision, record) in left {
+            self.put(record)?;
+            (spot.sequence, spot.decided) = (sequence, decision);
+            spot.decisions += u64::from(decision);
+        }
+        (spot.row, spot.sequence, spot.decided) = (first + 1, 0, false);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether nothing of a session is to be shown any more, not even who decided what.
+fn is_deleted(session: &Session) -> bool {
+    session.removal.as_deref().is_some_and(|removal| removal.how == Removing::Deleted)
+}

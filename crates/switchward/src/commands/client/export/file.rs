@@ -1,0 +1,195 @@
+//! The file of an export, and the one beside it that says where to go on.
+//!
+//! After each page the lines are on disk before the place behind them is, so that what the place says is there always is.
+//! What was written behind it is cut off on going on.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::Progress;
+use crate::exit::Exit;
+
+/// An export is for its owner alone: it holds what people have written.
+const MODE: u32 = 0o600;
+/// A file that says where to go on, bytes.
+const RESUME_BYTES_MAX: u64 = 64 * 1024;
+
+/// Where to go on.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Resume {
+    /// The token of the next page; empty before the first one.
+    token: String,
+    /// Bytes of the file that count.
+    bytes: u64,
+    /// Records in them.
+    records: u64,
+    /// The time whose records they are; `None` for now, before the first page.
+    export_time: Option<String>,
+}
+
+/// A file that can be gone on with.
+pub(super) struct Resumable {
+    file: File,
+    path: PathBuf,
+    resume: PathBuf,
+    bytes: u64,
+}
+
+impl Resumable {
+    /// Opens the file where it was left, or begins it.
+    ///
+    /// # Errors
+    /// It is there and nothing says where to go on, or it is not what that says.
+    pub(super) fn open(path: &Path, at: Option<prost_types::Timestamp>) -> Result<(Self, Progress), Exit> {
+        let resume = beside(path, ".resume");
+        let Some(left) = read(&resume)? else { return Self::begin(path, resume, at) };
+        let time = left.export_time.as_deref().map(str::parse::<prost_types::Timestamp>).transpose();
+        let time = time.map_err(|_| broken(&resume))?;
+        if at.is_some_and(|at| time.is_some_and(|time| time != at)) {
+            let began = left.export_time.unwrap_or_default();
+            let message = format!("{} was begun with --at {began}", path.display());
+            return Err(Exit::usage(message).next("leave out --at to go on with it"));
+        }
+        let mut open = OpenOptions::new();
+        // It may have been interrupted before there was a file.
+        open.write(true).create(left.bytes == 0).truncate(false).mode(MODE);
+        let mut file = open.open(path).with_context(|| format!("failed to open {}", path.display()))?;
+        let length = file.metadata()?.len();
+        if length < left.bytes {
+            let (shown, wanted) = (path.display(), left.bytes);
+            let message =
+                format!("{shown} has {length} bytes, and {} says that there are {wanted}", resume.display());
+            return Err(Exit::usage(message).next(anew(path, &resume)));
+        }
+        file.set_len(left.bytes)?;
+        file.seek(SeekFrom::End(0))?;
+        let progress = Progress { token: left.token, time: time.or(at), records: left.records };
+        Ok((Self { file, path: path.to_owned(), resume, bytes: left.bytes }, progress))
+    }
+
+    fn begin(
+        path: &Path,
+        resume: PathBuf,
+        at: Option<prost_types::Timestamp>,
+    ) -> Result<(Self, Progress), Exit> {
+        if path.symlink_metadata().is_ok() {
+            let message = format!("{} is there, and no export that was interrupted", path.display());
+            return Err(Exit::usage(message).next("name another file, or delete this one"));
+        }
+        let progress = Progress { time: at, ..Progress::default() };
+        // First the place: a file without one is left alone.
+        write(&resume, &Resume::of(&progress, 0))?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
+        let file = file.inspect_err(|_| {
+            let _left = std::fs::remove_file(&resume);
+        });
+        let file = file.with_context(|| format!("failed to make {}", path.display()))?;
+        Ok((Self { file, path: path.to_owned(), resume, bytes: 0 }, progress))
+    }
+
+    /// Writes the lines of a page to disk.
+    ///
+    /// # Errors
+    /// The disk does not take them.
+    pub(super) fn append(&mut self, lines: &str) -> Result<(), Exit> {
+        let failed = || format!("failed to write {}", self.path.display());
+        self.file.write_all(lines.as_bytes()).with_context(failed)?;
+        self.file.sync_data().with_context(failed)?;
+        self.bytes += u64::try_from(lines.len()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    /// Keeps the place behind what was written.
+    ///
+    /// # Errors
+    /// The disk does not take it.
+    pub(super) fn keep(&self, progress: &Progress) -> Result<(), Exit> {
+        write(&self.resume, &Resume::of(progress, self.bytes))
+    }
+
+    /// Writes the last line; nothing is left to go on with.
+    ///
+    /// # Errors
+    /// The disk does not take it.
+    pub(super) fn end(mut self, line: &str) -> Result<(), Exit> {
+        self.append(line)?;
+        std::fs::remove_file(&self.resume)
+            .with_context(|| format!("failed to delete {}", self.resume.display()))?;
+        Ok(())
+    }
+
+    /// Says how to go on after an interruption; if there is nothing to go on with, nothing is left behind.
+    pub(super) fn interrupted(&self, exit: Exit) -> Exit {
+        if self.bytes > 0 {
+            return exit
+                .next("the same command goes on where it was interrupted")
+                .next(anew(&self.path, &self.resume));
+        }
+        for path in [&self.path, &self.resume] {
+            let _left = std::fs::remove_file(path);
+        }
+        exit
+    }
+}
+
+impl Resume {
+    fn of(progress: &Progress, bytes: u64) -> Self {
+        Self {
+            token: progress.token.clone(),
+            bytes,
+            records: progress.records,
+            export_time: progress.time.map(|time| time.to_string()),
+        }
+    }
+}
+
+fn anew(path: &Path, resume: &Path) -> String {
+    format!("to begin anew, delete {} and {}", path.display(), resume.display())
+}
+
+fn broken(resume: &Path) -> Exit {
+    Exit::usage(format!("{} does not say where to go on", resume.display()))
+}
+
+/// The path with something behind its name.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn read(resume: &Path) -> Result<Option<Resume>, Exit> {
+    use std::io::Read as _;
+    let file = match File::open(resume) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(crate::args::files::unreadable(resume, &error)),
+    };
+    let mut text = String::new();
+    file.take(RESUME_BYTES_MAX).read_to_string(&mut text).map_err(|_| broken(resume))?;
+    serde_json::from_str(&text).map(Some).map_err(|_| broken(resume))
+}
+
+/// Puts a whole file in the place of the one before, or leaves that one.
+fn write(path: &Path, resume: &Resume) -> Result<(), Exit> {
+    let failed = || format!("failed to write {}", path.display());
+    let half = beside(path, ".new");
+    let text = serde_json::to_vec(resume).map_err(anyhow::Error::from)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(MODE)
+        .open(&half)
+        .with_context(failed)?;
+    file.write_all(&text).and_then(|()| file.sync_all()).with_context(failed)?;
+    std::fs::rename(&half, path).with_context(failed)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).with_context(failed)?;
+    Ok(())
+}

@@ -1,0 +1,103 @@
+#!/bin/sh
+# make slow: every test as on a slow machine, once all are built. First beside busy loops that take most of its cores,
+# then with every sync of a file 20 ms slower. Ends with the first pass that fails, and says which.
+#
+# SLOW_BUSY=3 and SLOW_SYNC=1 say how many passes of each there are, SLOW_LOOPS=4 how many loops, SLOW_SYNC_MS=20 how
+# much slower a sync is. What is given behind is given on to `cargo nextest run`: slow.sh -p switchward-store
+set -eu
+cd "$(dirname "$0")/../.."
+
+busy=${SLOW_BUSY:-3}
+slow=${SLOW_SYNC:-1}
+loops=${SLOW_LOOPS:-4}
+SLOW_SYNC_MS=${SLOW_SYNC_MS:-20}
+target=${CARGO_TARGET_DIR:-target}
+[ $# -gt 0 ] || set -- --workspace
+
+# As many crashes as `make test` has.
+export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
+export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}" CRASH_FULL="${CRASH_FULL:-2}"
+
+step=
+begun=$(date +%s)
+times=
+spinning=
+
+# run TITLE COMMAND...: runs one step and notes how long it took.
+run() {
+    step=$1
+    shift
+    printf '\n==> %s\n' "$step"
+    begun=$(date +%s)
+    "$@"
+    took=$(($(date +%s) - begun))
+    line=$(printf '%6d s  passed  %s' "$took" "$step")
+    echo "$line"
+    times="$times$line
+"
+}
+
+# Starts the busy loops.
+spin() {
+    left=$loops
+    while [ "$left" -gt 0 ]; do
+        sh -c 'while :; do :; done' &
+        spinning="$spinning $!"
+        left=$((left - 1))
+    done
+}
+
+# Ends the busy loops.
+calm() {
+    # The list is meant to be split into words.
+    # shellcheck disable=SC2086
+    [ -z "$spinning" ] || kill $spinning 2>/dev/null || true
+    spinning=
+}
+
+finish() {
+    code=$?
+    calm
+    printf '\n%s' "$times"
+    if [ "$code" = 0 ]; then
+        echo "all passed"
+    else
+        printf '%6d s  failed  %s\n' "$(($(date +%s) - begun))" "$step" >&2
+    fi
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# preloaded COMMAND...: runs it and all that it starts with slower syncs.
+preloaded() {
+    LD_PRELOAD=$library SLOW_SYNC_MS=$SLOW_SYNC_MS "$@"
+}
+
+run "what this needs" sh tests/scripts/need.sh rust cc git python redis node
+if ! cargo nextest --version >/dev/null 2>&1; then
+    echo "cargo-nextest is missing: cargo install cargo-nextest" >&2
+    exit 1
+fi
+run "the tests are built" cargo nextest run --locked "$@" --no-run
+
+pass=1
+[ "$busy" = 0 ] || spin
+while [ "$pass" -le "$busy" ]; do
+    run "tests beside $loops busy loops, $pass of $busy" cargo nextest run --locked "$@" --no-fail-fast
+    pass=$((pass + 1))
+done
+calm
+
+pass=1
+if [ "$slow" != 0 ]; then
+    mkdir -p "$target/slow"
+    library=$(cd "$target/slow" && pwd)/slow-sync.so
+    run "the slow sync is built" \
+        cc -shared -fPIC -O2 -Wall -Wextra -Werror -o "$library" tests/scripts/slow-sync.c -ldl
+fi
+while [ "$pass" -le "$slow" ]; do
+    run "tests with every sync $SLOW_SYNC_MS ms slower, $pass of $slow" \
+        preloaded cargo nextest run --locked "$@" --no-fail-fast
+    pass=$((pass + 1))
+done
