@@ -47,7 +47,7 @@ fn furnished(count: usize) -> Dev {
 }
 
 fn export_to(dev: &Dev, file: &Path) -> Ended {
-    dev.run(&["export", "--to", file.to_str().unwrap()])
+    dev.run(&["export", "--to", file.to_str().expect("a plain path")])
 }
 
 #[test]
