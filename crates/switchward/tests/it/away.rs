@@ -20,8 +20,9 @@ const ROOM: usize = 80;
 const EACH: u64 = 3;
 /// How long the log is watched while nobody asks for anything.
 const STILL: Duration = Duration::from_secs(4);
-/// How far an effect may come before or behind its turn: as many are out to one place at one time.
-const OUT: usize = 16;
+/// How far an effect may come before or behind its turn: as many are out to one place at one time, and whoever is held up on
+/// a machine that has much else to do is overtaken by as many more.
+const OUT: usize = 2 * 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The request that waits for its turn, and a start that is tried again and again.
 const REQUEST: u64 = 9_000;
@@ -82,7 +83,7 @@ async fn sessions_go_on_while_redis_is_away() -> anyhow::Result<()> {
     let site = Site::new(&redis, &wish)?;
     let server = site.start().await?;
     let caller = site.caller(0)?;
-    for definition in definitions(&receiver.url(), down.as_secs_f64() * 0.6) {
+    for definition in definitions(&receiver.url(), down.as_secs_f64() * 0.9) {
         caller.deploy(&definition).await?;
     }
     let lead = caller.operator(LEAD).await?;
@@ -197,7 +198,8 @@ async fn reserved(caller: &Caller, lead: &Caller) -> anyhow::Result<()> {
 /// Timers fire and sessions are answered to the end of the time, one look a second.
 async fn woken(caller: &Caller, begun: Instant, down: Duration) -> anyhow::Result<()> {
     let mut woken = 0;
-    while begun.elapsed() < down {
+    while begun.elapsed() < down || woken < EACH {
+        ensure!(begun.elapsed() < down + PATIENCE, "{woken} of {EACH} timers have fired");
         sleep(Duration::from_secs(1)).await;
         woken = 0;
         for number in 1_000..1_000 + EACH {
@@ -208,7 +210,6 @@ async fn woken(caller: &Caller, begun: Instant, down: Duration) -> anyhow::Resul
             eprintln!("  {:.0?}: {woken} timers have fired", begun.elapsed());
         }
     }
-    ensure!(woken == EACH, "{woken} of {EACH} timers have fired");
     Ok(())
 }
 

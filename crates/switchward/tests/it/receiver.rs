@@ -1,6 +1,7 @@
 //! Who receives: writes every attempt down, and fails as often as it is told to.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -49,6 +50,9 @@ pub(crate) enum Manner {
 pub(crate) struct Receiver {
     pub(crate) port: u16,
     attempts: Mutex<Vec<Attempt>>,
+    /// Attempts that hang now, and the most that ever did at one time.
+    hanging: AtomicUsize,
+    hanging_most: AtomicUsize,
     chance: Mutex<StdRng>,
     manner: Manner,
 }
@@ -58,7 +62,8 @@ impl Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
         let chance = Mutex::new(StdRng::seed_from_u64(seed));
-        let receiver = Arc::new(Self { port, attempts: Mutex::default(), chance, manner });
+        let (attempts, hanging, hanging_most) = Default::default();
+        let receiver = Arc::new(Self { port, attempts, hanging, hanging_most, chance, manner });
         let serving = Arc::clone(&receiver);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -80,6 +85,11 @@ impl Receiver {
 
     pub(crate) fn count(&self) -> usize {
         self.attempts.lock().len()
+    }
+
+    /// The most attempts that hung at one time.
+    pub(crate) fn hanging_most(&self) -> usize {
+        self.hanging_most.load(Ordering::SeqCst)
     }
 
     /// One connection, one request. Who sends may be gone at any moment: then nothing is written down but what was taken.
@@ -107,7 +117,12 @@ impl Receiver {
             }
             (Manner::Hangs, _) => {
                 self.note(path, id, begun, Fate::Failed);
-                return std::future::pending().await;
+                let now = self.hanging.fetch_add(1, Ordering::SeqCst) + 1;
+                self.hanging_most.fetch_max(now, Ordering::SeqCst);
+                // Until the sender gives it up.
+                let _gone = stream.read(&mut [0]).await;
+                self.hanging.fetch_sub(1, Ordering::SeqCst);
+                return;
             }
         };
         // Written down before it is told: what the sender knows is known here.

@@ -47,6 +47,7 @@ fn unasked(target: &Target, path: &Path) -> bool {
 }
 
 async fn every_field(attack: &mut Attack, target: &mut Target, turn: &mut usize) {
+    eprintln!("{}", target.rpc.method);
     for path in leaves(&target.rpc.descriptor().input()) {
         let field = path.last().expect("a field").clone();
         for (at, value) in hard(&field).into_iter().enumerate() {
