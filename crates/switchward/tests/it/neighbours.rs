@@ -25,7 +25,7 @@ const OUT_UNKNOWN: usize = 2 * 2 * 2;
 /// Two tenants have one request and one message of theirs hang each.
 const HANGING: usize = OUT + OUT_UNKNOWN;
 /// Callers that start at one time what sends all of that.
-const STARTERS: u64 = 16;
+const STARTERS: usize = 16;
 /// How much longer the middle one and the slowest may take beside them, and what of each is not told apart from a machine's
 /// whims. Whoever waited for one that hangs would wait for 20 seconds.
 const LONGER_MAX: f64 = 4.0;
@@ -99,11 +99,11 @@ async fn whose_receiver_hangs_or_is_busy_delays_nobody_else() -> anyhow::Result<
 /// Starts this many sessions of each, several at one time.
 async fn noise(first: u64, count: u64, kinds: &[(&Caller, &'static str)]) -> anyhow::Result<()> {
     let mut starters = JoinSet::new();
-    for starter in 0..STARTERS {
+    for starter in first..first + STARTERS as u64 {
         let kinds: Vec<_> =
             kinds.iter().map(|(caller, definition)| ((*caller).clone(), *definition)).collect();
         starters.spawn(async move {
-            for number in (first + starter..first + count).step_by(STARTERS as usize) {
+            for number in (starter..first + count).step_by(STARTERS) {
                 for (caller, definition) in &kinds {
                     caller.begin(definition, number).await?;
                 }

@@ -72,9 +72,11 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             copy(&entry.path(), &target)?;
-        } else {
+        } else if kind.is_file() {
+            // A server that was killed leaves its control socket.
             fs::copy(entry.path(), target)?;
         }
     }
