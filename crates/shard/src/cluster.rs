@@ -1,6 +1,7 @@
 //! All shards of this server, and what needs several of them.
 
 mod files;
+mod tenancy;
 
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
@@ -9,10 +10,10 @@ use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, plan, room};
 use switchward_engine::{
-    Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
-    Settle, View, ViewError,
+    Body, Command, InstallMachine, Key, Reason, Rejection, Reply, Reserve, Row, Scope, Settle, View,
+    ViewError,
 };
-use switchward_machine::{Bucket, Digest, Micros, TenantId, Time};
+use switchward_machine::{Bucket, Digest, Micros, Time};
 use switchward_store::{
     DataDir, Disk, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore,
 };
@@ -46,7 +47,7 @@ pub struct ClusterOptions {
 
 /// This server's shards; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>);
+pub struct Cluster(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     catalogue: Shard,
@@ -219,55 +220,13 @@ impl Cluster {
         let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
         if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
-            let reply = self.0.submit(command).await?;
-            return self.spread(tenant).await.map(|()| reply);
+            return self.change_tenancy(command, tenant).await;
         }
         match (starts, limited) {
             (true, _) => self.start(command).await,
             (false, true) => self.limited(command).await,
             (false, false) => self.0.submit(command).await,
         }
-    }
-
-    /// Gives every shard what it must know of a tenant; one that knows it already is left as it is.
-    ///
-    /// # Errors
-    /// As [`Failure`] says; some shards may know it then and others not, and a repetition ends it.
-    pub async fn spread(&self, tenant: TenantId) -> Result<(), Failure> {
-        let row = self.catalogue().read().await?.row(&Key::tenancy_record(tenant));
-        let row = row.map_err(|error| self.unreadable(&error))?;
-        let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(()) };
-        for shard in &self.0.shards {
-            let known = shard.read().await?.row(&Key::tenancy(tenant));
-            let known = known.map_err(|error| self.unreadable(&error))?;
-            if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
-                continue;
-            }
-            for policy in &tenancy.policies {
-                self.install_in(shard, tenant, policy.machine).await?;
-            }
-            let install = Command::of_server(
-                tenant,
-                Scope::Shard,
-                Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }),
-            );
-            shard.submit(install).await?;
-        }
-        Ok(())
-    }
-
-    /// Makes a machine of the catalogue known to a shard that has not got it.
-    async fn install_in(&self, shard: &Shard, tenant: TenantId, machine: Digest) -> Result<(), Failure> {
-        let key = Key::machine(tenant, machine);
-        if shard.read().await?.row(&key).map_err(|error| self.unreadable(&error))?.is_some() {
-            return Ok(());
-        }
-        let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
-        let Some(Row::Machine(machine)) = found.as_deref() else {
-            return Err(self.unreadable(&ViewError(format!("the catalogue has no machine {machine}"))));
-        };
-        let body = Body::InstallMachine(InstallMachine { machine: Arc::clone(machine) });
-        shard.submit(Command::of_server(tenant, Scope::Shard, body)).await.map(|_| ())
     }
 
     async fn start(&self, command: Command) -> Result<Reply, Failure> {

@@ -7,7 +7,6 @@ use switchward_store::{Cut, FjallLog};
 use super::{Cluster, Inner};
 use crate::group::Group;
 use crate::scrub;
-use crate::shard::Shard;
 
 impl Cluster {
     /// Has what was erased leave the files of this server now, and not at the next look; true where nothing is left to do.
@@ -53,11 +52,6 @@ impl Inner {
     pub(crate) fn groups(&self) -> Vec<Group> {
         let shards = std::iter::once(&self.catalogue).chain(&self.shards);
         shards.map(|shard| shard.group().clone()).collect()
-    }
-
-    /// The shards that own buckets.
-    pub(crate) fn shards(&self) -> &[Shard] {
-        &self.shards
     }
 
     pub(crate) fn log(&self) -> Arc<FjallLog> {

@@ -7,7 +7,7 @@ use switchward_machine::{TenantId, Time};
 use switchward_store::Record as _;
 
 use super::unreadable;
-use crate::cluster::Inner;
+use crate::cluster::{Cluster, Inner};
 use crate::failure::Failure;
 use crate::limits::{REMOVE_STEP_BYTES, REMOVE_STEP_ROWS, REMOVE_STEPS};
 use crate::metrics::ShardMetrics;
@@ -79,7 +79,9 @@ async fn others_are_done(shard: &Shard, cluster: &Weak<Inner>, tenant: TenantId)
     if !is_catalogue(shard) {
         return Ok(true);
     }
-    let Some(cluster) = cluster.upgrade() else { return Ok(false) };
+    let Some(cluster) = cluster.upgrade().map(Cluster) else { return Ok(false) };
+    // A shard that could not be told when the deletion began is told now.
+    cluster.spread(tenant).await?;
     for other in cluster.shards() {
         let row = other.read().await?.row(&Key::tenancy(tenant)).map_err(unreadable)?;
         let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(false) };

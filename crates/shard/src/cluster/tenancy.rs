@@ -1,0 +1,65 @@
+//! What every shard must know of a tenant: the catalogue has the record, and each shard is given it.
+
+use switchward_engine::{
+    Body, Command, InstallMachine, InstallTenancy, Key, Reply, Row, Scope, View as _, ViewError,
+};
+use switchward_machine::{Digest, TenantId};
+
+use super::Cluster;
+use crate::failure::Failure;
+use crate::shard::Shard;
+use std::sync::Arc;
+
+impl Cluster {
+    /// Changes the record, then every shard's. A caller who goes away in between must not leave the shards with what was
+    /// before.
+    pub(super) async fn change_tenancy(&self, command: Command, tenant: TenantId) -> Result<Reply, Failure> {
+        let cluster = self.clone();
+        let change = async move {
+            let reply = cluster.0.submit(command).await?;
+            cluster.spread(tenant).await.map(|()| reply)
+        };
+        tokio::spawn(change).await.unwrap_or(Err(Failure::Stopped))
+    }
+
+    /// Gives every shard what it must know of a tenant; one that knows it already is left as it is.
+    ///
+    /// # Errors
+    /// As [`Failure`] says; some shards may know it then and others not, and a repetition ends it.
+    pub async fn spread(&self, tenant: TenantId) -> Result<(), Failure> {
+        let row = self.catalogue().read().await?.row(&Key::tenancy_record(tenant));
+        let row = row.map_err(|error| self.unreadable(&error))?;
+        let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(()) };
+        for shard in &self.0.shards {
+            let known = shard.read().await?.row(&Key::tenancy(tenant));
+            let known = known.map_err(|error| self.unreadable(&error))?;
+            if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
+                continue;
+            }
+            for policy in &tenancy.policies {
+                self.install_in(shard, tenant, policy.machine).await?;
+            }
+            let install = Command::of_server(
+                tenant,
+                Scope::Shard,
+                Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }),
+            );
+            shard.submit(install).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a machine of the catalogue known to a shard that has not got it.
+    async fn install_in(&self, shard: &Shard, tenant: TenantId, machine: Digest) -> Result<(), Failure> {
+        let key = Key::machine(tenant, machine);
+        if shard.read().await?.row(&key).map_err(|error| self.unreadable(&error))?.is_some() {
+            return Ok(());
+        }
+        let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
+        let Some(Row::Machine(machine)) = found.as_deref() else {
+            return Err(self.unreadable(&ViewError(format!("the catalogue has no machine {machine}"))));
+        };
+        let body = Body::InstallMachine(InstallMachine { machine: Arc::clone(machine) });
+        shard.submit(Command::of_server(tenant, Scope::Shard, body)).await.map(|_| ())
+    }
+}
