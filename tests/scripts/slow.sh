@@ -18,24 +18,8 @@ target=${CARGO_TARGET_DIR:-target}
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
 export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}" CRASH_FULL="${CRASH_FULL:-2}"
 
-step=
-begun=$(date +%s)
-times=
+. tests/scripts/steps.sh
 spinning=
-
-# run TITLE COMMAND...: runs one step and notes how long it took.
-run() {
-    step=$1
-    shift
-    printf '\n==> %s\n' "$step"
-    begun=$(date +%s)
-    "$@"
-    took=$(($(date +%s) - begun))
-    line=$(printf '%6d s  passed  %s' "$took" "$step")
-    echo "$line"
-    times="$times$line
-"
-}
 
 # Starts the busy loops.
 spin() {
@@ -56,14 +40,8 @@ calm() {
 }
 
 finish() {
-    code=$?
+    tell
     calm
-    printf '\n%s' "$times"
-    if [ "$code" = 0 ]; then
-        echo "all passed"
-    else
-        printf '%6d s  failed  %s\n' "$(($(date +%s) - begun))" "$step" >&2
-    fi
 }
 trap finish EXIT
 trap 'exit 130' INT

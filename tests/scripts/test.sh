@@ -4,31 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-step=
-times=
-
-# run TITLE COMMAND...: runs one step and notes how long it took.
-run() {
-    step=$1
-    shift
-    printf '\n==> %s\n' "$step"
-    begun=$(date +%s)
-    "$@"
-    took=$(($(date +%s) - begun))
-    times="$times$(printf '%6d s  %s' "$took" "$step")
-"
-}
-
-finish() {
-    code=$?
-    printf '\n%s' "$times"
-    if [ "$code" = 0 ]; then
-        echo "all passed"
-    else
-        echo "failed: $step" >&2
-    fi
-}
-trap finish EXIT
+. tests/scripts/steps.sh
+trap tell EXIT
 
 # Fewer crashes than `make crash` has, so that the whole stays within its time.
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"

@@ -5,7 +5,7 @@ use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, T
 use crate::command::Scope;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
-use crate::state::{Asked, Effect, EffectBody, Removing, Session, Thing, ThingBody};
+use crate::state::{Asked, Effect, EffectBody, Session, Thing, ThingBody};
 use crate::{Key, Row};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
@@ -69,7 +69,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
             keys
         }
         Row::Removed(removed) => {
-            let Some(id) = key.session_of().filter(|_| removed.how == Removing::Expired) else {
+            let Some(id) = key.session_of().filter(|_| removed.outlasts_its_session()) else {
                 return Vec::new();
             };
             vec![lasting(REMAINS, key.tenant_of(), &removed.definition, removed.ended, id)]

@@ -1,18 +1,20 @@
 //! What happens in a session is told to the endpoints of its tenant.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+mod memory;
+
 use std::sync::Arc;
 
 use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TOLD_OF_TENANT_MAX};
 use switchward_engine::{
-    AckEffect, Actor, Attempt, Body, ChangeEndpoint, Changes, Command, DeferEffect, Deploy, EffectBody,
-    Endpoint, EndpointFact, Event, FailEffect, InstallMachine, InstallTenancy, Key, MailKey, PUBLISHED,
-    Pause, Reason, Reply, Role, Row, Scope, Settings, SourceSecret, Start, TENANT_ITSELF, Tenancy,
-    TenantOutbox, View, ViewError, decide, evolve, index_keys,
+    AckEffect, Actor, Attempt, Body, ChangeEndpoint, Command, DeferEffect, Deploy, EffectBody, Endpoint,
+    EndpointFact, Event, FailEffect, InstallMachine, InstallTenancy, Key, MailKey, PUBLISHED, Pause, Reason,
+    Reply, Role, Row, Scope, Settings, SourceSecret, Start, TENANT_ITSELF, Tenancy, TenantOutbox, decide,
+    evolve, index_keys,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
+
+use memory::Rows;
 
 const TENANT: TenantId = TenantId(7);
 const ID: SessionId = SessionId([3; 16]);
@@ -21,40 +23,7 @@ const PROCESS: &str = r#"{
     "states": { "ask": { "question": "What now?", "answers": { "yes": { "next": null } } } }
 }"#;
 
-#[derive(Default)]
-struct Rows(BTreeMap<Key, Arc<Row>>);
-
-impl View for Rows {
-    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
-        Ok(self.0.get(key).cloned())
-    }
-
-    fn scan(
-        &self,
-        prefix: &[u8],
-        after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
-    ) -> Result<(), ViewError> {
-        let behind = |key: &Key| after.is_none_or(|after| key.as_bytes() > after);
-        for (key, row) in &self.0 {
-            if key.as_bytes().starts_with(prefix) && behind(key) && visit(key, row).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
 impl Rows {
-    fn apply(&mut self, changes: Changes) {
-        for (key, row) in changes {
-            match row {
-                Some(row) => self.0.insert(key, row),
-                None => self.0.remove(&key),
-            };
-        }
-    }
-
     /// Carries a command out, and gives its events; replaying its decision must give the same rows.
     fn execute(&mut self, scope: Scope, body: Body) -> (u64, Vec<Event>) {
         self.attempt(scope, body).expect("it is not refused")

@@ -1,53 +1,23 @@
 //! A tenant as a whole: who changed what, what is held, and its end.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+mod memory;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchward_engine::{
-    Actor, Body, Changes, Command, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant,
-    Directory, DirectoryEntry, EnsureTenancy, HoldEffects, InstallTenancy, Key, Kind, MailKey, PutDirectory,
-    Reason, RemoveStep, Reply, Role, Row, Scope, Settings, Tenancy, TenantChange, UpdateTenant, View,
-    ViewError, decide, evolve, holds_effects,
+    Actor, Body, Command, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant, Directory,
+    DirectoryEntry, EnsureTenancy, HoldEffects, InstallTenancy, Key, Kind, MailKey, PutDirectory, Reason,
+    RemoveStep, Reply, Role, Row, Scope, Settings, Tenancy, TenantChange, UpdateTenant, decide, evolve,
+    holds_effects,
 };
 use switchward_machine::{Digest, TenantId, Time};
 
+use memory::Rows;
+
 const TENANT: TenantId = TenantId(1);
 
-#[derive(Default)]
-struct Rows(BTreeMap<Key, Arc<Row>>);
-
-impl View for Rows {
-    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
-        Ok(self.0.get(key).cloned())
-    }
-
-    fn scan(
-        &self,
-        prefix: &[u8],
-        _after: Option<&[u8]>,
-        visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
-    ) -> Result<(), ViewError> {
-        for (key, row) in self.0.iter().filter(|(key, _)| key.as_bytes().starts_with(prefix)) {
-            if visit(key, row).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
 impl Rows {
-    fn apply(&mut self, changes: Changes) {
-        for (key, row) in changes {
-            match row {
-                Some(row) => self.0.insert(key, row),
-                None => self.0.remove(&key),
-            };
-        }
-    }
-
     /// Carries a command out; replaying its decision must give the same rows.
     fn attempt(&mut self, tenant: TenantId, scope: Scope, body: Body) -> Result<Reply, Reason> {
         let actor = Actor { subject: "kim".into(), role: Role::Admin };

@@ -39,7 +39,7 @@ pub struct Door {
     pub(crate) shelf: Arc<OnceLock<Arc<dyn Shelf>>>,
     /// What was deleted there lately.
     pub(crate) deleted: Arc<Deleted>,
-    /// How many mails [`sweep`](crate::mail::sweep) has deleted there.
+    /// How many mails [`sweep`](fn@crate::mail::sweep) has deleted there.
     pub(crate) swept: Arc<AtomicU64>,
     /// Work that the server does by itself: who asks for all kinds is not given these.
     pub(crate) own: Arc<[WorkKind]>,

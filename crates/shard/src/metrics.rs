@@ -27,10 +27,16 @@ pub struct ShardMetrics {
     pub removed_rows: AtomicU64,
     /// Sessions whose removal was under way when this server last looked, as far as it counts.
     pub removing: AtomicU64,
+    /// Tenants that were being deleted when this server last looked, whose rows in this shard were not all gone.
+    pub tenants_deleting: AtomicU64,
 }
 
 impl ShardMetrics {
     pub(crate) fn add(counter: &AtomicU64, more: usize) {
         counter.fetch_add(u64::try_from(more).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(gauge: &AtomicU64, count: usize) {
+        gauge.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }

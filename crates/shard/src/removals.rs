@@ -9,7 +9,6 @@ use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use switchward_engine::{
     Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, Remove, RemoveStep, Removing, Retention, Row, Scope,
@@ -56,11 +55,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
 async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Duration {
     let done = async {
         let open = open(&shard.read_stale())?;
-        shard
-            .group()
-            .metrics()
-            .removing
-            .store(u64::try_from(open.count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        ShardMetrics::set(&shard.group().metrics().removing, open.count);
         let results = join_all(open.first.iter().map(|key| steps(shard, key))).await;
         let mut moved = false;
         for result in results {
@@ -69,6 +64,7 @@ async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Duration {
         // What expires waits until there is room for it.
         let expired = if open.first.len() < REMOVALS_AT_ONCE { expire(shard).await? } else { 0 };
         let tenants = tenants::round(shard, cluster).await?;
+        ShardMetrics::set(&shard.group().metrics().tenants_deleting, tenants.left);
         Ok::<_, Failure>((open.count + tenants.left > 0, moved || expired > 0 || tenants.moved))
     };
     match done.await {

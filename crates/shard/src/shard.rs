@@ -1,7 +1,7 @@
 //! One shard: the handle that commands and reads go through.
 
 use std::sync::Arc;
-use switchward_engine::{Command, Reply, is_remembered};
+use switchward_engine::{Command, Reply, ViewError, is_remembered};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
@@ -15,6 +15,7 @@ use crate::group::Group;
 use crate::leadership::Leadership;
 use crate::metrics::ShardMetrics;
 use crate::queue::{Entrance, Job, Refused, queue};
+use crate::removals;
 use crate::timers::{TimerCounts, Timers};
 use crate::view::StateView;
 use crate::watch::Watched;
@@ -183,6 +184,14 @@ impl Shard {
     #[must_use]
     pub fn read_stale(&self) -> StateView {
         self.group.shared.view()
+    }
+
+    /// How many tenants are being deleted, whose rows here are not all gone yet.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn tenants_deleting(&self) -> Result<usize, ViewError> {
+        Ok(removals::tenants::under_way(&self.read_stale())?.len())
     }
 
     /// Tells when work of this shard is opened, given back or done.

@@ -47,7 +47,7 @@ const SHARD_COUNTERS: [ShardCounter; 10] = [
 
 type ShardGauge = (&'static str, &'static str, fn(&Group) -> i64);
 
-const SHARD_GAUGES: [ShardGauge; 4] = [
+const SHARD_GAUGES: [ShardGauge; 5] = [
     ("switchward_shard_dirty_bytes", "bytes of changed rows that are not yet in the state store", |of| {
         signed(of.dirty_bytes())
     }),
@@ -59,6 +59,9 @@ const SHARD_GAUGES: [ShardGauge; 4] = [
     }),
     ("switchward_sessions_removing", "sessions whose removal is under way", |of| {
         signed(of.metrics().removing.load(Ordering::Relaxed))
+    }),
+    ("switchward_tenants_deleting", "tenants that are being deleted and have rows here", |of| {
+        signed(of.metrics().tenants_deleting.load(Ordering::Relaxed))
     }),
 ];
 

@@ -82,7 +82,7 @@ pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, 
             let mut gone = Vec::with_capacity(keys.len());
             for key in keys.iter().filter(|key| key.is(Kind::Removed)) {
                 let over = turn.rows.removed_at(key)?;
-                if over.is_some_and(|row| row.how == Removing::Expired && row.ended <= *ended_by) {
+                if over.is_some_and(|row| row.outlasts_its_session() && row.ended <= *ended_by) {
                     gone.push(ByteVec::from(key.as_bytes().to_vec()));
                 }
             }

@@ -27,6 +27,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact)
                 status: session.status,
                 decisions: Vec::new(),
                 request: request.clone(),
+                expired: *how == Removing::Expired,
             };
             begin(session, *how, by, site.at);
             keep(rows, site, removed)
@@ -36,7 +37,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact)
             keys.iter().try_for_each(|key| row(rows, site, *session, how, &key_of(key)?))
         }
         RemovalFact::Done { session } => done(rows, site, *session),
-        RemovalFact::Forgotten { keys } | RemovalFact::OfTenant { keys } => keys.iter().try_for_each(|key| {
+        RemovalFact::Forgotten { keys } => keys.iter().try_for_each(|key| forget(rows, key_of(key)?)),
+        RemovalFact::OfTenant { keys } => keys.iter().try_for_each(|key| {
             rows.delete(key_of(key)?);
             Ok(())
         }),
@@ -79,8 +81,22 @@ fn keep(rows: &mut Working<'_>, site: &Site<'_>, mut removed: Removed) -> Result
         if same {
             removed.decisions.clone_from(&before.decisions);
         }
+        // Backups that are older than an erasure need to be told of it, however long ago the session expired.
+        if same && before.how == Removing::Erased && removed.how == Removing::Expired {
+            removed = Removed { decisions: removed.decisions, expired: true, ..Removed::clone(&before) };
+        }
     }
     rows.put(key, Row::Removed(removed));
+    Ok(())
+}
+
+/// Its decisions were kept long enough. That it was erased is kept for good.
+fn forget(rows: &mut Working<'_>, key: Key) -> Result<(), ViewError> {
+    if rows.removed_at(&key)?.is_some_and(|kept| kept.how == Removing::Erased) {
+        rows.removed_at_mut(&key)?.decisions.clear();
+    } else {
+        rows.delete(key);
+    }
     Ok(())
 }
 
@@ -145,7 +161,10 @@ fn done(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId) -> Result<(), Vi
         Removing::Deleted => rows.delete(Key::session(site.tenant, id)),
         Removing::Expired => {
             rows.delete(Key::session(site.tenant, id));
-            if rows.removed_at(&kept)?.is_some_and(|kept| kept.decisions.is_empty()) {
+            if rows
+                .removed_at(&kept)?
+                .is_some_and(|kept| kept.how == Removing::Expired && kept.decisions.is_empty())
+            {
                 rows.delete(kept);
             }
         }

@@ -106,6 +106,17 @@ pub struct Removed {
     /// The request that it was wished with, and the digest of its body.
     #[n(9)]
     pub request: Option<(String, Digest)>,
+    /// Whether a rule of retention has removed the session itself, or what an erasure had left of it.
+    #[n(10)]
+    pub expired: bool,
+}
+
+impl Removed {
+    /// Returns true if decisions are left that the rule for decisions alone keeps: their session has expired.
+    #[must_use]
+    pub fn outlasts_its_session(&self) -> bool {
+        self.expired && (self.how == Removing::Expired || !self.decisions.is_empty())
+    }
 }
 
 /// A decision that remains.

@@ -97,19 +97,7 @@ impl Tenancy {
     /// What is left of a tenant that is being deleted: nothing but that it is.
     #[must_use]
     pub fn tombstone(revision: u64, deletion: Deletion) -> Self {
-        Self {
-            revision,
-            keys: Vec::new(),
-            directory: Directory::default(),
-            endpoints: Vec::new(),
-            told: None,
-            policies: Vec::new(),
-            any_approver_address: false,
-            retention: Retention::default(),
-            held: None,
-            deletion: Some(deletion),
-            changes: 0,
-        }
+        Self { revision, keys: Vec::new(), deletion: Some(deletion), ..Self::first(MailKey([0; 32])) }
     }
 
     /// Returns true if nothing of the tenant goes out now.

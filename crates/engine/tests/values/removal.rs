@@ -34,7 +34,9 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
             at: Time(2),
         }],
         request: Some(("r-1".into(), Digest([4; 32]))),
+        expired: true,
     };
+    let erased = Removed { how: Removing::Erased, by: "kim".into(), ..removed.clone() };
     let day = 86_400_000;
     let rule = RetentionRule {
         definition: "deploy-gate".into(),
@@ -50,6 +52,7 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
     vec![
         ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
         ("removed", Row::Removed(removed)),
+        ("removed-erased", Row::Removed(erased)),
         ("tenancy-held", Row::Tenancy(held)),
         ("tenancy-deleted", Row::Tenancy(Tenancy::tombstone(4, deletion()))),
         ("tenant-deleted", Row::Tenant(deleted)),

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use switchward_api::v1;
-use switchward_engine::{IndexKey, Key, Kind, Row, View};
+use switchward_engine::{IndexKey, Key, Kind, Removed, Removing, Row, View};
 use switchward_machine::{SessionId, TenantId};
 use tonic::Code;
 
@@ -286,5 +286,38 @@ async fn what_has_ended_is_kept_as_long_as_the_rules_say() {
         v1::SessionStatus::Waiting,
         "what runs is not touched"
     );
+    world.node.end().await;
+}
+
+/// What remains of a session whose data was removed.
+fn remains(world: &World, id: SessionId) -> Option<Removed> {
+    let row = world.node.cluster.shard_of(id.bucket()).read_stale().row(&Key::removed(TenantId(1), id));
+    let row = row.expect("rows that can be read");
+    if let Some(Row::Removed(removed)) = row.as_deref() { Some(removed.clone()) } else { None }
+}
+
+/// A backup that is older has the session still, and whoever restores it must be told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn that_a_session_was_erased_is_known_when_it_and_its_decisions_have_expired() {
+    let world = World::start().await;
+    let rule = v1::RetentionRule { ended_sessions: days(30), decisions: days(300), ..Default::default() };
+    put(&world, vec![rule]).await;
+    let session = eventful(&world).await;
+    let erase = v1::EraseSessionRequest { name: session.name.clone(), ..Default::default() };
+    let _: v1::EraseSessionResponse = world.ask("admin", "EraseSession", &erase).await;
+    world.node.quiet().await;
+    let (id, day) = (id_of(&session), 86_400_000);
+    let erased = remains(&world, id).expect("that it was erased");
+    world.node.clock.advance(2 * day);
+    world.node.until(|| forgotten(&world, id)).await;
+    world.node.clock.advance(30 * day);
+    world.node.until(|| rows_of(&world, id).is_empty()).await;
+    let expired = remains(&world, id).expect("that it was erased");
+    assert_eq!((expired.how, &expired.by, expired.at), (Removing::Erased, &erased.by, erased.at));
+    assert_eq!(expired.decisions.len(), 1, "who decided what is kept: {expired:?}");
+    world.node.clock.advance(300 * day);
+    let decisions = || remains(&world, id).map(|removed| removed.decisions.len());
+    world.node.until(|| decisions() != Some(1)).await;
+    assert_eq!(decisions(), Some(0), "its decisions are gone alone");
     world.node.end().await;
 }

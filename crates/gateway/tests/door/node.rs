@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, HoldEffects, IndexKey, Role, Row, Scope,
+    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, HoldEffects, IndexKey, Role, Scope,
     Settings, View,
 };
 use switchward_gateway::auth::NewKey;
@@ -145,9 +145,11 @@ impl Node {
                 ControlFlow::Break(())
             });
             removals.expect("rows that can be read");
-            none && !deletes_a_tenant(&shard.read_stale())
+            none
         };
-        while !self.cluster.all().all(carried) {
+        // The catalogue's rows of a tenant go last.
+        let deleting = || self.cluster.catalogue().tenants_deleting().expect("rows that can be read");
+        while !self.cluster.all().all(carried) || deleting() > 0 {
             tokio::task::yield_now().await;
         }
         // Whoever has answered this has counted all that it answered before.
@@ -195,17 +197,4 @@ impl Pings for Echo {
         let body = format!("{} {} {kind}", tenant.1, endpoint.url);
         Pinged { message_id: "msg_1".into(), status: Some(204), body, ..Pinged::default() }
     }
-}
-
-/// Returns true if rows of a tenant are being removed.
-fn deletes_a_tenant(view: &dyn View) -> bool {
-    let mut deletes = false;
-    let read = view.scan(&[], None, &mut |_, row| {
-        if let Row::Tenancy(tenancy) = &**row {
-            deletes |= tenancy.deletion.as_ref().is_some_and(|deletion| deletion.done.is_none());
-        }
-        if deletes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    read.expect("rows that can be read");
-    deletes
 }

@@ -14,8 +14,8 @@ use crate::told::refused;
 use crate::world::{World, deployment};
 
 const MINUTE_MS: u64 = 60_000;
-/// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a test waits for what must come: shorter than a poll may wait for nothing.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 fn seconds(seconds: i64) -> Option<prost_types::Duration> {
     Some(prost_types::Duration { seconds, nanos: 0 })

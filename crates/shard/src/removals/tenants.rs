@@ -60,6 +60,10 @@ pub(super) async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Result<Round,
         if whole && others_are_done(shard, cluster, tenant).await? {
             shard.submit(command(shard, tenant, RemoveStep::TenantGone)).await?;
             round.left -= 1;
+            // The catalogue waits for this.
+            if let Some(cluster) = cluster.upgrade().filter(|_| !is_catalogue(shard)) {
+                Cluster(cluster).catalogue().group().shared.removals.notify_one();
+            }
         }
     }
     Ok(round)

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use switchward_engine::{
     Actor, Body, Cancel, Command, Key, Remove, Removing, Role, Row, Scope, Session, View as _,
 };
-use switchward_machine::{SessionId, TenantId};
+use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::Cluster;
 
 /// Entries of all lists.
@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Erasure {
     tenant: String,
     session: SessionId,
+    /// When it started. One that was started later under the same business key has the same id.
+    created: Time,
     how: Removing,
     by: String,
 }
@@ -42,6 +44,8 @@ struct Removal {
     how: String,
     #[serde(default)]
     by: String,
+    #[serde(rename = "createTime")]
+    created: String,
 }
 
 /// Reads the removals of these exports.
@@ -85,7 +89,14 @@ fn erasure(line: &[u8]) -> anyhow::Result<Option<Erasure>> {
         "expired" | "trimmed" => return Ok(None),
         other => anyhow::bail!("{other:?} is no way to remove a session"),
     };
-    Ok(Some(Erasure { tenant: tenant.to_owned(), session, how, by: removal.by }))
+    let created = removal.created.parse().ok().and_then(millis);
+    let created = created.with_context(|| format!("{:?} is no time", removal.created))?;
+    Ok(Some(Erasure { tenant: tenant.to_owned(), session, created, how, by: removal.by }))
+}
+
+fn millis(time: prost_types::Timestamp) -> Option<Time> {
+    let seconds = u64::try_from(time.seconds).ok()?.checked_mul(1_000)?;
+    seconds.checked_add(u64::try_from(time.nanos).ok()? / 1_000_000).map(Time)
 }
 
 /// Erases or deletes again what a restored backup still has, and waits until its rows are gone; returns how many sessions
@@ -102,6 +113,10 @@ pub(crate) async fn repeat(
     for erasure in list {
         let Some(tenant) = tenants.get(&erasure.tenant).copied() else { continue };
         let Some(session) = session(cluster, tenant, erasure.session).await? else { continue };
+        // One that started earlier was gone before this one could start; one that started later is another.
+        if session.created > erasure.created {
+            continue;
+        }
         let before = session.removal.as_deref().map(|removal| removal.how);
         if before == Some(erasure.how) || before.is_some_and(Removing::hides) {
             continue;
@@ -148,16 +163,25 @@ mod tests {
         let id = SessionId([7; 16]);
         let line = |how: &str| {
             format!(
-                r#"{{"removal":{{"session":"tenants/acme/sessions/{id}","how":"{how}","by":"kim","time":"2026-01-01T00:00:00Z"}}}}"#
+                r#"{{"removal":{{"session":"tenants/acme/sessions/{id}","how":"{how}","by":"kim","time":"2026-01-01T00:00:00Z","createTime":"1970-01-01T00:01:00.250Z"}}}}"#
             )
         };
         let read = |line: &str| erasure(line.as_bytes());
-        let erased = Erasure { tenant: "acme".into(), session: id, how: Removing::Erased, by: "kim".into() };
+        let erased = Erasure {
+            tenant: "acme".into(),
+            session: id,
+            created: Time(60_250),
+            how: Removing::Erased,
+            by: "kim".into(),
+        };
         assert_eq!(read(&line("erased")).unwrap(), Some(erased.clone()));
         assert_eq!(read(&line("deleted")).unwrap(), Some(Erasure { how: Removing::Deleted, ..erased }));
         assert_eq!(read(&line("expired")).unwrap(), None);
         assert_eq!(read(r#"{"event":{"sequence":"4"}}"#).unwrap(), None);
-        for wrong in [line("forgotten"), line("erased").replace("tenants/", "t/"), "x".into()] {
+        let of = |from: &str, to: &str| line("erased").replace(from, to);
+        let wrongs =
+            [line("forgotten"), of("tenants/", "t/"), of("createTime", "other"), of("1970", "x"), "x".into()];
+        for wrong in wrongs {
             assert!(read(&wrong).is_err(), "{wrong}");
         }
     }

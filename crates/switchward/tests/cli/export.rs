@@ -145,8 +145,8 @@ fn a_file_that_is_there_is_left_alone() {
     assert!(future.err.contains("--at") && future.err.contains("future"), "{future:?}");
     dev.run(&[&to[..], &["--at", "soon"]].concat()).with_code(2);
     assert!(!fresh.exists() && !path("fresh.jsonl.resume").exists());
-    let told = dev.json(&to);
-    assert_eq!(told["end"]["records"], json!(fs::read_to_string(&fresh).unwrap().lines().count() - 1));
+    let said = dev.json(&to);
+    assert_eq!(said["end"]["records"], json!(fs::read_to_string(&fresh).unwrap().lines().count() - 1));
     dev.run(&to).with_code(2);
     dev.run(&["export", "--to", folder.path().join("no/such.jsonl").to_str().unwrap()]).with_code(1);
 }

@@ -27,15 +27,14 @@ pub(super) async fn run(talk: &Talk, what: TenantCommand) -> Result<(), Exit> {
 async fn delete(talk: &Talk, delete: DeleteTenant) -> Result<(), Exit> {
     talk.sure(&format!("deleting the tenant {} with all that it has", delete.tenant), delete.yes)?;
     let request = v1::DeleteTenantRequest {
-        tenant_id: delete.tenant,
+        tenant_id: delete.tenant.clone(),
         request_id: talk.request_id(),
         ..v1::DeleteTenantRequest::default()
     };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.tenants.delete_tenant(request).await });
     let reply = reply.await?;
-    let tenant = reply.tenant.clone().unwrap_or_default();
-    talk.printer.message("DeleteTenantResponse", &reply, || shown(&tenant))
+    talk.printer.message("DeleteTenantResponse", &reply, || card(&[("deleted", clean(&delete.tenant))]))
 }
 
 async fn create(talk: &Talk, create: CreateTenant) -> Result<(), Exit> {
