@@ -1,4 +1,4 @@
-//! Ended sessions that expire in the background: what callers beside them notice of it, and what the disk gets back.
+//! Ended sessions expire in the background: what concurrent callers notice, and how much disk is freed.
 //!
 //! Callers leave sessions behind, more than those that expire: these must go, too, before the disk can tell anything.
 
@@ -24,13 +24,13 @@ const DEFINITION: &str = r#"{ "name": "once", "initial": "ready",
 const CALLERS: Shape = Shape { callers: 64, connections: 8, time: Duration::from_secs(2) };
 const THEIRS: &str = "deploy-gate";
 const STEPS_OF_THEIRS: u64 = 4;
-/// Windows without anything that expires: so many before, and so many after.
+/// Measuring windows without expiry: this many before it, and this many after it.
 const ROUNDS: usize = 8;
 /// The shortest time that what has ended can be kept.
 const KEPT: Duration = Duration::from_secs(60);
-/// The p99 of the callers while sessions expire, by the mean of what it is before and after.
+/// The highest ratio of the callers' p99 while sessions expire to the mean of their p99 before and after.
 const P99_RATIO_MAX: f64 = 1.5;
-/// From so many on the disk is judged: of fewer, what the log keeps of the callers is more than all of them.
+/// The disk is judged from this many sessions on: below it, the log entries of the callers outweigh the sessions.
 const JUDGED_FROM: u64 = 50_000;
 /// How often progress is told while they are made, and while they expire; and how often the server is asked for it.
 const TOLD_AFTER: u64 = 10_000;
@@ -100,7 +100,7 @@ async fn make(server: &Server, sessions: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the callers came to in some windows.
+/// What the callers achieved in some windows.
 struct Windows {
     latency: Histogram<u64>,
     /// All that was acknowledged, in windows that do not count as well.
@@ -214,7 +214,7 @@ async fn follow(server: &Server, sessions: u64, course: &Course) -> anyhow::Resu
     }
 }
 
-/// Waits until all of what has a rule is gone.
+/// Waits until every session that has a rule is gone.
 async fn gone(server: &Server, sessions: u64) -> anyhow::Result<()> {
     follow(server, sessions, &Course::default()).await
 }

@@ -58,7 +58,7 @@ struct Args {
     /// Let this many timers wait instead, and measure what each of them costs, and how late and how fast others are.
     #[arg(long, value_name = "PENDING")]
     timers: Option<u64>,
-    /// Let this many ended sessions expire instead, and measure what callers notice of it and what the disk gets back.
+    /// Let this many ended sessions expire instead, and measure what callers notice and how much disk is freed.
     #[arg(long, value_name = "ENDED", num_args = 0..=1, default_missing_value = "200000")]
     expiry: Option<u64>,
     /// Measure effects instead: how many go through a Redis to a sink, and how long one takes from its decision.

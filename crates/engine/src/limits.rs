@@ -252,7 +252,7 @@ pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.
 pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;
 
-/// Changes of what holds for a tenant that are kept; of more, the oldest goes.
+/// Recorded changes of a tenant's settings that are kept; beyond it, the oldest is removed.
 pub const TENANT_CHANGES_MAX: u64 = 100_000;
 /// Rows that one step of a removal takes.
 pub const REMOVE_ROWS_MAX: usize = 256;

@@ -6,7 +6,7 @@ use crate::event::{RemovalFact, VoteFact};
 use crate::state::{Gate, Json, KeptDecision, Run};
 use crate::{Event, Flow, History};
 
-/// A part of a history without what it was about. Every event has its place in it still.
+/// A part of a history with its content redacted. Every event keeps its place.
 #[must_use]
 pub fn history(history: &History) -> History {
     History {

@@ -1,4 +1,4 @@
-//! A tenant as a whole: who changed what, what is held, and its end.
+//! Tenants: recorded changes, held effects, deletion.
 
 mod memory;
 

@@ -25,9 +25,9 @@ use crate::auth;
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
 use crate::reply_tokens::{PREFIX, may_read};
 
-/// What stands in the place of a reply token.
+/// The text shown instead of a reply token.
 const HIDDEN: &str = "swr_…";
-/// What stands in the place of a mail token.
+/// The text shown instead of a mail token.
 const MAIL_HIDDEN: &str = "…";
 /// The shortest text of a mail token: a session, three numbers and a code, 35 bytes, at five bits a sign.
 const MAIL_TOKEN_BYTES_MIN: usize = 56;

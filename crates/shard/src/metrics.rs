@@ -27,7 +27,7 @@ pub struct ShardMetrics {
     pub removed_rows: AtomicU64,
     /// Sessions whose removal was under way when this server last looked, as far as it counts.
     pub removing: AtomicU64,
-    /// Tenants that were being deleted when this server last looked, whose rows in this shard were not all gone.
+    /// Tenants that were being deleted and still had rows in this shard when this server last looked.
     pub tenants_deleting: AtomicU64,
 }
 

@@ -186,7 +186,7 @@ impl Shard {
         self.group.shared.view()
     }
 
-    /// How many tenants are being deleted, whose rows here are not all gone yet.
+    /// The number of tenants that are being deleted and still have rows in this shard.
     ///
     /// # Errors
     /// A row cannot be read.

@@ -69,7 +69,7 @@ pub struct BackupFile {
     pub rows: Option<u64>,
 }
 
-/// Where the files of a backup go, one after the other.
+/// Receives the files of a backup, one after the other.
 pub trait BackupSink {
     /// A file of this name begins.
     ///
@@ -90,7 +90,7 @@ pub trait BackupSink {
     fn end(&mut self, file: &BackupFile) -> io::Result<()>;
 }
 
-/// What is said of a backup beside its files.
+/// The facts about a backup that its manifest records beside its files.
 #[derive(Debug, Clone)]
 pub struct BackupOf {
     /// The program that writes it, such as `switchward 0.1.0`.

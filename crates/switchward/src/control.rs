@@ -1,6 +1,6 @@
 //! The control socket of a server: a Unix socket in its data folder, for whoever may enter that folder.
 //!
-//! What concerns all tenants at once, and everything that they have, is asked for here and not by the API: whoever can enter
+//! Requests that concern the data of all tenants are made here and not by the API: whoever can enter
 //! the data folder could read it anyway, and no key opens more than one tenant. A request is one line of JSON, the answer a
 //! sequence of frames.
 
@@ -48,7 +48,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Listens in this data folder from now on. A server without its socket does all else, so what is wrong is logged.
+    /// Listens in this data folder. A server works without its socket, so a failure is logged and not returned.
     pub(crate) fn listen(data: &DataDir, cluster: &Cluster) -> Option<Self> {
         match bind(data.path()) {
             Ok(listener) => Some(Self::accept(listener, data.clone(), cluster.clone())),

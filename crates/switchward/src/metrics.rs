@@ -178,7 +178,7 @@ fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
     Ok(())
 }
 
-/// What has gone from the quarantine by itself.
+/// Mail that the sweep has deleted from the quarantine.
 fn quarantine(registry: &Registry, door: &Door) -> prometheus::Result<()> {
     let what = "mails in quarantine that were deleted with their session or tenant, or when they had been kept long enough";
     let counter = IntCounter::new("switchward_quarantine_deleted_total", what)?;

@@ -340,7 +340,7 @@ async fn tell_of_disk(health: Health, cluster: Cluster) {
     }
 }
 
-/// Says what came of a restore.
+/// Logs the result of a restore.
 fn restored(restored: Restored) {
     let Restored { taken, held, removed } = restored;
     let taken = switchward_engine::time_text(taken);

@@ -142,7 +142,7 @@ impl Quarantine {
         self.folder.join(format!("{id}.{ENDING}"))
     }
 
-    /// Deletes what is too much.
+    /// Deletes the oldest mail beyond the limits.
     fn trim(&self, kept: &mut BTreeMap<String, Entry>) {
         while let Some(id) = surplus(kept) {
             if let Err(error) = remove(&self.path(&id)) {

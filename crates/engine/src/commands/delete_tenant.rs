@@ -1,4 +1,4 @@
-//! A tenant is deleted: at once for whoever calls, and in bounded steps on disk.
+//! Deletes a tenant: its callers are refused at once, its rows are removed in bounded steps.
 
 use minicbor::bytes::ByteVec;
 
@@ -10,7 +10,7 @@ use crate::state::{Deletion, Tenancy};
 use crate::turn::{Stop, Turn, check_etag, check_size};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
-/// Refuses what is to be done for a tenant that is being deleted, or was.
+/// Refuses commands for a tenant that is being deleted or has been deleted.
 pub(super) fn check(turn: &Turn<'_, '_>) -> Result<(), Stop> {
     let body = &turn.command.body;
     let of_deletion = matches!(body, Body::RemoveStep(_) | Body::InstallTenancy(_));
@@ -36,7 +36,7 @@ fn deletion(turn: &Turn<'_, '_>) -> Result<Option<Deletion>, Stop> {
     Ok(known.and_then(|known| known.deletion.clone()))
 }
 
-/// It begins. Said twice, it changes nothing.
+/// Begins the deletion. A second request changes nothing.
 pub(super) fn begin(turn: &mut Turn<'_, '_>, delete: &DeleteTenant) -> Result<Reply, Stop> {
     let found = turn.rows.tenant_at(&Key::tenant(&delete.name))?;
     let Some(tenant) = found.filter(|tenant| tenant.id == delete.tenant) else {
@@ -56,7 +56,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, delete: &DeleteTenant) -> Result<Re
     Ok(Reply::Tenant(delete.tenant))
 }
 
-/// Some of its rows are gone. The record that it is deleted stays.
+/// Removes some of its rows. The record of the deletion stays.
 pub(super) fn step(turn: &mut Turn<'_, '_>, keys: &[Key]) -> Result<(), Stop> {
     check_size("keys", keys.len(), REMOVE_ROWS_MAX, "rows")?;
     if deletion(turn)?.is_none_or(|deletion| deletion.done.is_some()) {

@@ -38,7 +38,7 @@ pub(super) fn put_directory(turn: &mut Turn<'_, '_>, put: &PutDirectory) -> Resu
     record(turn, tenancy)
 }
 
-/// The catalogue's record is this from now on, with what that changes for whoever asks later who changed it.
+/// Replaces the catalogue's record, and notes who changed what.
 pub(super) fn record(turn: &mut Turn<'_, '_>, mut tenancy: Tenancy) -> Result<Reply, Stop> {
     let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
     let parts = changed(known.as_deref(), &tenancy);

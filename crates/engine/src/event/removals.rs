@@ -61,7 +61,7 @@ pub enum RemovalFact {
 /// A fact about a tenant as a whole. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum TenantFact {
-    /// Something holds for it that did not, and somebody has done it.
+    /// A setting of the tenant was changed.
     #[n(0)]
     Changed {
         /// The number of the change, from 1.
@@ -80,7 +80,7 @@ pub enum TenantFact {
         /// Its name.
         #[n(1)]
         name: String,
-        /// What every shard must know of it from then on.
+        /// What every shard must know of the tenant afterwards.
         #[n(2)]
         tombstone: Box<Tenancy>,
     },

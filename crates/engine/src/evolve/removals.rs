@@ -81,7 +81,7 @@ fn keep(rows: &mut Working<'_>, site: &Site<'_>, mut removed: Removed) -> Result
         if same {
             removed.decisions.clone_from(&before.decisions);
         }
-        // Backups that are older than an erasure need to be told of it, however long ago the session expired.
+        // A backup from before the erasure still has the session, so the record of the erasure outlives its expiry.
         if same && before.how == Removing::Erased && removed.how == Removing::Expired {
             removed = Removed { decisions: removed.decisions, expired: true, ..Removed::clone(&before) };
         }
@@ -90,7 +90,7 @@ fn keep(rows: &mut Working<'_>, site: &Site<'_>, mut removed: Removed) -> Result
     Ok(())
 }
 
-/// Its decisions were kept long enough. That it was erased is kept for good.
+/// Removes what is kept past the rule for decisions. The record of an erasure stays, without its decisions.
 fn forget(rows: &mut Working<'_>, key: Key) -> Result<(), ViewError> {
     if rows.removed_at(&key)?.is_some_and(|kept| kept.how == Removing::Erased) {
         rows.removed_at_mut(&key)?.decisions.clear();

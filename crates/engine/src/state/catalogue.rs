@@ -26,7 +26,7 @@ pub struct Tenant {
     /// When it was last changed.
     #[n(5)]
     pub updated: Time,
-    /// When its deletion began. Its keys open nothing from then on.
+    /// When its deletion began. Its keys are refused from then on.
     #[n(6)]
     pub deleted: Option<Time>,
 }

@@ -106,13 +106,13 @@ pub struct Removed {
     /// The request that it was wished with, and the digest of its body.
     #[n(9)]
     pub request: Option<(String, Digest)>,
-    /// Whether a rule of retention has removed the session itself, or what an erasure had left of it.
+    /// Whether the session itself has expired, possibly after it was erased.
     #[n(10)]
     pub expired: bool,
 }
 
 impl Removed {
-    /// Returns true if decisions are left that the rule for decisions alone keeps: their session has expired.
+    /// Returns true if the session has expired and this row is kept only as long as the rule for decisions says.
     #[must_use]
     pub fn outlasts_its_session(&self) -> bool {
         self.expired && (self.how == Removing::Expired || !self.decisions.is_empty())

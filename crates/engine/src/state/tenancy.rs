@@ -39,10 +39,10 @@ pub struct Tenancy {
     /// How long what has ended is kept.
     #[cbor(n(9), default)]
     pub retention: Retention,
-    /// Since when nothing of it goes out: from a restore on, until an operator releases it.
+    /// Since when its effects are held: from a restore until an operator releases them.
     #[n(10)]
     pub held: Option<Time>,
-    /// Its deletion, from its beginning on. A record with one stays for good: nothing is done for such a tenant.
+    /// Its deletion, once it has begun. Such a record is kept for good: commands for the tenant are refused.
     #[n(11)]
     pub deletion: Option<Deletion>,
     /// The number of the last [`TenantChange`](super::TenantChange); the catalogue's record alone counts.
@@ -53,7 +53,7 @@ pub struct Tenancy {
 /// The deletion of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Deletion {
-    /// Who asked for it: the subject of the credential.
+    /// The subject of the credential that asked for it.
     #[n(0)]
     pub by: String,
     /// When it began.
@@ -94,7 +94,7 @@ impl Tenancy {
         }
     }
 
-    /// What is left of a tenant that is being deleted: nothing but that it is.
+    /// The record of a deleted tenant: the deletion and nothing else.
     #[must_use]
     pub fn tombstone(revision: u64, deletion: Deletion) -> Self {
         Self { revision, keys: Vec::new(), deletion: Some(deletion), ..Self::first(MailKey([0; 32])) }

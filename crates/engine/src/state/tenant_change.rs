@@ -23,7 +23,7 @@ pub struct TenantChange {
     pub parts: Vec<ChangedPart>,
 }
 
-/// One thing that is another one from then on.
+/// One changed setting.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ChangedPart {
     /// Its name, such as `directory.entries.kim`, `policies.guard` or `any_approver_address`.

@@ -1,8 +1,8 @@
-//! Mail that was not taken is kept until somebody has looked at it, or its time is over.
+//! Mail that could not be matched is kept for a person to look at, for a limited time.
 //!
-//! Chosen: each server keeps what came in by itself, in a folder of its own that is bounded in number and bytes, the oldest
-//! going first, and the mail is on disk before whoever brought it hears that it is taken; how long it is kept is said in
-//! [`sweep`](mod@super::sweep). Rejected: rows of the replicated state. Anybody may write to a reply address, so strangers
+//! Chosen: each server keeps the mail that came to it, in a folder of its own that is bounded in number and bytes; the
+//! oldest mail goes first. A mail is on disk before its sender is told that it was accepted. How long it is kept is the
+//! rule of [`sweep`](mod@super::sweep). Rejected: rows of the replicated state. Anybody may write to a reply address, so strangers
 //! would write into the log of every replica and into every snapshot, at the rate that they choose; and nothing that the
 //! server decides rests on it. What is lost with a server's disk is what nobody could match; a cluster's servers are asked
 //! one by one.

@@ -296,9 +296,9 @@ fn remains(world: &World, id: SessionId) -> Option<Removed> {
     if let Some(Row::Removed(removed)) = row.as_deref() { Some(removed.clone()) } else { None }
 }
 
-/// A backup that is older has the session still, and whoever restores it must be told.
+/// An older backup still has the session, so a restore needs the record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn that_a_session_was_erased_is_known_when_it_and_its_decisions_have_expired() {
+async fn the_record_of_an_erasure_outlives_the_session_and_its_decisions() {
     let world = World::start().await;
     let rule = v1::RetentionRule { ended_sessions: days(30), decisions: days(300), ..Default::default() };
     put(&world, vec![rule]).await;

@@ -1,4 +1,4 @@
-//! Mail that was not taken: what is kept of it, who is shown it, and when it goes.
+//! Quarantined mail: what is kept, who sees it, and when it is deleted.
 
 use std::sync::atomic::Ordering;
 

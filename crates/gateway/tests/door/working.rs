@@ -14,7 +14,7 @@ use crate::told::refused;
 use crate::world::{World, deployment};
 
 const MINUTE_MS: u64 = 60_000;
-/// How long a test waits for what must come: shorter than a poll may wait for nothing.
+/// How long a test waits for an expected answer: less than the longest wait of a poll.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 fn seconds(seconds: i64) -> Option<prost_types::Duration> {

@@ -9,7 +9,7 @@ use crate::group::Group;
 use crate::scrub;
 
 impl Cluster {
-    /// Has what was erased leave the files of this server now, and not at the next look; true where nothing is left to do.
+    /// Removes erased bytes from this server's files now, not at the next look. Returns true if nothing is left to do.
     ///
     /// # Errors
     /// The disk refuses.

@@ -1,4 +1,4 @@
-//! What every shard must know of a tenant: the catalogue has the record, and each shard is given it.
+//! The record of a tenant that every shard needs: the catalogue owns it, each shard gets a copy.
 
 use switchward_engine::{
     Body, Command, InstallMachine, InstallTenancy, Key, Reply, Row, Scope, View as _, ViewError,
@@ -11,8 +11,8 @@ use crate::shard::Shard;
 use std::sync::Arc;
 
 impl Cluster {
-    /// Changes the record, then every shard's. A caller who goes away in between must not leave the shards with what was
-    /// before.
+    /// Changes the catalogue's record, then every shard's copy. It is a task of its own: a caller who hangs up in between
+    /// must not leave the shards with the old copy.
     pub(super) async fn change_tenancy(&self, command: Command, tenant: TenantId) -> Result<Reply, Failure> {
         let cluster = self.clone();
         let change = async move {
@@ -22,7 +22,7 @@ impl Cluster {
         tokio::spawn(change).await.unwrap_or(Err(Failure::Stopped))
     }
 
-    /// Gives every shard what it must know of a tenant; one that knows it already is left as it is.
+    /// Gives every shard its copy of a tenant's record, unless it is up to date.
     ///
     /// # Errors
     /// As [`Failure`] says; some shards may know it then and others not, and a repetition ends it.

@@ -15,7 +15,7 @@ use crate::record::Stored;
 use crate::shard::Shard;
 use crate::view::StateView;
 
-/// The tenants of these rows whose deletion is under way, with when it began.
+/// The tenants in these rows that are being deleted, and when each deletion began.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -84,7 +84,7 @@ async fn others_are_done(shard: &Shard, cluster: &Weak<Inner>, tenant: TenantId)
         return Ok(true);
     }
     let Some(cluster) = cluster.upgrade().map(Cluster) else { return Ok(false) };
-    // A shard that could not be told when the deletion began is told now.
+    // A shard that did not get the record when the deletion began gets it now.
     cluster.spread(tenant).await?;
     for other in cluster.shards() {
         let row = other.read().await?.row(&Key::tenancy(tenant)).map_err(unreadable)?;

@@ -1,4 +1,4 @@
-//! The list of what was erased or deleted, as `switchward export` writes it: a backup that is older knows nothing of it.
+//! The list of erased and deleted sessions, as `switchward export` writes it: an older backup still has them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,12 +21,12 @@ const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How often it is looked whether a removal has come to its end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A session that was erased or deleted.
+/// An erased or deleted session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Erasure {
     tenant: String,
     session: SessionId,
-    /// When it started. One that was started later under the same business key has the same id.
+    /// When it started. A later session with the same business key has the same id.
     created: Time,
     how: Removing,
     by: String,
@@ -99,8 +99,8 @@ fn millis(time: prost_types::Timestamp) -> Option<Time> {
     seconds.checked_add(u64::try_from(time.nanos).ok()? / 1_000_000).map(Time)
 }
 
-/// Erases or deletes again what a restored backup still has, and waits until its rows are gone; returns how many sessions
-/// that were.
+/// Repeats the erasures and deletions on a restored backup, and waits until the rows are gone. Returns the number of
+/// sessions.
 ///
 /// # Errors
 /// A shard does not answer.
@@ -113,7 +113,7 @@ pub(crate) async fn repeat(
     for erasure in list {
         let Some(tenant) = tenants.get(&erasure.tenant).copied() else { continue };
         let Some(session) = session(cluster, tenant, erasure.session).await? else { continue };
-        // One that started earlier was gone before this one could start; one that started later is another.
+        // An earlier session of the same key was gone before this one started; a later one is another session.
         if session.created > erasure.created {
             continue;
         }

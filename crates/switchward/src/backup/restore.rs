@@ -1,4 +1,4 @@
-//! A backup is put into a new data folder, and what must not happen twice is kept from happening.
+//! Puts a backup into a new data folder, holds its effects and repeats erasures.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use switchward_store::{Backup, BackupFile, DataDir, StoreError};
 use super::erasures::{self, Erasure};
 use crate::exit::Exit;
 
-/// A data folder that holds a backup, and what is still to be done before it is served.
+/// A data folder filled from a backup, and the work left before it may serve.
 pub(crate) struct Restoring {
     /// The folder; no server opens it before [`Restoring::finish`] is done.
     pub(crate) data: DataDir,
@@ -32,7 +32,7 @@ pub(crate) struct Restored {
     pub(crate) removed: usize,
 }
 
-/// Looks through a backup and the lists of removals, and puts the backup into a data folder that there is not yet. Blocks.
+/// Verifies a backup and reads the lists of removals, then puts the backup into a new data folder. Blocks.
 ///
 /// # Errors
 /// The backup is damaged, a list cannot be read, or the data folder is there already.

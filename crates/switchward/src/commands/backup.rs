@@ -127,7 +127,7 @@ impl Progress {
         self.bytes += bytes as u64;
         if self.bytes - self.said >= Self::STEP && std::io::stderr().is_terminal() {
             self.said = self.bytes;
-            // Nobody misses a line that cannot be shown.
+            // Progress that cannot be printed is no failure.
             let _lost = write!(std::io::stderr(), "\r\x1b[K{}  {} MiB", self.name, self.bytes >> 20);
         }
     }

@@ -1,4 +1,4 @@
-//! The frames of an answer: a tag, a length of four bytes, and so many bytes.
+//! The frames of an answer: a tag, a length of four bytes, and that many bytes.
 
 use std::io::{self, Read, Write as _};
 use std::os::unix::net::UnixStream;

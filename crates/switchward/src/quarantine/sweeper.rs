@@ -26,7 +26,7 @@ impl Sweeper {
     /// Ends the task. A sweep that is under way is finished first: whoever opens the data folder next must find no file
     /// that is deleted under it.
     pub(crate) async fn stop(self) {
-        // Nobody is there to hear it where the task has ended.
+        // The receiver is gone if the task has ended.
         let _ = self.stop.send(());
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the sweeps of the quarantine broke off");

@@ -268,7 +268,7 @@ fn a_restore_repeats_what_was_erased_after_the_backup() {
         server.run(&["session", verb, name, "--yes"]).with_code(0);
     };
     let (erased, deleted) = (start("gone-1", GONE[0]), start("gone-2", GONE[1]));
-    // One of the same key, and thereby of the same name, was deleted before the backup.
+    // An earlier session with the same key, and so the same name, was deleted before the backup.
     let earlier = start("kept-1", GONE[0]);
     end(&earlier, "delete");
     let kept = loop {

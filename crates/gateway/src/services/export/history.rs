@@ -115,7 +115,7 @@ impl Walk<'_> {
         Ok(items)
     }
 
-    /// Takes what is left of a row.
+    /// Takes the records of a row that are not exported yet.
     fn row(&mut self, spot: &mut Spot, first: u64, items: Vec<Item>) -> ControlFlow<()> {
         if spot.row != first {
             (spot.row, spot.sequence, spot.decided) = (first, 0, false);

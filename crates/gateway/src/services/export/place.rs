@@ -42,7 +42,7 @@ pub(super) enum Stage {
     History = 2,
     /// Its removal.
     Removal = 3,
-    /// All of it was there.
+    /// Everything of the session has been exported.
     Over = 4,
 }
 

@@ -73,7 +73,7 @@ impl<'c> Walk<'c> {
                 Spot::before(0)
             }
         };
-        // From then on what is here is new enough.
+        // Every shard's rows are now at least as new as the export's time.
         for shard in self.call.door.cluster.shards() {
             shard.read().await.map_err(refusal)?;
         }

@@ -81,7 +81,7 @@ async fn to_file(talk: &Talk, path: &Path, at: Option<prost_types::Timestamp>) -
         let lines = page.map_err(|exit| file.interrupted(exit))?;
         file.append(&lines)?;
         if shows {
-            // Progress that nobody can read is no loss.
+            // Progress that cannot be printed is no failure.
             let _lost = write!(anstream::stderr().lock(), "\r{} records", progress.records);
         }
         if progress.token.is_empty() {
