@@ -18,6 +18,8 @@ from switchward.v1 import worker_pb2, worker_pb2_grpc
 
 # Seconds in which everything that must come has come.
 PATIENCE = 60
+# The lease that the README's worker asks for, in seconds. A clock that went further would end the next lease as well.
+LEASE = 30
 COMPLETE = "/switchward.v1.WorkerService/CompleteWork"
 POLL = "/switchward.v1.WorkerService/PollWork"
 
@@ -74,7 +76,10 @@ class Between(grpc.GenericRpcHandler):
         metadata = [(key, value) for key, value in details.invocation_metadata if key == "authorization"]
         call = self.channel.unary_unary(details.method).future(request, metadata=metadata, timeout=PATIENCE)
         context.add_callback(call.cancel)
-        reply = call.result()
+        try:
+            reply = call.result()
+        except grpc.RpcError as refused:
+            context.abort(refused.code(), refused.details())
         if details.method == POLL:
             self.items += worker_pb2.PollWorkResponse.FromString(reply).items
         if details.method == COMPLETE and self.keeps == "answer":
@@ -213,7 +218,7 @@ class AWorker(unittest.TestCase):
         self.say("refund-2", "Order B-2, 3 dollars")
         self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "it takes other work")
         self.assertEqual(list(self.session("refund-1").at), ["read"])
-        self.advance(60)
+        self.advance(LEASE)
         self.assertEqual(list(self.wait_until_done("refund-1").at), ["review"])
         self.assertEqual(self.types("refund-1"), ["opened", "leased", "released", "leased", "done"])
 
@@ -232,7 +237,7 @@ class AWorker(unittest.TestCase):
         self.assertEqual(len(self.work.PollWork(poll, metadata=self.person).items), 0, "nobody else gets it yet")
 
         self.start_worker(self.between.address)
-        self.advance(60)
+        self.advance(LEASE)
         session = self.wait_until_done("refund-1")
         self.assertEqual(list(session.at), ["review"])
         self.assertEqual((session.data["order"], session.data["amount"]), ("A-17", 250))
@@ -256,7 +261,7 @@ class AWorker(unittest.TestCase):
         session = self.session("refund-1")
         self.assertEqual(list(session.at), ["review"])
         self.start_worker(self.between.address)
-        self.advance(60)
+        self.advance(LEASE)
         self.start("refund-2")
         self.say("refund-2", "Order B-2, 3 dollars")
         self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "another one works")
