@@ -25,7 +25,7 @@ pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, Re
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate};
 pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
-pub use removal::{DeleteTenant, HoldEffects, PutRetention, Remove, RemoveStep};
+pub use removal::{DeleteTenant, Expiring, HoldEffects, PutRetention, Remove, RemoveStep};
 pub use republish::{Republish, Told};
 pub use role::Role;
 pub use settings::{DefaultEffect, DefaultSetIn, Settings};

@@ -15,17 +15,20 @@ pub(crate) struct Looked {
     scope: Scope,
     called: Vec<(String, bool)>,
     seen: Vec<String>,
+    /// The user's last message if it came since the node was entered, else empty.
     said: String,
 }
 
 impl Looked {
     pub(crate) fn at(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, Stop> {
         let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
+        let at = turn.run(run)?;
+        let confirms = |said: &crate::Said| said.by_user && said.sequence > at.entered;
         Ok(Self {
             scope: Scope::of_run(turn, run)?,
-            called: turn.run(run)?.called.clone(),
-            seen: turn.run(run)?.seen.clone(),
-            said: said.filter(|said| said.by_user).map(|said| said.text.clone()).unwrap_or_default(),
+            called: at.called.clone(),
+            seen: at.seen.clone(),
+            said: said.filter(|said| confirms(said)).map(|said| said.text.clone()).unwrap_or_default(),
         })
     }
 

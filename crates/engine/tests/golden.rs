@@ -210,6 +210,7 @@ fn run() -> Run {
         slots: 0,
         unknown: None,
         pending: Vec::new(),
+        entered: 5,
     }
 }
 
@@ -468,7 +469,7 @@ fn rows_keep_their_form() {
         ("last-tenant", Row::LastTenant(3)),
         ("source", Row::Source(3)),
         ("data", data()),
-        ("said", Row::Said(Said { text: "yes".into(), by_user: true })),
+        ("said", Row::Said(Said { text: "yes".into(), by_user: true, sequence: 7 })),
     ];
     rows.push((
         "session-assisted",

@@ -42,7 +42,8 @@ pub enum Guard {
         #[n(1)]
         success: bool,
     },
-    /// The user's last message agrees: with one of these phrases, or with the usual ones where there are none.
+    /// The user's last message came since the node was entered and agrees: it has one of these phrases, or one of the
+    /// usual ones if there are none.
     #[n(6)]
     Said(#[n(0)] Vec<String>),
     /// An event of this key has come since the node was entered.

@@ -26,6 +26,13 @@ pub enum RemoveStep {
         /// That no other row was left where the session stood at this sequence: the removal is done then.
         last: Option<u64>,
     },
+    /// Small sessions that ended no later than a time expire whole, each in one go.
+    Expire {
+        /// The sessions.
+        sessions: Vec<Expiring>,
+        /// The time.
+        ended_by: Time,
+    },
     /// What remains of expired sessions that ended no later than a time.
     Forget {
         /// The rows.
@@ -40,6 +47,17 @@ pub enum RemoveStep {
     },
     /// The command's tenant has no row left, in the shard or, if the scope is the catalogue, there.
     TenantGone,
+}
+
+/// A session that expires whole, as the caller saw it. One that is another by now stays as it is.
+#[derive(Debug, Clone)]
+pub struct Expiring {
+    /// The session.
+    pub session: SessionId,
+    /// All of its rows but its own, in the order of their keys.
+    pub keys: Vec<Key>,
+    /// Its sequence.
+    pub sequence: u64,
 }
 
 /// Nothing of a tenant goes out from now on, or what waits goes out again.

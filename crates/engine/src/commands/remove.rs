@@ -1,8 +1,9 @@
 //! The data of a session that has ended is removed: at once for whoever looks, and in bounded steps on disk.
 
 use minicbor::bytes::ByteVec;
+use switchward_machine::{SessionId, Time};
 
-use crate::command::{Remove, RemoveStep};
+use crate::command::{Expiring, Remove, RemoveStep};
 use crate::event::RemovalFact;
 use crate::key::{Kind, REMOVED_KINDS};
 use crate::limits::REMOVE_ROWS_MAX;
@@ -52,21 +53,7 @@ pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, 
             let (trims, sequence) = (removal.how == Removing::Trimmed, row.sequence);
             drop(row);
             check_size("keys", keys.len(), REMOVE_ROWS_MAX, "rows")?;
-            let mut gone = Vec::with_capacity(keys.len());
-            for key in keys {
-                let of = key.tenant_of() == turn.tenant() && key.session_of() == Some(*session);
-                let kind =
-                    REMOVED_KINDS.into_iter().any(|kind| key.is(kind) && (!trims || kind == Kind::History));
-                if !of || !kind {
-                    return Err(Rejection::new(Reason::FieldInvalid, "a row is none of the session's").into());
-                }
-                // What is on its way to a ledger gets there first.
-                let inner = key.is(Kind::Outbox)
-                    && turn.rows.outbox_at(key)?.is_some_and(|effect| effect.body.inner());
-                if !inner {
-                    gone.push(ByteVec::from(key.as_bytes().to_vec()));
-                }
-            }
+            let gone = rows_of(turn, *session, keys, trims)?;
             let whole = *last == Some(sequence) && gone.len() == keys.len();
             if !gone.is_empty() {
                 turn.emit(Event::Removals(RemovalFact::Rows { session: *session, keys: gone }))?;
@@ -75,6 +62,7 @@ pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, 
                 turn.emit(Event::Removals(RemovalFact::Done { session: *session }))?;
             }
         }
+        RemoveStep::Expire { sessions, ended_by } => expire(turn, sessions, *ended_by)?,
         RemoveStep::OfTenant { keys } => super::delete_tenant::step(turn, keys)?,
         RemoveStep::TenantGone => super::delete_tenant::done(turn)?,
         RemoveStep::Forget { keys, ended_by } => {
@@ -92,4 +80,47 @@ pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, 
         }
     }
     Ok(Reply::Done)
+}
+
+/// The rows of a session that may go, of these. What is on its way to a ledger gets there first.
+///
+/// # Errors
+/// One is none of the session's, or of a kind that does not go.
+fn rows_of(turn: &Turn<'_, '_>, session: SessionId, keys: &[Key], trims: bool) -> Result<Vec<ByteVec>, Stop> {
+    let mut gone = Vec::with_capacity(keys.len());
+    for key in keys {
+        let of = key.tenant_of() == turn.tenant() && key.session_of() == Some(session);
+        let kind = REMOVED_KINDS.into_iter().any(|kind| key.is(kind) && (!trims || kind == Kind::History));
+        if !of || !kind {
+            return Err(Rejection::new(Reason::FieldInvalid, "a row is none of the session's").into());
+        }
+        let inner =
+            key.is(Kind::Outbox) && turn.rows.outbox_at(key)?.is_some_and(|effect| effect.body.inner());
+        if !inner {
+            gone.push(ByteVec::from(key.as_bytes().to_vec()));
+        }
+    }
+    Ok(gone)
+}
+
+/// Sessions expire whole. One that has changed, that still holds something of a ledger or that is being removed stays.
+fn expire(turn: &mut Turn<'_, '_>, sessions: &[Expiring], ended_by: Time) -> Result<(), Stop> {
+    let rows = sessions.iter().map(|one| one.keys.len()).sum();
+    check_size("keys", rows, REMOVE_ROWS_MAX, "rows")?;
+    for Expiring { session, keys, sequence } in sessions {
+        let Some(row) = turn.rows.session(turn.tenant(), *session)? else { continue };
+        let over = row.ended.is_some_and(|ended| ended <= ended_by);
+        let removing = row.removal.as_deref().is_some_and(|it| it.under_way() || it.how.hides());
+        let same = over && !removing && row.sequence == *sequence && row.calls.is_empty();
+        drop(row);
+        if !same {
+            continue;
+        }
+        let gone = rows_of(turn, *session, keys, false)?;
+        if gone.len() == keys.len() {
+            let by = turn.command.actor.subject.clone();
+            turn.emit(Event::Removals(RemovalFact::Expired { session: *session, by, keys: gone }))?;
+        }
+    }
+    Ok(())
 }

@@ -56,6 +56,19 @@ pub enum RemovalFact {
         #[n(0)]
         keys: Vec<ByteVec>,
     },
+    /// A session was kept long enough, and is gone whole.
+    #[n(6)]
+    Expired {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Who removed it.
+        #[n(1)]
+        by: String,
+        /// The keys of its rows, without its own.
+        #[n(2)]
+        keys: Vec<ByteVec>,
+    },
 }
 
 /// A fact about a tenant as a whole. Stored form.
@@ -102,6 +115,7 @@ impl RemovalFact {
             | Self::Done { .. }
             | Self::Forgotten { .. }
             | Self::Redacted
+            | Self::Expired { .. }
             | Self::OfTenant { .. } => false,
         }
     }

@@ -16,8 +16,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         Flow::RunActivated { run } => activate(rows, site, *run)?,
         Flow::MessagePosted { speaker: Speaker::Agent, .. } => {}
         Flow::MessagePosted { text, speaker } => {
-            let by_user = *speaker == Speaker::User;
-            rows.put(Key::said(site.tenant, id), Row::Said(Said { text: text.clone(), by_user }));
+            let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
+            let said = Said { text: text.clone(), by_user: *speaker == Speaker::User, sequence };
+            rows.put(Key::said(site.tenant, id), Row::Said(said));
         }
         Flow::TurnEnded { run } => turned(rows.run_at_mut(&run_key(*run))?),
         Flow::Wrote { run, key, value, .. } => {

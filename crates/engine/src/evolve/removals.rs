@@ -1,5 +1,6 @@
 //! The end of a session's data.
 
+use minicbor::bytes::ByteVec;
 use switchward_machine::{Digest, SessionId, Time};
 
 use super::Site;
@@ -14,29 +15,15 @@ use crate::{Key, Row, ViewError};
 pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
     match fact {
         RemovalFact::Begun { how, by, request } => {
-            let key = site.session_key()?;
-            let session = rows.session_at_mut(&key)?;
-            let removed = Removed {
-                how: *how,
-                by: by.clone(),
-                at: site.at,
-                definition: session.definition.clone(),
-                version: session.version,
-                created: session.created,
-                ended: session.ended.unwrap_or(site.at),
-                status: session.status,
-                decisions: Vec::new(),
-                request: request.clone(),
-                expired: *how == Removing::Expired,
-            };
-            begin(session, *how, by, site.at);
-            keep(rows, site, removed)
+            begin(rows, site, site.session()?, (*how, by, request.clone()))
         }
-        RemovalFact::Rows { session, keys } => {
-            let how = removal(rows, site, *session)?.how;
-            keys.iter().try_for_each(|key| row(rows, site, *session, how, &key_of(key)?))
-        }
+        RemovalFact::Rows { session, keys } => gone(rows, site, *session, keys),
         RemovalFact::Done { session } => done(rows, site, *session),
+        RemovalFact::Expired { session, by, keys } => {
+            begin(rows, site, *session, (Removing::Expired, by, None))?;
+            gone(rows, site, *session, keys)?;
+            done(rows, site, *session)
+        }
         RemovalFact::Forgotten { keys } => keys.iter().try_for_each(|key| forget(rows, key_of(key)?)),
         RemovalFact::OfTenant { keys } => keys.iter().try_for_each(|key| {
             rows.delete(key_of(key)?);
@@ -56,7 +43,37 @@ fn removal(rows: &Working<'_>, site: &Site<'_>, id: SessionId) -> Result<Removal
     found.ok_or_else(|| ViewError("a session is removed whose removal never began".into()))
 }
 
-fn begin(session: &mut Session, how: Removing, by: &str, at: Time) {
+fn begin(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    id: SessionId,
+    (how, by, request): (Removing, &str, Option<(String, Digest)>),
+) -> Result<(), ViewError> {
+    let session = rows.session_at_mut(&Key::session(site.tenant, id))?;
+    let removed = Removed {
+        how,
+        by: by.to_owned(),
+        at: site.at,
+        definition: session.definition.clone(),
+        version: session.version,
+        created: session.created,
+        ended: session.ended.unwrap_or(site.at),
+        status: session.status,
+        decisions: Vec::new(),
+        request,
+        expired: how == Removing::Expired,
+    };
+    mark(session, how, by, site.at);
+    keep(rows, Key::removed(site.tenant, id), removed)
+}
+
+/// Rows of it are gone, or hold no more than what remains.
+fn gone(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId, keys: &[ByteVec]) -> Result<(), ViewError> {
+    let how = removal(rows, site, id)?.how;
+    keys.iter().try_for_each(|key| row(rows, site, id, how, &key_of(key)?))
+}
+
+fn mark(session: &mut Session, how: Removing, by: &str, at: Time) {
     let removal = Removal { how, by: by.to_owned(), at, done: None, upto: 0, head: Digest([0; 32]) };
     session.removal = Some(Box::new(removal));
     if how == Removing::Erased {
@@ -74,8 +91,7 @@ fn begin(session: &mut Session, how: Removing, by: &str, at: Time) {
 }
 
 /// What remains of the session from now on. What an earlier removal has kept of its decisions is kept on.
-fn keep(rows: &mut Working<'_>, site: &Site<'_>, mut removed: Removed) -> Result<(), ViewError> {
-    let key = Key::removed(site.tenant, site.session()?);
+fn keep(rows: &mut Working<'_>, key: Key, mut removed: Removed) -> Result<(), ViewError> {
     if let Some(before) = rows.removed_at(&key)? {
         let same = before.created == removed.created && removed.how != Removing::Deleted;
         if same {

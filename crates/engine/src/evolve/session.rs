@@ -4,7 +4,7 @@ use switchward_machine::{ActIx, Digest, NodeIx, RunId, Status, Time};
 
 use super::Site;
 use crate::intent;
-use crate::state::{Meters, Run, Session};
+use crate::state::{FIRST_ID, Meters, Run, Session};
 use crate::working::Working;
 use crate::{Event, Key, Row, ViewError};
 
@@ -19,12 +19,14 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         Event::SessionStarted { .. } => rows.put(site.session_key()?, Row::Session(started(site, event))),
         Event::RunCreated { .. } => create(rows, site, event)?,
         Event::Entered { run, node } => {
+            let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
             let at = rows.run_at_mut(&run_key(*run))?;
             at.node = *node;
             at.act = ActIx(0);
             at.entry += 1;
             at.drained += 1;
             at.since = site.at;
+            at.entered = sequence;
             (at.attempt, at.asked, at.rests) = (1, 0, false);
             at.refused = None;
             at.called.clear();
@@ -89,7 +91,7 @@ fn blank(site: &Site<'_>) -> Session {
         updated: site.at,
         ended: None,
         sequence: 0,
-        next_id: 1,
+        next_id: FIRST_ID,
         root: RunId(1),
         status: Status::Waiting,
         reason: None,
@@ -201,5 +203,6 @@ pub(super) fn fresh(since: Time, machine: Digest, definition: String, version: u
         slots: 0,
         unknown: None,
         pending: Vec::new(),
+        entered: 0,
     }
 }

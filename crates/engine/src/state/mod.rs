@@ -36,6 +36,7 @@ pub use quorum::{Quorum, Vote, Voting};
 pub use removal::{KeptDecision, Removal, Removed, Removing, Retention, RetentionRule};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
+pub(crate) use session::FIRST_ID;
 pub use session::{
     Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
     Said, Session, Unknown,

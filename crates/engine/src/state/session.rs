@@ -6,6 +6,7 @@ use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx,
 use super::{
     EventSource, GateSettings, Json, Outbox, Parent, PendingInput, Pinned, PinnedPolicy, Quorum, Removal,
 };
+use crate::key::Kind;
 use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
@@ -223,6 +224,9 @@ pub struct Early {
     pub source: EventSource,
 }
 
+/// The first number of a session's open things, calls, grants and effects.
+pub(crate) const FIRST_ID: u64 = 1;
+
 /// The last message of a conversation that is not the agent's own.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Said {
@@ -232,6 +236,9 @@ pub struct Said {
     /// Whether it is the user's: what an agent relays confirms nothing.
     #[n(1)]
     pub by_user: bool,
+    /// Its number in the session's history, from 0.
+    #[n(2)]
+    pub sequence: u64,
 }
 
 /// A workflow that a session may switch to.
@@ -287,6 +294,14 @@ impl Session {
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.removal.as_deref().is_some_and(|removal| removal.how.hides())
+    }
+
+    /// Returns true if the session cannot have rows of this kind. False says nothing.
+    #[must_use]
+    pub fn lacks(&self, kind: Kind) -> bool {
+        let numbered = [Kind::Outbox, Kind::Thing, Kind::Open, Kind::Call, Kind::Grant, Kind::Closed];
+        (self.next_id == FIRST_ID && numbered.contains(&kind))
+            || (kind == Kind::Request && self.requests.is_empty())
     }
 
     /// Whether what it held is erased, or being so.
@@ -389,6 +404,9 @@ pub struct Run {
     /// What came while an approval of it was open, oldest first; it enters when that closes.
     #[cbor(n(28), default, skip_if = "Vec::is_empty")]
     pub pending: Vec<PendingInput>,
+    /// The number of its last entry in the session's history: a message from before it confirms nothing.
+    #[cbor(n(30), default)]
+    pub entered: u64,
 }
 
 impl Run {

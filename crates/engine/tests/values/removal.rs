@@ -81,6 +81,7 @@ pub(super) fn events() -> Vec<Event> {
         RemovalFact::Done { session },
         RemovalFact::Forgotten { keys: keys.clone() },
         RemovalFact::Redacted,
+        RemovalFact::Expired { session, by: "server".into(), keys: keys.clone() },
         RemovalFact::OfTenant { keys },
     ]
     .map(Event::Removals)

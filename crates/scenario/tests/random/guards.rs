@@ -14,21 +14,23 @@ struct Known {
     data: Value,
     /// The keys of the events that have come since the node was entered.
     seen: BTreeSet<String>,
+    /// What the user said last since the node was entered.
+    said: String,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Self { data: Value::Object(Map::new()), seen: BTreeSet::new() }
+        Self { data: Value::Object(Map::new()), seen: BTreeSet::new(), said: String::new() }
     }
 }
 
 /// Whether a guard holds; nothing where only a judge knows, where it cannot be said, and for the calls of tools.
-fn holds(guard: &Guard, known: &Known, said: &str) -> Option<bool> {
+fn holds(guard: &Guard, known: &Known) -> Option<bool> {
     let value = |path: &Path| path.get(&known.data).filter(|value| !value.is_null());
     match guard {
         Guard::Always => Some(true),
         Guard::All(all) => {
-            let each: Vec<Option<bool>> = all.iter().map(|guard| holds(guard, known, said)).collect();
+            let each: Vec<Option<bool>> = all.iter().map(|guard| holds(guard, known)).collect();
             if each.contains(&Some(false)) {
                 Some(false)
             } else {
@@ -36,7 +38,7 @@ fn holds(guard: &Guard, known: &Known, said: &str) -> Option<bool> {
             }
         }
         Guard::Any(any) => {
-            let each: Vec<Option<bool>> = any.iter().map(|guard| holds(guard, known, said)).collect();
+            let each: Vec<Option<bool>> = any.iter().map(|guard| holds(guard, known)).collect();
             if each.contains(&Some(true)) {
                 Some(true)
             } else {
@@ -57,7 +59,7 @@ fn holds(guard: &Guard, known: &Known, said: &str) -> Option<bool> {
                 (_, left) => compare(left, *op, &right).ok(),
             }
         }
-        Guard::Said(phrases) => Some(confirmed(said, phrases)),
+        Guard::Said(phrases) => Some(confirmed(&known.said, phrases)),
         Guard::Seen(key) => Some(known.seen.contains(key)),
         Guard::Judge { .. } | Guard::Called { .. } => None,
     }
@@ -66,10 +68,9 @@ fn holds(guard: &Guard, known: &Known, said: &str) -> Option<bool> {
 /// Looks at a whole history.
 pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine) -> Result<u64, String> {
     let mut runs: BTreeMap<u32, Known> = BTreeMap::new();
-    let mut said = String::new();
     let mut looked = 0;
     for event in events {
-        note(event, &mut runs, &mut said);
+        note(event, &mut runs);
         let Event::Left { run, node, exit } = event else { continue };
         let Some(node) = machine(*run).node(*node) else { continue };
         let (known, at) = (runs.entry(run.0).or_default(), usize::from(exit.0));
@@ -79,14 +80,14 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
         if !matches!(taken.on, Trigger::Auto { .. }) || taken.hold.is_some() {
             continue;
         }
-        if holds(&taken.guard, known, &said) == Some(false) {
+        if holds(&taken.guard, known) == Some(false) {
             return Err(format!(
                 "{event:?}, and its guard {:?} does not hold: {:?}",
                 taken.guard, known.data
             ));
         }
         let before =
-            node.exits[..at].iter().find(|exit| asks(exit) && holds(&exit.guard, known, &said) == Some(true));
+            node.exits[..at].iter().find(|exit| asks(exit) && holds(&exit.guard, known) == Some(true));
         if let Some(before) = before {
             return Err(format!(
                 "{event:?}, and the guard {:?} before it holds: {:?}",
@@ -100,10 +101,12 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
 
 /// Writes down what an event tells.
 #[expect(clippy::wildcard_enum_match_arm, reason = "guards look at few things")]
-fn note(event: &Event, runs: &mut BTreeMap<u32, Known>, said: &mut String) {
+fn note(event: &Event, runs: &mut BTreeMap<u32, Known>) {
     match event {
         Event::Entered { run, .. } => {
-            runs.entry(run.0).or_default().seen.clear();
+            let known = runs.entry(run.0).or_default();
+            known.seen.clear();
+            known.said.clear();
         }
         Event::Flow(Flow::Wrote { run, key, value, .. }) => {
             runs.entry(run.0).or_default().data[key.as_str()] = value.0.clone();
@@ -114,9 +117,13 @@ fn note(event: &Event, runs: &mut BTreeMap<u32, Known>, said: &mut String) {
         Event::Flow(Flow::EarlyTaken { run, keys, .. }) => {
             runs.entry(run.0).or_default().seen.extend(keys.iter().cloned());
         }
-        Event::Flow(Flow::MessagePosted { text, speaker: Speaker::User }) => said.clone_from(text),
+        Event::Flow(Flow::MessagePosted { text, speaker: Speaker::User }) => {
+            runs.values_mut().for_each(|known| known.said.clone_from(text));
+        }
         // What the agent relays stands in the place of what the user said, and confirms nothing.
-        Event::Flow(Flow::MessagePosted { speaker: Speaker::Relayed, .. }) => said.clear(),
+        Event::Flow(Flow::MessagePosted { speaker: Speaker::Relayed, .. }) => {
+            runs.values_mut().for_each(|known| known.said.clear());
+        }
         _ => {}
     }
 }
