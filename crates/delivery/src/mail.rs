@@ -33,12 +33,17 @@ pub struct Sender {
     pub reply: Option<String>,
     /// What stands before `/a/` in the addresses of decision pages; nothing: there are none.
     pub pages: Option<String>,
+    /// In whose name else mails may be written: addresses, `*@domain`, or `*` for anybody. Without them a caller could have
+    /// a mail signed that seems to come from any mailbox of the domain.
+    pub authors: Vec<String>,
     /// What mails are signed with; nothing: whoever takes them signs them.
     pub dkim: Option<Dkim>,
 }
 
 /// The most bytes that the part of an address before its `@` may have. Source: RFC 5321, 4.5.3.1.1.
 const LOCAL_BYTES_MAX: usize = 64;
+/// In a list of authors: anybody.
+const ANYBODY: &str = "*";
 /// Where a token stands in the pattern of reply addresses.
 const TOKEN: &str = "{token}";
 /// The longest usual token, bytes: of a tenant's number below 16,384 and a gate's below 2,097,152.
@@ -52,6 +57,12 @@ impl Sender {
     pub fn check(&self) -> Result<(), String> {
         let from: Result<lettre::message::Mailbox, _> = self.from.parse();
         from.map_err(|error| format!("from: {:?} is no address: {error}", self.from))?;
+        for author in self.authors.iter().filter(|author| *author != ANYBODY) {
+            let sample: Result<lettre::Address, _> = author.replacen(ANYBODY, "a", 1).parse();
+            if sample.is_err() || (author.contains(ANYBODY) && !author.starts_with("*@")) {
+                return Err(format!("authors: {author:?} is no address, no *@domain and not *"));
+            }
+        }
         let Some(reply) = &self.reply else { return Ok(()) };
         let (local, host) = reply.rsplit_once('@').ok_or_else(|| format!("reply: {reply:?} has no @"))?;
         if local.matches(TOKEN).count() != 1 || host.is_empty() || host.contains(TOKEN) {
@@ -64,6 +75,29 @@ impl Sender {
         }
         let sample: Result<lettre::Address, _> = reply.replace(TOKEN, "a").parse();
         sample.map(drop).map_err(|error| format!("reply: {reply:?} is no address: {error}"))
+    }
+
+    /// Returns true if mails may have this address in `From` beside the own one. Case does not matter.
+    fn writes_for(&self, author: &str) -> bool {
+        let author = author.to_lowercase();
+        self.authors.iter().map(|known| known.to_lowercase()).any(|known| match known.strip_prefix(ANYBODY) {
+            Some(domain) => author.ends_with(domain),
+            None => author == known,
+        })
+    }
+
+    /// Returns true if a mail to this address would come back as a reply, with or without a token. Case does not matter.
+    fn is_reply_address(&self, address: &str) -> bool {
+        let Some((before, after)) = self.reply.as_ref().and_then(|reply| reply.split_once(TOKEN)) else {
+            return false;
+        };
+        let (address, before, after) = (address.to_lowercase(), before.to_lowercase(), after.to_lowercase());
+        let Some((_, host)) = after.rsplit_once('@') else { return false };
+        let Some((local, of)) = address.rsplit_once('@') else { return false };
+        let untagged = before.trim_end_matches(|sign: char| !sign.is_alphanumeric());
+        // A quoted part means the same unquoted (RFC 5321, 4.1.2): nobody here has such an address.
+        let fits = local == untagged || local.starts_with(&before) || local.contains('"');
+        of.trim_end_matches('.') == host && fits
     }
 
     /// The address that a reply with this token goes to.

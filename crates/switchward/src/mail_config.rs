@@ -26,6 +26,9 @@ pub(crate) struct MailConfig {
     /// Where this server's pages are found from outside, like `https://approve.acme.example`; absent: no links.
     #[serde(default)]
     pub(crate) pages: Option<String>,
+    /// In whose name agents may send mails beside `from`: addresses, `*@domain`, or `*` for anybody.
+    #[serde(default)]
+    pub(crate) authors: Vec<String>,
     /// The mail server.
     pub(crate) smtp: SmtpSettings,
     /// What mails are signed with; absent: the mail server signs them.
@@ -100,7 +103,7 @@ impl MailConfig {
     pub(crate) fn office(&self) -> anyhow::Result<Office> {
         let dkim = self.dkim.as_ref().map(DkimSettings::read).transpose()?;
         let (from, reply, pages) = (self.from.clone(), self.reply.clone(), self.pages.clone());
-        let sender = Sender { from, reply, pages, dkim };
+        let sender = Sender { from, reply, pages, authors: self.authors.clone(), dkim };
         sender.check().map_err(|problem| anyhow::anyhow!("mail.{problem}"))?;
         Ok(Office { sender: Arc::new(sender), post: Arc::new(self.smtp.open()?) })
     }

@@ -55,6 +55,9 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
     check(letter)?;
     let from: Mailbox = sender.from.parse().map_err(|_| invalid("the sender is no address"))?;
     let to = address(&letter.to)?;
+    if sender.is_reply_address(to.as_ref()) {
+        return Err(invalid(format!("{to} is where replies go: a mail from here is no reply")));
+    }
     let host = sender.host();
     let named = letter
         .reply_token
@@ -62,7 +65,7 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
         .map_or_else(|| format!("n.{}", letter.thread), |token| format!("a.{token}"));
     let message_id = format!("{named}.{}@{host}", letter.id);
     let thread = format!("<t.{}@{host}>", letter.thread);
-    let mut builder = addressed(letter, &from, &to)?
+    let mut builder = addressed(letter, sender, &from, &to)?
         .subject(subject(letter))
         .message_id(Some(format!("<{message_id}>")))
         .in_reply_to(thread.clone())
@@ -95,7 +98,12 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
 
 /// From whom and to whom, as it stands at the head: who writes in another's name is named beside it (RFC 5322, 3.6.2).
 /// Who gets a copy that nobody sees stands nowhere.
-fn addressed(letter: &Letter, own: &Mailbox, to: &Address) -> Result<MessageBuilder, Failed> {
+fn addressed(
+    letter: &Letter,
+    sender: &Sender,
+    own: &Mailbox,
+    to: &Address,
+) -> Result<MessageBuilder, Failed> {
     let envelope = Envelope::new(Some(own.email.clone()), vec![to.clone()]);
     let builder = Message::builder().envelope(envelope.map_err(|error| invalid(error.to_string()))?);
     let Some(head) = &letter.head else {
@@ -104,6 +112,12 @@ fn addressed(letter: &Letter, own: &Mailbox, to: &Address) -> Result<MessageBuil
     let mut builder = match &head.from {
         Some(from) => {
             let from = address(from)?;
+            let is_own = from.to_string().eq_ignore_ascii_case(own.email.as_ref());
+            if !is_own && !sender.writes_for(from.as_ref()) {
+                return Err(invalid(format!(
+                    "no mail is sent in the name of {from}: mail.authors does not list it"
+                )));
+            }
             let builder = builder.from(Mailbox::new(None, from.clone()));
             if from == own.email { builder } else { builder.sender(own.clone()) }
         }

@@ -42,6 +42,7 @@ fn sender() -> Sender {
         from: "Acme approvals <approvals@acme.example>".into(),
         reply: Some("r+{token}@reply.acme.example".into()),
         pages: Some("https://acme.example/".into()),
+        authors: vec!["Bot@acme.example".into(), "*@shop.example".into()],
         dkim: None,
     }
 }
@@ -162,6 +163,36 @@ fn no_header_is_slipped_in() {
 }
 
 #[test]
+fn a_mail_is_sent_in_no_name_that_is_not_listed() {
+    let of = |author: &str| {
+        let head = Some(Head { from: Some(author.to_owned()), to: Vec::new(), cc: Vec::new() });
+        let letter = Letter { head, choice: None, purpose: Purpose::Say, ..letter() };
+        compose(&letter, &sender()).map_err(|failed| failed.reason)
+    };
+    let shop = raw(&of("Sales@Shop.example").expect("it can be written"));
+    assert!(shop.contains("From: Sales@Shop.example\r\n"), "{shop}");
+    for other in ["kim@acme.example", "bot@evil.acme.example", "a@b.shop.example"] {
+        assert_eq!(of(other), Err(Reason::MailInvalid), "{other}");
+    }
+}
+
+#[test]
+fn no_mail_of_ours_comes_back_as_a_reply() {
+    for to in [
+        "r+abc@reply.acme.example",
+        "R+abc@Reply.Acme.example",
+        "r@reply.acme.example",
+        "\"r+abc\"@reply.acme.example",
+    ] {
+        let told = compose(&Letter { to: to.into(), ..letter() }, &sender()).map_err(|failed| failed.reason);
+        assert_eq!(told, Err(Reason::MailInvalid), "{to}");
+    }
+    for to in ["kim@reply.acme.example", "r+abc@acme.example", "rita@reply.acme.example"] {
+        assert!(compose(&Letter { to: to.into(), ..letter() }, &sender()).is_ok(), "{to}");
+    }
+}
+
+#[test]
 fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
     let list = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
     let of = |to: &str, from: Option<&str>, listed: &[&str], cc: &[&str]| {
@@ -210,6 +241,12 @@ fn a_sender_that_cannot_be_used_is_told() {
     assert_eq!(of("Acme <a@acme.example>", Some("r+{token}@r.example")), None);
     assert_eq!(of("a@acme.example", None), None);
     assert_eq!(of("nobody", None).as_deref(), Some("from"));
+    for (author, fits) in
+        [("*", true), ("*@a.example", true), ("a@b.example", true), ("a*@b.example", false), ("b", false)]
+    {
+        let told = Sender { authors: vec![author.into()], ..sender() }.check();
+        assert_eq!(told.is_ok(), fits, "{author}");
+    }
     for reply in [
         "r@r.example",
         "{token}",

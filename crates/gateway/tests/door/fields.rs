@@ -72,8 +72,9 @@ fn every_field_that_an_agent_may_send_has_its_row() {
 /// The text of every file of tests below the crates.
 fn tests() -> String {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' folder").to_owned();
-    let mut folders: Vec<PathBuf> =
-        ["gateway", "engine", "shard", "switchward"].map(|name| crates.join(name).join("tests")).into();
+    let mut folders: Vec<PathBuf> = ["delivery", "engine", "gateway", "shard", "switchward"]
+        .map(|name| crates.join(name).join("tests"))
+        .into();
     let mut text = String::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder") {

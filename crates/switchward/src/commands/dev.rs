@@ -191,6 +191,7 @@ fn sender(at: &str) -> Sender {
         from: format!("Switchward dev <switchward@{HOST}>"),
         reply: Some(format!("r+{{token}}@{HOST}")),
         pages: Some(at.to_owned()),
+        authors: vec!["*".to_owned()],
         dkim: None,
     }
 }
