@@ -263,27 +263,17 @@ fn weigh(value: &serde_json::Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::command;
     use futures::FutureExt as _;
-    use switchward_engine::{Actor, Answer, Cancel, Scope, Settings};
-    use switchward_machine::SessionId;
+    use switchward_engine::{Answer, Cancel};
     use tokio::sync::oneshot::Receiver;
 
     const NOISY: TenantId = TenantId(1);
     const OTHERS: [TenantId; 2] = [TenantId(2), TenantId(3)];
 
     fn job(tenant: TenantId, body: Body) -> (Job, Receiver<Result<Reply, Failure>>) {
-        let command = Command {
-            tenant,
-            scope: Scope::Session(SessionId([0; 16])),
-            request: None,
-            expected_sequence: None,
-            actor: Actor::server(),
-            settings: Settings::default(),
-            trace: None,
-            body,
-        };
         let (answer, wait) = oneshot::channel();
-        (Job { command, answer, span: Span::none() }, wait)
+        (Job { command: command(tenant, body), answer, span: Span::none() }, wait)
     }
 
     fn answer(note: &str) -> Body {

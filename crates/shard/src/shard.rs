@@ -122,7 +122,7 @@ impl Shard {
             return Err(Failure::Draining);
         }
         // A request that comes again begins nothing: it is answered as it was.
-        if let Some(no) = self.group.shared.outbox.refusal(&command.body)
+        if let Some(no) = self.group.shared.outbox.refusal(&command)
             && !is_remembered(&self.read_stale(), &command).unwrap_or(false)
         {
             return Err(Failure::Rejected(no));
