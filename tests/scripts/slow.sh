@@ -3,7 +3,7 @@
 # then with every sync of a file 20 ms slower. Ends with the first pass that fails, and says which.
 #
 # SLOW_BUSY=3 and SLOW_SYNC=1 say how many passes of each there are, SLOW_LOOPS=4 how many loops, SLOW_SYNC_MS=20 how
-# much slower a sync is. What is given behind is given on to `cargo nextest run`: slow.sh -p switchward-store
+# much slower a sync is. Arguments go to `cargo nextest run`, and those tests alone run: slow.sh -p switchward-store
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -12,7 +12,11 @@ slow=${SLOW_SYNC:-1}
 loops=${SLOW_LOOPS:-4}
 SLOW_SYNC_MS=${SLOW_SYNC_MS:-20}
 target=${CARGO_TARGET_DIR:-target}
-[ $# -gt 0 ] || set -- --workspace
+whole=
+if [ $# = 0 ]; then
+    whole=yes
+    set -- --workspace
+fi
 
 # As many crashes as `make test` has.
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
@@ -47,12 +51,22 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# others LABEL [COMMAND...]: the tests of `make test` that are not Rust, each as COMMAND runs it.
+others() {
+    [ -n "$whole" ] || return 0
+    label=$1
+    shift
+    run "Python client $label" "$@" sh tests/scripts/python-client.sh
+    run "webhooks beside the reference libraries $label" "$@" sh tests/scripts/webhooks.sh
+    run "approvals by mail over real servers $label" "$@" sh tests/scripts/mail.sh
+}
+
 # preloaded COMMAND...: runs it and all that it starts with slower syncs.
 preloaded() {
     LD_PRELOAD=$library SLOW_SYNC_MS=$SLOW_SYNC_MS "$@"
 }
 
-run "what this needs" sh tests/scripts/need.sh rust cc git python redis node
+run "what this needs" sh tests/scripts/need.sh rust cc git python redis node mail
 if ! cargo nextest --version >/dev/null 2>&1; then
     echo "cargo-nextest is missing: cargo install cargo-nextest" >&2
     exit 1
@@ -62,7 +76,9 @@ run "the tests are built" cargo nextest run --locked "$@" --no-run
 pass=1
 [ "$busy" = 0 ] || spin
 while [ "$pass" -le "$busy" ]; do
-    run "tests beside $loops busy loops, $pass of $busy" cargo nextest run --locked "$@" --no-fail-fast
+    beside="beside $loops busy loops, $pass of $busy"
+    run "tests $beside" cargo nextest run --locked "$@" --no-fail-fast
+    others "$beside"
     pass=$((pass + 1))
 done
 calm
@@ -75,7 +91,8 @@ if [ "$slow" != 0 ]; then
         cc -shared -fPIC -O2 -Wall -Wextra -Werror -o "$library" tests/scripts/slow-sync.c -ldl
 fi
 while [ "$pass" -le "$slow" ]; do
-    run "tests with every sync $SLOW_SYNC_MS ms slower, $pass of $slow" \
-        preloaded cargo nextest run --locked "$@" --no-fail-fast
+    slower="with every sync $SLOW_SYNC_MS ms slower, $pass of $slow"
+    run "tests $slower" preloaded cargo nextest run --locked "$@" --no-fail-fast
+    others "$slower" preloaded
     pass=$((pass + 1))
 done

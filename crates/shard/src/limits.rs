@@ -120,8 +120,14 @@ pub const REMOVE_STEP_BYTES: usize = 4 * 1024 * 1024;
 pub const REMOVE_STEPS: usize = 64;
 /// Sessions of one look whose time is over.
 pub const EXPIRE_AT_ONCE: usize = 64;
-/// The rest between two rounds of removals: callers come first.
+/// The shortest rest between two rounds of removals: callers come first.
 pub const REMOVE_REST: Duration = Duration::from_millis(20);
+/// The longest rest between two rounds.
+pub const REMOVE_REST_MAX: Duration = Duration::from_secs(5);
+/// The rest after a round is at least so many times as long as the round was, for each shard of the server.
+pub const REMOVE_RESTS: u32 = 2;
+/// Definitions whose backlog a shard works off in turn; those beyond it have their turn at the next look.
+pub const EXPIRY_LANES_MAX: usize = 10_000;
 /// How often a server looks whether what was erased has to leave its files; some 140 MB are written each time that it has.
 pub const SCRUB_LOOK: Duration = Duration::from_secs(60);
 /// How often a leader looks whether something was kept long enough.

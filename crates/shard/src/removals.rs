@@ -3,25 +3,29 @@
 //! A removal is a mark on its session and an entry of an index, so another leader goes on with it. Each step is a command
 //! that names the rows, few enough that no caller waits for it; between two rounds there is a rest.
 
+mod backlog;
+mod expiry;
 pub(crate) mod tenants;
 
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use switchward_engine::{
-    Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, Remove, RemoveStep, Removing, Retention, Row, Scope,
-    Session, View, ViewError, is_redacted,
+    Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, RemoveStep, Removing, Row, Scope, Session, View,
+    ViewError, is_redacted,
 };
-use switchward_machine::{SessionId, TenantId, Time};
+use switchward_machine::{SessionId, TenantId};
 use switchward_store::Record as _;
+
+use backlog::Backlog;
 
 use crate::cluster::Inner;
 use crate::failure::Failure;
 use crate::limits::{
-    CLOCK_LOOK, DUTY_TICK, EXPIRE_AT_ONCE, EXPIRY_LOOK, REMOVALS_AT_ONCE, REMOVALS_COUNTED_MAX, REMOVE_REST,
-    REMOVE_STEP_BYTES, REMOVE_STEP_ROWS, REMOVE_STEPS,
+    CLOCK_LOOK, DUTY_TICK, EXPIRY_LOOK, REMOVALS_AT_ONCE, REMOVALS_COUNTED_MAX, REMOVE_REST, REMOVE_REST_MAX,
+    REMOVE_RESTS, REMOVE_STEP_BYTES, REMOVE_STEP_ROWS, REMOVE_STEPS,
 };
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
@@ -33,11 +37,15 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
     let told = shard.group().shared.removals.clone();
     shard.clock().tell(told.clone());
     let mut leads = shard.group().raft().server_metrics();
+    let mut backlog = Backlog::default();
     loop {
-        if cluster.strong_count() == 0 || shard.draining() {
+        let Some(parts) = cluster.upgrade().map(|cluster| cluster.parts()) else { return };
+        if shard.draining() {
             return;
         }
-        let sleep = if shard.leads() { round(&shard, &cluster).await } else { CLOCK_LOOK };
+        let begun = Instant::now();
+        let sleep = if shard.leads() { round(&shard, &cluster, &mut backlog).await } else { CLOCK_LOOK };
+        let rest = (begun.elapsed() * REMOVE_RESTS * parts).clamp(REMOVE_REST, REMOVE_REST_MAX);
         tokio::select! {
             () = told.notified() => {}
             () = tokio::time::sleep(sleep) => {}
@@ -46,13 +54,13 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
                 tokio::time::sleep(DUTY_TICK).await;
             },
         }
-        // However often it is told, callers come first.
-        tokio::time::sleep(REMOVE_REST).await;
+        // However often it is told, callers come first: the longer a round has taken, the more they have to do.
+        tokio::time::sleep(rest).await;
     }
 }
 
 /// Does what is to be done now, and gives how long there will be nothing to do, if nothing happens.
-async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Duration {
+async fn round(shard: &Shard, cluster: &Weak<Inner>, backlog: &mut Backlog) -> Duration {
     let done = async {
         let open = open(&shard.read_stale())?;
         ShardMetrics::set(&shard.group().metrics().removing, open.count);
@@ -62,7 +70,8 @@ async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Duration {
             moved |= result?;
         }
         // What expires waits until there is room for it.
-        let expired = if open.first.len() < REMOVALS_AT_ONCE { expire(shard).await? } else { 0 };
+        let expired =
+            if open.first.len() < REMOVALS_AT_ONCE { expiry::round(shard, backlog).await? } else { 0 };
         let tenants = tenants::round(shard, cluster).await?;
         ShardMetrics::set(&shard.group().metrics().tenants_deleting, tenants.left);
         Ok::<_, Failure>((open.count + tenants.left > 0, moved || expired > 0 || tenants.moved))
@@ -174,130 +183,5 @@ fn next(
         from.kind += 1;
         from.after = None;
     }
-    Ok(found)
-}
-
-/// Begins the removal of what was kept long enough; how many there were.
-async fn expire(shard: &Shard) -> Result<usize, Failure> {
-    let (view, now) = (shard.read_stale(), shard.now());
-    let over = overdue(&view, now).map_err(unreadable)?;
-    let sessions = over.sessions.iter().map(|(tenant, id, how, ended_by)| {
-        let body = Body::Remove(Remove { how: *how, ended_by: Some(*ended_by) });
-        shard.submit(Command::of_server(*tenant, Scope::Session(*id), body))
-    });
-    let mut begun = 0;
-    for result in join_all(sessions).await {
-        match result {
-            Ok(_) => begun += 1,
-            // Somebody was quicker.
-            Err(Failure::Rejected(_)) => {}
-            Err(failure) => return Err(failure),
-        }
-    }
-    ShardMetrics::add(&shard.group().metrics().expired, begun);
-    for (tenant, keys, ended_by) in over.remains {
-        begun += keys.len();
-        let step = RemoveStep::Forget { keys, ended_by };
-        shard.submit(Command::of_server(tenant, Scope::Shard, Body::RemoveStep(step))).await?;
-    }
-    Ok(begun)
-}
-
-/// What was kept long enough.
-#[derive(Default)]
-struct Overdue {
-    sessions: Vec<(TenantId, SessionId, Removing, Time)>,
-    remains: Vec<(TenantId, Vec<Key>, Time)>,
-}
-
-fn overdue(view: &StateView, now: Time) -> Result<Overdue, ViewError> {
-    let (mut over, mut next, end) = (Overdue::default(), 1, Key::behind_tenants());
-    while over.sessions.len() < EXPIRE_AT_ONCE
-        && let Some(found) = view.first_between(&Key::before_tenant(TenantId(next)), &end)?
-    {
-        let tenant = found.tenant_of();
-        if let Some(Row::Tenancy(tenancy)) = view.row(&Key::tenancy(tenant))?.as_deref() {
-            of_tenant(view, tenant, &tenancy.retention, now, &mut over)?;
-        }
-        let Some(after) = tenant.0.checked_add(1) else { break };
-        next = after;
-    }
-    Ok(over)
-}
-
-fn of_tenant(
-    view: &StateView,
-    tenant: TenantId,
-    retention: &Retention,
-    now: Time,
-    over: &mut Overdue,
-) -> Result<(), ViewError> {
-    if retention.rules.is_empty() {
-        return Ok(());
-    }
-    let kept = |ms: Option<u64>| ms.and_then(|ms| now.0.checked_sub(ms)).map(Time);
-    for (index, how) in
-        [(IndexKey::ended(tenant), Removing::Expired), (IndexKey::histories(tenant), Removing::Trimmed)]
-    {
-        each_definition(view, &index, &mut |mark| {
-            let rule = retention.of(mark);
-            let ms = if how == Removing::Expired { rule.sessions_ms } else { rule.history_ms };
-            let Some(ended_by) = kept(ms) else { return Ok(()) };
-            let room = EXPIRE_AT_ONCE.saturating_sub(over.sessions.len());
-            for entry in earliest(view, &index, mark, ended_by, room)? {
-                let id = IndexKey::lasting_of(&entry).map(|(_, _, id)| id);
-                over.sessions.extend(id.map(|id| (tenant, id, how, ended_by)));
-            }
-            Ok(())
-        })?;
-    }
-    let index = IndexKey::remains(tenant);
-    each_definition(view, &index, &mut |mark| {
-        let Some(ended_by) = kept(retention.of(mark).decisions_ms) else { return Ok(()) };
-        let entries = earliest(view, &index, mark, ended_by, EXPIRE_AT_ONCE)?;
-        let row = |entry: &Key| Some(Key::removed(tenant, IndexKey::lasting_of(entry)?.2));
-        let keys: Vec<Key> = entries.iter().filter_map(row).collect();
-        if !keys.is_empty() {
-            over.remains.push((tenant, keys, ended_by));
-        }
-        Ok(())
-    })
-}
-
-/// Looks at each definition that has entries in an index.
-fn each_definition(
-    view: &StateView,
-    index: &[u8],
-    look: &mut dyn FnMut([u8; 8]) -> Result<(), ViewError>,
-) -> Result<(), ViewError> {
-    let end = IndexKey::behind_lasting(index, [u8::MAX; 8], None);
-    let mut after = index.to_vec();
-    while let Some(entry) = view.first_between(&after, &end)? {
-        let Some((mark, _, _)) = IndexKey::lasting_of(&entry) else { return Ok(()) };
-        look(mark)?;
-        after = IndexKey::behind_lasting(index, mark, None);
-    }
-    Ok(())
-}
-
-/// The entries of a definition that ended no later than this, at most so many.
-fn earliest(
-    view: &StateView,
-    index: &[u8],
-    mark: [u8; 8],
-    ended_by: Time,
-    max: usize,
-) -> Result<Vec<Key>, ViewError> {
-    let (mut found, prefix) = (Vec::new(), [index, &mark].concat());
-    if max == 0 {
-        return Ok(found);
-    }
-    view.scan(&prefix, None, &mut |entry, _| {
-        if IndexKey::lasting_of(entry).is_none_or(|(_, ended, _)| ended > ended_by) {
-            return ControlFlow::Break(());
-        }
-        found.push(entry.clone());
-        if found.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
     Ok(found)
 }

@@ -28,7 +28,7 @@ fn rows(world: &World) -> Vec<(Key, Vec<u8>)> {
 }
 
 /// The rows that belong to a session, in whatever index; but for what remains of it, and where that stands.
-fn rows_of(world: &World, id: SessionId) -> Vec<Key> {
+pub(crate) fn rows_of(world: &World, id: SessionId) -> Vec<Key> {
     let remains = IndexKey::remains(TenantId(1));
     let remains = |key: &Key| key.is(Kind::Removed) || key.as_bytes().starts_with(&remains);
     let of = |key: &Key| key.as_bytes().windows(16).any(|part| part == id.0) && !remains(key);
@@ -40,7 +40,7 @@ fn holding(world: &World, text: &str) -> Vec<Key> {
     rows(world).into_iter().filter(|(_, bytes)| has(bytes)).map(|(key, _)| key).collect()
 }
 
-fn id_of(session: &v1::Session) -> SessionId {
+pub(crate) fn id_of(session: &v1::Session) -> SessionId {
     session.name.rsplit('/').next().and_then(|id| id.parse().ok()).expect("an id")
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn days(days: i64) -> Option<prost_types::Duration> {
 }
 
 /// Whether a session remembers no request and has no call left that nobody has reported.
-fn forgotten(world: &World, id: SessionId) -> bool {
+pub(crate) fn forgotten(world: &World, id: SessionId) -> bool {
     let row = world.node.cluster.shard_of(id.bucket()).read_stale().row(&Key::session(TenantId(1), id));
     let row = row.expect("rows that can be read");
     let Some(Row::Session(session)) = row.as_deref() else { return false };

@@ -27,6 +27,7 @@ mod deciding;
 mod decision_page;
 mod effects;
 mod ending;
+mod expiring;
 mod export;
 mod fields;
 mod frozen;

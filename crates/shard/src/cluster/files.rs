@@ -54,6 +54,11 @@ impl Inner {
         shards.map(|shard| shard.group().clone()).collect()
     }
 
+    /// The number of its shards, the catalogue among them.
+    pub(crate) fn parts(&self) -> u32 {
+        u32::try_from(self.shards.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     pub(crate) fn log(&self) -> Arc<FjallLog> {
         Arc::clone(&self.log)
     }

@@ -21,7 +21,7 @@ fn server(redis: &Redis, site: &Site, url: &str, password: &str) -> Command {
 /// A definition whose one request goes to this endpoint.
 fn definition(url: &str) -> String {
     let request = json!({ "type": "http_request", "config": {
-        "method": "POST", "url": format!("{url}/orders"), "body": {}, "into": "order" } });
+        "method": "POST", "url": format!("{url}/orders"), "body": { "for": "{gathered.who}" }, "into": "order" } });
     json!({
         "name": "order",
         "states": [
@@ -120,6 +120,44 @@ fn a_server_whose_redis_is_away_starts_and_says_so_once() {
     assert_eq!(log.matches("nobody listens there").count(), 1, "{log}");
     assert_eq!(log.matches("Redis is reached again").count(), 1, "{log}");
     assert!(!log.contains(PASSWORD), "{log}");
+}
+
+/// Whether a copy of all that this Redis holds has a text. What was deleted of a stream can stay in its blocks, where no
+/// command shows it.
+fn holds(redis: &Redis, text: &str) -> bool {
+    assert_eq!(redis.ask("CONFIG SET rdbcompression no"), "+OK");
+    assert_eq!(redis.ask("SAVE"), "+OK");
+    let copy = std::fs::read(redis.path("dump.rdb")).expect("the copy can be read");
+    copy.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+#[test]
+fn nothing_of_an_erased_session_stays_in_redis() {
+    const WHO: &str = "plumbagowharf";
+    let (endpoint, redis, site) = (Endpoint::start(), Redis::start(), Site::new());
+    let server = deployed(&redis, &site, &endpoint);
+    // One before it and one behind it are out as well.
+    let send = |key: &str, who: &str| {
+        run(&server, &["start", "order", "--key", key, "--input", &json!({ "who": who }).to_string()]);
+        run(&server, &["message", key, "One pen."]);
+        run(&server, &["turn", key]);
+        endpoint.next("POST /orders")
+    };
+    let sent = [send("before", "one"), send("gone", WHO), send("behind", "two")];
+    assert!(holds(&redis, WHO), "it is on its way");
+    run(&server, &["cancel", "gone", "--yes"]);
+    run(&server, &["session", "erase", "gone", "--yes"]);
+    let [before, gone, behind] = sent;
+    gone.answer.send((200, json!({ "for": WHO }))).expect("it waits");
+    // A block of a stream goes when all that was in it is done.
+    answered(&server, &before, "before");
+    answered(&server, &behind, "behind");
+    let deadline = Instant::now() + PATIENCE;
+    while holds(&redis, WHO) {
+        assert!(Instant::now() < deadline, "something of it is still in Redis");
+    }
+    let (log, code) = server.stop();
+    assert_eq!(code, Some(0), "{log}");
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! Sessions expire: small ones whole, large ones in steps.
+
+use switchward_api::v1;
+use switchward_engine::{Body, Command, Expiring, Key, REMOVED_KINDS, Reason, RemoveStep, Row, Scope, View};
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_shard::Failure;
+
+use crate::ending::{cancel, days, eventful, forgotten, id_of, put, rows_of};
+use crate::world::World;
+
+const TENANT: TenantId = TenantId(1);
+const DAY_MS: u64 = 86_400_000;
+/// More messages than one step removes rows.
+const MESSAGES: usize = 140;
+
+/// A session's rows that go with it, and its sequence.
+fn seen(world: &World, id: SessionId) -> Expiring {
+    let of = |key: &Key| key.session_of() == Some(id) && REMOVED_KINDS.into_iter().any(|kind| key.is(kind));
+    let keys = rows_of(world, id).into_iter().filter(of).collect();
+    let row = world.node.cluster.shard_of(id.bucket()).read_stale().row(&Key::session(TENANT, id));
+    let row = row.expect("rows that can be read");
+    let Some(Row::Session(session)) = row.as_deref() else { panic!("no session: {row:?}") };
+    Expiring { session: id, keys, sequence: session.sequence }
+}
+
+async fn expire(world: &World, session: Expiring, ended_by: Time) -> Result<(), Failure> {
+    let shard = world.node.cluster.shard_of(session.session.bucket());
+    let step = RemoveStep::Expire { sessions: vec![session], ended_by };
+    shard.submit(Command::of_server(TENANT, Scope::Shard, Body::RemoveStep(step))).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_expires_whole_only_as_it_was_seen() {
+    let world = World::start().await;
+    let (running, ended) = (world.session().await, eventful(&world).await);
+    // Its call is given back when nobody can report it any more.
+    world.node.clock.advance(2 * DAY_MS);
+    let (running, id) = (id_of(&running), id_of(&ended));
+    world.node.until(|| forgotten(&world, id)).await;
+    world.node.quiet().await;
+    let (now, before) = (Time(u64::MAX), seen(&world, id));
+    expire(&world, seen(&world, running), now).await.expect("nothing happens");
+    expire(&world, Expiring { sequence: before.sequence + 1, ..before.clone() }, now)
+        .await
+        .expect("nothing happens");
+    expire(&world, before.clone(), Time(1)).await.expect("nothing happens");
+    let mut other = before.clone();
+    other.keys.push(Key::run(TENANT, running, switchward_machine::RunId(0)));
+    let refused = expire(&world, other, now).await;
+    assert!(matches!(refused, Err(Failure::Rejected(no)) if no.reason == Reason::FieldInvalid));
+    assert_eq!((seen(&world, id).keys, seen(&world, running).keys.is_empty()), (before.keys.clone(), false));
+    expire(&world, before, now).await.expect("it goes");
+    assert_eq!(rows_of(&world, id), Vec::<Key>::new());
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_too_large_for_one_step_expires_too() {
+    let world = World::start().await;
+    let (small, large) = (world.session().await, world.session().await);
+    for _ in 0..MESSAGES {
+        let usage = v1::ReportUsageRequest { session: large.name.clone(), tokens: 1, ..Default::default() };
+        let _: v1::ReportUsageResponse = world.ask("agent", "ReportUsage", &usage).await;
+    }
+    cancel(&world, &small.name).await;
+    cancel(&world, &large.name).await;
+    put(&world, vec![v1::RetentionRule { ended_sessions: days(30), ..Default::default() }]).await;
+    assert!(seen(&world, id_of(&large)).keys.len() > MESSAGES);
+    world.node.clock.advance(40 * DAY_MS);
+    for session in [small, large] {
+        world.node.until(|| rows_of(&world, id_of(&session)).is_empty()).await;
+    }
+    world.node.end().await;
+}

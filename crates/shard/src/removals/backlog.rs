@@ -1,0 +1,187 @@
+//! What was kept long enough and has not expired yet.
+//!
+//! Entries that were removed from an index slow down a scan over their place until the files are merged. So a scan goes on
+//! behind the entries that the last one found, and begins anew only when nothing is left, or after a while.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use switchward_engine::{IndexKey, Key, Removing, Retention, Row, View, ViewError};
+use switchward_machine::{SessionId, TenantId, Time};
+
+use crate::limits::{EXPIRE_AT_ONCE, EXPIRY_LANES_MAX, REMOVE_STEP_ROWS};
+use crate::view::StateView;
+
+/// A session that was kept long enough, or whose history was.
+#[derive(Debug)]
+pub(super) struct Late {
+    pub(super) tenant: TenantId,
+    pub(super) id: SessionId,
+    pub(super) how: Removing,
+    /// When it must have ended at the latest.
+    pub(super) ended_by: Time,
+}
+
+/// What remains of sessions of one tenant and was kept long enough.
+#[derive(Debug)]
+pub(super) struct Remains {
+    pub(super) tenant: TenantId,
+    pub(super) keys: Vec<Key>,
+    /// When the sessions must have ended at the latest.
+    pub(super) ended_by: Time,
+}
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub(super) struct Overdue {
+    pub(super) sessions: Vec<Late>,
+    pub(super) remains: Vec<Remains>,
+}
+
+impl Overdue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.remains.is_empty()
+    }
+}
+
+/// The lanes that had something overdue when all were looked at last, with where each scan goes on. They take turns.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    lanes: VecDeque<Lane>,
+}
+
+/// What ends for a lane's entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// The session, or its history alone.
+    Session(Removing),
+    /// What remained of it.
+    Remains,
+}
+
+/// One definition's entries in one of a tenant's indices, the earliest first.
+#[derive(Debug)]
+struct Lane {
+    tenant: TenantId,
+    ends: Ends,
+    mark: [u8; 8],
+    /// The common beginning of the entries.
+    prefix: Vec<u8>,
+    /// The last entry that was found.
+    after: Option<Vec<u8>>,
+}
+
+impl Backlog {
+    /// Looks for what is overdue: at most [`EXPIRE_AT_ONCE`] sessions. Finds nothing only if nothing is overdue.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub(super) fn next(&mut self, view: &StateView, now: Time) -> Result<Overdue, ViewError> {
+        let found = self.go_on(view, now)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        self.lanes = lanes(view)?;
+        self.go_on(view, now)
+    }
+
+    /// Takes from the lanes in turn. One that has nothing more is left out.
+    fn go_on(&mut self, view: &StateView, now: Time) -> Result<Overdue, ViewError> {
+        let mut found = Overdue::default();
+        for _ in 0..self.lanes.len() {
+            let room = EXPIRE_AT_ONCE.saturating_sub(found.sessions.len());
+            let share = room.min(EXPIRE_AT_ONCE.div_ceil(self.lanes.len()));
+            if share == 0 {
+                break;
+            }
+            let Some(mut lane) = self.lanes.pop_front() else { break };
+            if lane.take(view, now, share, &mut found)? {
+                self.lanes.push_back(lane);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Lane {
+    /// Takes at most so many entries, and returns true if there may be more.
+    fn take(
+        &mut self,
+        view: &StateView,
+        now: Time,
+        max: usize,
+        found: &mut Overdue,
+    ) -> Result<bool, ViewError> {
+        let row = view.row(&Key::tenancy(self.tenant))?;
+        let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(false) };
+        let Some(ended_by) = self.ended_by(&tenancy.retention, now) else { return Ok(false) };
+        let max = if self.ends == Ends::Remains { REMOVE_STEP_ROWS } else { max };
+        let mut entries = Vec::new();
+        view.scan(&self.prefix, self.after.as_deref(), &mut |entry, _| {
+            if IndexKey::lasting_of(entry).is_none_or(|(_, ended, _)| ended > ended_by) {
+                return ControlFlow::Break(());
+            }
+            entries.push(entry.clone());
+            if entries.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        let Some(last) = entries.last() else { return Ok(false) };
+        self.after = Some(last.as_bytes().to_vec());
+        let (tenant, more) = (self.tenant, entries.len() == max);
+        let ids = entries.iter().filter_map(|entry| IndexKey::lasting_of(entry).map(|(_, _, id)| id));
+        match self.ends {
+            Ends::Session(how) => {
+                found.sessions.extend(ids.map(|id| Late { tenant, id, how, ended_by }));
+            }
+            Ends::Remains => {
+                let keys = ids.map(|id| Key::removed(tenant, id)).collect();
+                found.remains.push(Remains { tenant, keys, ended_by });
+            }
+        }
+        Ok(more)
+    }
+
+    /// When an entry must have ended at the latest to be overdue. Returns `None` if it is kept for good.
+    fn ended_by(&self, retention: &Retention, now: Time) -> Option<Time> {
+        let rule = retention.of(self.mark);
+        let kept = match self.ends {
+            Ends::Session(Removing::Trimmed) => rule.history_ms,
+            Ends::Session(_) => rule.sessions_ms,
+            Ends::Remains => rule.decisions_ms,
+        };
+        kept.and_then(|ms| now.0.checked_sub(ms)).map(Time)
+    }
+}
+
+/// The lanes of all tenants that have a rule.
+fn lanes(view: &StateView) -> Result<VecDeque<Lane>, ViewError> {
+    let (mut lanes, mut next, end) = (VecDeque::new(), 1, Key::behind_tenants());
+    while lanes.len() < EXPIRY_LANES_MAX
+        && let Some(found) = view.first_between(&Key::before_tenant(TenantId(next)), &end)?
+    {
+        let tenant = found.tenant_of();
+        let row = view.row(&Key::tenancy(tenant))?;
+        if matches!(row.as_deref(), Some(Row::Tenancy(tenancy)) if !tenancy.retention.rules.is_empty()) {
+            of_tenant(view, tenant, &mut lanes)?;
+        }
+        let Some(after) = tenant.0.checked_add(1) else { break };
+        next = after;
+    }
+    Ok(lanes)
+}
+
+fn of_tenant(view: &StateView, tenant: TenantId, lanes: &mut VecDeque<Lane>) -> Result<(), ViewError> {
+    for (index, ends) in [
+        (IndexKey::ended(tenant), Ends::Session(Removing::Expired)),
+        (IndexKey::histories(tenant), Ends::Session(Removing::Trimmed)),
+        (IndexKey::remains(tenant), Ends::Remains),
+    ] {
+        let end = IndexKey::behind_lasting(&index, [u8::MAX; 8], None);
+        let mut after = index.clone();
+        while let Some(entry) = view.first_between(&after, &end)? {
+            let Some((mark, _, _)) = IndexKey::lasting_of(&entry) else { break };
+            lanes.push_back(Lane { tenant, ends, mark, prefix: [&index[..], &mark].concat(), after: None });
+            after = IndexKey::behind_lasting(&index, mark, None);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! What was kept long enough expires. Small sessions go whole, many in one command; of others the removal begins.
+
+use std::ops::ControlFlow;
+
+use futures::future::join_all;
+use switchward_engine::{
+    Body, Command, Expiring, Key, REMOVED_KINDS, Remove, RemoveStep, Removing, Row, Scope, View, ViewError,
+};
+use switchward_machine::{TenantId, Time};
+use switchward_store::Record as _;
+
+use super::backlog::{Backlog, Late, Remains};
+use super::unreadable;
+use crate::failure::Failure;
+use crate::limits::{REMOVE_STEP_BYTES, REMOVE_STEP_ROWS};
+use crate::metrics::ShardMetrics;
+use crate::record::Stored;
+use crate::shard::Shard;
+use crate::view::StateView;
+
+/// Lets expire what was kept long enough. Returns how many sessions and remains that were.
+pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<usize, Failure> {
+    let (view, now, mut known) = (shard.read_stale(), shard.now(), std::mem::take(backlog));
+    // Old rows are read from the disk, which must not hold up callers.
+    let read = tokio::task::spawn_blocking(move || {
+        let over = known.next(&view, now)?;
+        Ok((known, Plan::of(&view, over.sessions)?, over.remains))
+    });
+    let (known, plan, remains) = read.await.map_err(|_| Failure::Stopped)?.map_err(unreadable)?;
+    *backlog = known;
+    let mut begun = 0;
+    for batch in plan.whole {
+        let (count, rows) = (batch.sessions.len(), batch.rows);
+        let step = RemoveStep::Expire { sessions: batch.sessions, ended_by: batch.ended_by };
+        shard.submit(Command::of_server(batch.tenant, Scope::Shard, Body::RemoveStep(step))).await?;
+        begun += count;
+        let metrics = shard.group().metrics();
+        ShardMetrics::add(&metrics.removed_rows, rows);
+        ShardMetrics::add(&metrics.removed, count);
+    }
+    let sessions = plan.large.into_iter().map(|it| {
+        let body = Body::Remove(Remove { how: it.how, ended_by: Some(it.ended_by) });
+        shard.submit(Command::of_server(it.tenant, Scope::Session(it.id), body))
+    });
+    for result in join_all(sessions).await {
+        match result {
+            Ok(_) => begun += 1,
+            // Somebody was quicker.
+            Err(Failure::Rejected(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    ShardMetrics::add(&shard.group().metrics().expired, begun);
+    for Remains { tenant, keys, ended_by } in remains {
+        begun += keys.len();
+        let step = RemoveStep::Forget { keys, ended_by };
+        shard.submit(Command::of_server(tenant, Scope::Shard, Body::RemoveStep(step))).await?;
+    }
+    Ok(begun)
+}
+
+/// How sessions go.
+#[derive(Default)]
+struct Plan {
+    /// Those that go whole.
+    whole: Vec<Batch>,
+    /// Those of which the removal begins.
+    large: Vec<Late>,
+}
+
+/// Sessions of one tenant that go in one command.
+struct Batch {
+    tenant: TenantId,
+    ended_by: Time,
+    sessions: Vec<Expiring>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Plan {
+    fn of(view: &StateView, sessions: Vec<Late>) -> Result<Self, ViewError> {
+        let mut plan = Self::default();
+        for late in sessions {
+            let whole = if late.how == Removing::Expired { whole(view, &late)? } else { None };
+            match whole {
+                Some((session, bytes)) => plan.add(&late, session, bytes),
+                None => plan.large.push(late),
+            }
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, late: &Late, session: Expiring, bytes: usize) {
+        let rows = session.keys.len();
+        let fits = |batch: &Batch| {
+            (batch.tenant, batch.ended_by) == (late.tenant, late.ended_by)
+                && batch.rows + rows <= REMOVE_STEP_ROWS
+                && batch.bytes + bytes <= REMOVE_STEP_BYTES
+        };
+        if !self.whole.last().is_some_and(fits) {
+            let (tenant, ended_by) = (late.tenant, late.ended_by);
+            self.whole.push(Batch { tenant, ended_by, sessions: Vec::new(), rows: 0, bytes: 0 });
+        }
+        if let Some(batch) = self.whole.last_mut() {
+            batch.sessions.push(session);
+            batch.rows += rows;
+            batch.bytes += bytes;
+        }
+    }
+}
+
+/// The rows of a session and their bytes in memory, if it can go whole: it holds nothing of a ledger, no removal of it is
+/// under way, and its rows fit into one step.
+fn whole(view: &StateView, late: &Late) -> Result<Option<(Expiring, usize)>, ViewError> {
+    let row = view.row(&Key::session(late.tenant, late.id))?;
+    let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
+    let removing = session.removal.as_deref().is_some_and(|it| it.under_way() || it.how.hides());
+    let (mut fits, mut bytes, mut keys) = (session.calls.is_empty() && !removing, 0, Vec::new());
+    for kind in REMOVED_KINDS.into_iter().filter(|kind| !session.lacks(*kind)) {
+        if !fits {
+            return Ok(None);
+        }
+        view.scan(&Key::prefix_of_session(late.tenant, late.id, kind), None, &mut |key, row| {
+            let inner = matches!(&**row, Row::Outbox(effect) if effect.body.inner());
+            bytes += Stored(row.clone()).weight();
+            keys.push(key.clone());
+            fits = !inner && keys.len() <= REMOVE_STEP_ROWS && bytes <= REMOVE_STEP_BYTES;
+            if fits { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    let session = Expiring { session: late.id, keys, sequence: session.sequence };
+    Ok(fits.then_some((session, bytes)))
+}
