@@ -130,5 +130,10 @@ pub const REMOVE_RESTS: u32 = 2;
 pub const EXPIRY_LANES_MAX: usize = 10_000;
 /// How often a server looks whether what was erased has to leave its files; some 140 MB are written each time that it has.
 pub const SCRUB_LOOK: Duration = Duration::from_secs(60);
+/// Removed rows of a server from which on it gives disk back, once they are one part in [`RECLAIM_PART`] of its rows: what
+/// was removed is merged away by itself only where newer rows are written beside it.
+pub const RECLAIM_ROWS_MIN: usize = 100_000;
+/// See [`RECLAIM_ROWS_MIN`].
+pub const RECLAIM_PART: usize = 4;
 /// How often a leader looks whether something was kept long enough.
 pub const EXPIRY_LOOK: Duration = Duration::from_secs(30);

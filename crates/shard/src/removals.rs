@@ -71,10 +71,10 @@ async fn round(shard: &Shard, cluster: &Weak<Inner>, backlog: &mut Backlog) -> D
         }
         // What expires waits until there is room for it.
         let expired =
-            if open.first.len() < REMOVALS_AT_ONCE { expiry::round(shard, backlog).await? } else { 0 };
+            if open.first.len() < REMOVALS_AT_ONCE { expiry::round(shard, backlog).await? } else { false };
         let tenants = tenants::round(shard, cluster).await?;
         ShardMetrics::set(&shard.group().metrics().tenants_deleting, tenants.left);
-        Ok::<_, Failure>((open.count + tenants.left > 0, moved || expired > 0 || tenants.moved))
+        Ok::<_, Failure>((open.count + tenants.left > 0, moved || expired || tenants.moved))
     };
     match done.await {
         Ok((_, true)) => Duration::ZERO,

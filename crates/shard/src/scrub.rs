@@ -1,4 +1,4 @@
-//! Every replica's duty: what was erased leaves the files of this server.
+//! Every replica's duty: what was erased leaves the files of this server, and the disk of what was removed is given back.
 //!
 //! An erasure removes rows. Their bytes stay in the log until it is purged, and in the files of the databases until those
 //! are written anew. A mark in the data folder says that this is owed, so a restart does not forget it.
@@ -13,7 +13,7 @@ use switchward_store::StoreError;
 
 use crate::cluster::Inner;
 use crate::group::Group;
-use crate::limits::{FLUSH_WAIT, SCRUB_LOOK};
+use crate::limits::{FLUSH_WAIT, RECLAIM_PART, RECLAIM_ROWS_MIN, SCRUB_LOOK};
 use crate::removals;
 use crate::types::LogId;
 
@@ -23,7 +23,12 @@ pub(crate) async fn work(cluster: Weak<Inner>) {
         tokio::time::sleep(SCRUB_LOOK).await;
         let Some(cluster) = cluster.upgrade() else { return };
         match run(&cluster).await {
-            Ok(Some(true) | None) => {}
+            Ok(Some(true)) => {}
+            Ok(None) => {
+                if let Err(error) = reclaim(&cluster).await {
+                    tracing::warn!(%error, "failed to give back the disk of what was removed; it is tried again");
+                }
+            }
             Ok(Some(false)) => {
                 tracing::warn!("what was erased is not yet out of all files; it is tried again")
             }
@@ -86,6 +91,33 @@ fn rows_are_gone(group: &Group) -> bool {
     let tenants = removals::tenants::under_way(&group.shared.view());
     let tenants = tenants.is_ok_and(|open| open.iter().all(|(_, begun)| begun.0 > erased));
     erased == 0 || (gone && tenants && read.is_ok())
+}
+
+/// Gives the disk of removed rows back, if they are many: merges all tables of the state.
+async fn reclaim(cluster: &Inner) -> io::Result<()> {
+    let groups = cluster.groups();
+    let counted = |group: &Group| group.shared.removed.load(Ordering::Relaxed);
+    let removed: Vec<usize> = groups.iter().map(counted).collect();
+    let (sum, rows) = (
+        removed.iter().sum::<usize>(),
+        groups.iter().map(|it| it.shared.state.rows_on_disk()).sum::<usize>(),
+    );
+    if sum < RECLAIM_ROWS_MIN || sum < rows / RECLAIM_PART || !cluster.log().disk().admits_growth() {
+        return Ok(());
+    }
+    tracing::debug!(removed = sum, rows, "the disk of removed rows is given back");
+    let all = groups.clone();
+    let merged = tokio::task::spawn_blocking(move || {
+        all.iter().try_for_each(|group| group.shared.checkpoint())?;
+        all[0].shared.state.scrub().map_err(io::Error::other)
+    });
+    // While a backup is taken it has to wait.
+    if merged.await.map_err(io::Error::other)?? {
+        for (group, removed) in groups.iter().zip(removed) {
+            group.shared.removed.fetch_sub(removed, Ordering::Relaxed);
+        }
+    }
+    Ok(())
 }
 
 /// Writes a group's rows and purges all of its log that they hold; false where somebody still needs it.

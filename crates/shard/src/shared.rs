@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use switchward_engine::{Changes, Decision};
 use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::Notify;
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) removals: Arc<Notify>,
     /// When the last erasure began whose bytes may still be in this server's files, milliseconds; 0 where there is none.
     pub(crate) erased: AtomicU64,
+    /// Rows of sessions and tenants that were removed since the disk was last given back.
+    pub(crate) removed: AtomicUsize,
     pub(crate) outbox: Outbox,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
@@ -77,6 +79,7 @@ impl Shared {
             timers: Timers::default(),
             removals: Arc::default(),
             erased: AtomicU64::new(erased),
+            removed: AtomicUsize::new(0),
             outbox: Outbox::default(),
             flushed: Mutex::default(),
             foreseen: Mutex::default(),

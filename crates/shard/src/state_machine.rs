@@ -71,8 +71,12 @@ impl StateMachine {
             let later = |known: u64| Some(decision.at.0.max(known.saturating_add(1)));
             let _known = self.shared.erased.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
         }
+        let removed: usize = decision.turns.iter().flat_map(|turn| &turn.events).map(rows_removed).sum();
+        self.shared.removed.fetch_add(removed, Ordering::Relaxed);
         let puts = self.puts(changes)?;
-        let (mut told, mut due, mut removes) = (false, Vec::new(), erases);
+        // A tenant's record has its rules of retention.
+        let ruled = puts.iter().any(|(key, row)| key.is(Kind::Tenancy) && row.is_some());
+        let (mut told, mut due, mut removes) = (false, Vec::new(), erases || ruled);
         for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
             if key.as_bytes().starts_with(&self.relay) {
                 told |= row.is_some();
@@ -154,6 +158,10 @@ fn erases(decision: &Decision) -> bool {
         let Event::Removals(RemovalFact::Begun { how, .. }) = event else { return false };
         matches!(how, Removing::Erased | Removing::Deleted)
     })
+}
+
+fn rows_removed(event: &Event) -> usize {
+    if let Event::Removals(fact) = event { fact.rows() } else { 0 }
 }
 
 /// Whether a session stands in the same indices as before, as most do at most steps.

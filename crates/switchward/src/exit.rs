@@ -84,6 +84,11 @@ impl Exit {
         Self::new(CONFLICT, Cause::Ours(message.into()))
     }
 
+    /// Ends because what was looked through is not whole.
+    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+        Self::new(FINDINGS, Cause::Ours(message.into()))
+    }
+
     /// Ends because nobody answers.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::new(UNAVAILABLE, Cause::Ours(message.into()))

@@ -98,8 +98,10 @@ pub(super) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Repl
 pub(super) fn dismiss(turn: &mut Turn<'_, '_>, dismiss: &DismissEffect) -> Result<Reply, Stop> {
     expected(turn)?;
     let effect = outward(turn, dismiss.number)?.ok_or_else(missing)?;
-    if effect.dead().is_none() {
-        let message = "the effect is on its way; only one that cannot be delivered is dismissed";
+    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+    let held = tenancy.is_some_and(|tenancy| tenancy.holds_effects());
+    if effect.dead().is_none() && !held {
+        let message = "the effect is on its way; only one that cannot be delivered or is held is dismissed";
         return Err(Rejection::new(Reason::StateMismatch, message).into());
     }
     turn.emit(Flow::EffectDismissed { number: dismiss.number })?;

@@ -26,7 +26,9 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, remove: &Remove) -> Result<Reply, S
         return Err(Rejection::new(Reason::NotFound, "there is no such session").into());
     }
     let trims = remove.how == Removing::Trimmed;
-    let late = remove.ended_by.is_some_and(|by| ended > by);
+    // A rule removes nothing that is still to arrive.
+    let sends = remove.how == Removing::Expired && remove.ended_by.is_some() && session.is_sending();
+    let late = sends || remove.ended_by.is_some_and(|by| ended > by);
     if late || before == Some(remove.how) || (trims && before.is_some()) {
         return turn.moved();
     }
@@ -111,7 +113,8 @@ fn expire(turn: &mut Turn<'_, '_>, sessions: &[Expiring], ended_by: Time) -> Res
         let Some(row) = turn.rows.session(turn.tenant(), *session)? else { continue };
         let over = row.ended.is_some_and(|ended| ended <= ended_by);
         let removing = row.removal.as_deref().is_some_and(|it| it.under_way() || it.how.hides());
-        let same = over && !removing && row.sequence == *sequence && row.calls.is_empty();
+        let same =
+            over && !removing && row.sequence == *sequence && row.calls.is_empty() && !row.is_sending();
         drop(row);
         if !same {
             continue;

@@ -4,7 +4,9 @@ use crate::command::PutRetention;
 use crate::limits::{RETENTION_MS_MIN, RETENTION_RULES_MAX};
 use crate::state::{Retention, RetentionRule, Tenancy};
 use crate::turn::{Stop, Turn, check_etag, check_size};
-use crate::{Event, Key, Reason, Rejection, Reply};
+use crate::{Key, Reason, Rejection, Reply};
+
+use super::tenancy::record;
 
 /// What is the same as before changes nothing.
 pub(super) fn put(turn: &mut Turn<'_, '_>, put: &PutRetention) -> Result<Reply, Stop> {
@@ -18,15 +20,15 @@ pub(super) fn put(turn: &mut Turn<'_, '_>, put: &PutRetention) -> Result<Reply, 
         Some(known) => Tenancy { revision: known.revision + 1, retention, ..Tenancy::clone(&known) },
         None => Tenancy { retention, ..Tenancy::first(put.key.clone()) },
     };
-    turn.emit(Event::TenancyPut(tenancy))?;
-    Ok(Reply::Done)
+    record(turn, tenancy)
 }
 
 /// The rules in their order, where they are some.
 fn checked(retention: &Retention) -> Result<Retention, Rejection> {
     check_size("rules", retention.rules.len(), RETENTION_RULES_MAX, "rules")?;
     let bad = |at: usize, field: &str, message: String| {
-        Rejection::new(Reason::FieldInvalid, message).fact("field", format!("retention.rules[{at}].{field}"))
+        let field = format!("retention.rules[{at}].{field}");
+        Rejection::new(Reason::FieldInvalid, format!("{field} {message}")).fact("field", field)
     };
     for (at, rule) in retention.rules.iter().enumerate() {
         let RetentionRule { definition, sessions_ms, history_ms, decisions_ms, quarantine_ms } = rule;
@@ -37,7 +39,7 @@ fn checked(retention: &Retention) -> Result<Retention, Rejection> {
             ("quarantine", quarantine_ms),
         ];
         if quarantine_ms.is_some() && !definition.is_empty() {
-            let message = "mail in quarantine is no definition's; say it in the rule without one";
+            let message = "belongs to no definition: set it in the rule without one";
             return Err(bad(at, "quarantine", message.to_owned()));
         }
         for (field, time) in times {

@@ -106,6 +106,18 @@ impl From<TenantFact> for super::Event {
 }
 
 impl RemovalFact {
+    /// The number of rows that are removed.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Rows { keys, .. }
+            | Self::Expired { keys, .. }
+            | Self::Forgotten { keys }
+            | Self::OfTenant { keys } => keys.len(),
+            Self::Begun { .. } | Self::Done { .. } | Self::Redacted => 0,
+        }
+    }
+
     /// Whether it happens to a session as anything else does, and counts in its sequence.
     #[must_use]
     pub fn counts(&self) -> bool {

@@ -13,6 +13,7 @@ mod policy;
 mod quorum;
 mod removal;
 pub(crate) mod row;
+mod run;
 mod session;
 mod settings;
 mod tenancy;
@@ -36,11 +37,9 @@ pub use quorum::{Quorum, Vote, Voting};
 pub use removal::{KeptDecision, Removal, Removed, Removing, Retention, RetentionRule};
 pub(crate) use row::machine_bytes;
 pub use row::{Answered, History, Request, Row, RowError};
+pub use run::{Choice, Due, Held, Judged, Loop, Run, Unknown};
 pub(crate) use session::FIRST_ID;
-pub use session::{
-    Assisted, Attached, Choice, Due, Early, Held, Judged, Loop, MailDay, Meters, Remembered, Reminders, Run,
-    Said, Session, Unknown,
-};
+pub use session::{Assisted, Attached, Early, MailDay, Meters, Remembered, Reminders, Said, Session};
 pub use settings::{GateSettings, Setting, Settled, Source};
 pub(crate) use settings::{OF_DEFINITION, OF_OWNER};
 pub use tenancy::{Deletion, Directory, DirectoryEntry, Tenancy, TenantOutbox};

@@ -26,7 +26,7 @@ pub struct TenantChange {
 /// One changed setting.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ChangedPart {
-    /// Its name, such as `directory.entries.kim`, `policies.guard` or `any_approver_address`.
+    /// Its name, such as `directory.entries.kim`, `policies.guard`, `retention.survey` or `any_approver_address`.
     #[n(0)]
     pub name: String,
     /// What it was; null if there was none.
@@ -37,8 +37,8 @@ pub struct ChangedPart {
     pub after: Json,
 }
 
-/// What differs between two states of a tenant: its directory, its policies, its switches. Endpoints, keys and rules of
-/// retention decide nothing about approvals and are not listed.
+/// Returns what differs between two states of a tenant: its directory, policies, switches and rules of retention. Endpoints
+/// and keys are not listed.
 pub(crate) fn changed(before: Option<&Tenancy>, after: &Tenancy) -> Vec<ChangedPart> {
     let before = before.map(parts).unwrap_or_default();
     between(&before, &parts(after))
@@ -66,6 +66,11 @@ fn parts(tenancy: &Tenancy) -> BTreeMap<String, Value> {
     let mut parts = of_directory(&tenancy.directory);
     parts.extend(tenancy.policies.iter().map(|policy| {
         (format!("policies.{}", policy.name), json!({ "version": policy.version, "set_by": policy.by }))
+    }));
+    parts.extend(tenancy.retention.rules.iter().map(|rule| {
+        let times = json!({ "ended_sessions_ms": rule.sessions_ms, "history_ms": rule.history_ms,
+            "decisions_ms": rule.decisions_ms, "quarantine_ms": rule.quarantine_ms });
+        (format!("retention.{}", rule.definition), times)
     }));
     if tenancy.any_approver_address {
         parts.insert("any_approver_address".into(), json!(true));

@@ -58,6 +58,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         escalation: settled.escalation.value.clone(),
         escalation_source: source(settled.escalation.source).into(),
         assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
+        erase_time: row.removal.as_deref().filter(|_| row.is_erased()).map(|removal| timestamp(removal.at)),
         caller_role: super::role(caller.actor.role).into(),
         voided_gates: Vec::new(),
     }

@@ -11,7 +11,7 @@ use crate::auth::{Caller, roles};
 use crate::convert::{duration, ms_of, timestamp};
 use crate::door::{Call, Door, named, request_id};
 use crate::error::Refusal;
-use crate::limits::ERASED_WITHIN_MS;
+use crate::limits::{ERASED_WITHIN_MS, MAIL_KEPT_MS_MAX};
 use crate::mask::Mask;
 use crate::names;
 
@@ -97,12 +97,16 @@ fn read(caller: &Caller, at: usize, rule: v1::RetentionRule) -> Result<Retention
         "" => "",
         name => names::definition(caller, &field("definition"), name)?,
     };
+    let quarantine_ms = time("quarantine", rule.quarantine)?;
+    if quarantine_ms.is_some_and(|kept| kept > MAIL_KEPT_MS_MAX) {
+        return Err(Refusal::field(field("quarantine"), "is longer than 30 days"));
+    }
     Ok(RetentionRule {
         definition: definition.to_owned(),
         sessions_ms: time("ended_sessions", rule.ended_sessions)?,
         history_ms: time("history", rule.history)?,
         decisions_ms: time("decisions", rule.decisions)?,
-        quarantine_ms: time("quarantine", rule.quarantine)?,
+        quarantine_ms,
     })
 }
 

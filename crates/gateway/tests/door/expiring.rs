@@ -72,3 +72,32 @@ async fn a_session_that_is_too_large_for_one_step_expires_too() {
     }
     world.node.end().await;
 }
+
+/// A workflow that sends a mail and has ended.
+const NOTE: &str = r#"{ "name": "note", "states": [{ "name": "tell", "type": "logic", "operations": [
+  { "type": "send_notification", "config": { "channel": "email", "recipients": ["a@example.com"], "subject": "s", "body": "b" } }] }],
+  "transitions": [] }"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_still_sends_something_does_not_expire() {
+    let world = World::start().await;
+    world.deploy(NOTE).await;
+    let start = v1::StartSessionRequest { definition: "note".into(), ..Default::default() };
+    let started: v1::StartSessionResponse = world.ask("agent", "StartSession", &start).await;
+    let (sends, ended) = (started.session.expect("a session"), world.session().await);
+    cancel(&world, &ended.name).await;
+    put(&world, vec![v1::RetentionRule { ended_sessions: days(30), ..Default::default() }]).await;
+    world.node.clock.advance(40 * DAY_MS);
+    world.node.until(|| rows_of(&world, id_of(&ended)).is_empty()).await;
+    world.node.quiet().await;
+    let list = v1::ListEffectsRequest { page_size: 10, ..Default::default() };
+    let listed: v1::ListEffectsResponse = world.ask("admin", "ListEffects", &list).await;
+    let effect = listed.effects.iter().find(|effect| effect.session == sends.name).expect("its mail");
+    assert_eq!(world.look(&sends.name).await.status(), v1::SessionStatus::Completed);
+    let fail =
+        v1::FailEffectRequest { name: effect.name.clone(), code: "no_mailbox".into(), ..Default::default() };
+    let _: v1::FailEffectResponse = world.ask("admin", "FailEffect", &fail).await;
+    world.node.clock.advance(DAY_MS);
+    world.node.until(|| rows_of(&world, id_of(&sends)).is_empty()).await;
+    world.node.end().await;
+}

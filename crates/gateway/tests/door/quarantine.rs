@@ -314,8 +314,15 @@ async fn mail_is_kept_as_long_as_the_rule_of_its_tenant_says() {
     let left = ["new", "strange", "to globex"].map(str::to_owned).to_vec();
     // That of the world's own, which came before, goes as well.
     assert_eq!((sweep(&world.node.door).await, world.kept()), (2, left));
-    // Without a rule, and with one that says more, it is 30 days.
-    world.put_rule(v1::RetentionRule { quarantine: days(90), ..Default::default() }).await;
+    // Without a rule it is 30 days, and no rule can say more.
+    let longer = v1::RetentionRule { quarantine: days(31), ..Default::default() };
+    let put = v1::PutRetentionRequest {
+        retention: Some(v1::Retention { rules: vec![longer], etag: String::new() }),
+        ..Default::default()
+    };
+    let longer: Result<v1::PutRetentionResponse, _> = world.attempt("admin", "PutRetention", &put).await;
+    refused(longer, "FIELD_INVALID");
+    world.put_rule(v1::RetentionRule { quarantine: days(30), ..Default::default() }).await;
     world.node.clock.advance(MAIL_KEPT_MS_MAX - 10 * DAY_MS);
     let left = vec!["new".to_owned()];
     assert_eq!((sweep(&world.node.door).await, world.kept()), (3, left.clone()), "globex has no rule");

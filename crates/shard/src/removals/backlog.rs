@@ -85,6 +85,11 @@ impl Backlog {
         self.go_on(view, now)
     }
 
+    /// Returns true if the lanes that are known have nothing more.
+    pub(super) fn is_done(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
     /// Takes from the lanes in turn. One that has nothing more is left out.
     fn go_on(&mut self, view: &StateView, now: Time) -> Result<Overdue, ViewError> {
         let mut found = Overdue::default();

@@ -18,8 +18,8 @@ use crate::record::Stored;
 use crate::shard::Shard;
 use crate::view::StateView;
 
-/// Lets expire what was kept long enough. Returns how many sessions and remains that were.
-pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<usize, Failure> {
+/// Lets expire what was kept long enough. Returns true if something did, or if there is more to look at.
+pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, Failure> {
     let (view, now, mut known) = (shard.read_stale(), shard.now(), std::mem::take(backlog));
     // Old rows are read from the disk, which must not hold up callers.
     let read = tokio::task::spawn_blocking(move || {
@@ -56,7 +56,7 @@ pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<usize,
         let step = RemoveStep::Forget { keys, ended_by };
         shard.submit(Command::of_server(tenant, Scope::Shard, Body::RemoveStep(step))).await?;
     }
-    Ok(begun)
+    Ok(begun > 0 || !backlog.is_done())
 }
 
 /// How sessions go.
@@ -81,10 +81,10 @@ impl Plan {
     fn of(view: &StateView, sessions: Vec<Late>) -> Result<Self, ViewError> {
         let mut plan = Self::default();
         for late in sessions {
-            let whole = if late.how == Removing::Expired { whole(view, &late)? } else { None };
-            match whole {
-                Some((session, bytes)) => plan.add(&late, session, bytes),
-                None => plan.large.push(late),
+            match way(view, &late)? {
+                Way::Whole(session, bytes) => plan.add(&late, session, bytes),
+                Way::Steps => plan.large.push(late),
+                Way::Later => {}
             }
         }
         Ok(plan)
@@ -109,16 +109,31 @@ impl Plan {
     }
 }
 
-/// The rows of a session and their bytes in memory, if it can go whole: it holds nothing of a ledger, no removal of it is
-/// under way, and its rows fit into one step.
-fn whole(view: &StateView, late: &Late) -> Result<Option<(Expiring, usize)>, ViewError> {
+/// How a session goes.
+enum Way {
+    /// Whole, with these rows that have so many bytes in memory.
+    Whole(Expiring, usize),
+    /// In steps.
+    Steps,
+    /// Not before what it sends has arrived or is a dead letter.
+    Later,
+}
+
+/// A session can go whole if it holds nothing of a ledger, no removal of it is under way, and its rows fit into one step.
+fn way(view: &StateView, late: &Late) -> Result<Way, ViewError> {
     let row = view.row(&Key::session(late.tenant, late.id))?;
-    let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
+    let Some(Row::Session(session)) = row.as_deref() else { return Ok(Way::Later) };
+    if late.how == Removing::Trimmed {
+        return Ok(Way::Steps);
+    }
+    if session.is_sending() {
+        return Ok(Way::Later);
+    }
     let removing = session.removal.as_deref().is_some_and(|it| it.under_way() || it.how.hides());
     let (mut fits, mut bytes, mut keys) = (session.calls.is_empty() && !removing, 0, Vec::new());
     for kind in REMOVED_KINDS.into_iter().filter(|kind| !session.lacks(*kind)) {
         if !fits {
-            return Ok(None);
+            return Ok(Way::Steps);
         }
         view.scan(&Key::prefix_of_session(late.tenant, late.id, kind), None, &mut |key, row| {
             let inner = matches!(&**row, Row::Outbox(effect) if effect.body.inner());
@@ -129,5 +144,5 @@ fn whole(view: &StateView, late: &Late) -> Result<Option<(Expiring, usize)>, Vie
         })?;
     }
     let session = Expiring { session: late.id, keys, sequence: session.sequence };
-    Ok(fits.then_some((session, bytes)))
+    Ok(if fits { Way::Whole(session, bytes) } else { Way::Steps })
 }

@@ -1,4 +1,4 @@
-use super::{BackupFile, BackupManifest, BackupSink, QUARANTINE, is_ours, write_manifest};
+use super::{BackupFile, BackupManifest, BackupSink, MANIFEST, QUARANTINE, is_ours, write_manifest};
 use crate::{
     StoreError,
     files::{self, entries, failed, make_dir, sync_dir},
@@ -32,13 +32,7 @@ impl BackupFolder {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".incomplete");
         let temporary = path.with_file_name(name);
-        // What a backup that was killed has left.
-        match fs::remove_dir_all(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("remove", &temporary)(error));
-            }
-            Ok(()) | Err(_) => {}
-        }
+        remove_leftover(&temporary)?;
         fs::DirBuilder::new().mode(0o700).create(&temporary).map_err(failed("create", &temporary))?;
         make_dir(&temporary.join(QUARANTINE))?;
         Ok(Self { path: path.to_path_buf(), temporary, file: None, written: Vec::new() })
@@ -58,6 +52,24 @@ impl BackupFolder {
         self.temporary = PathBuf::new();
         Ok(())
     }
+}
+
+/// Removes what a backup that was killed has left.
+///
+/// # Errors
+/// [`StoreError::Taken`] if something else is there; if it cannot be removed.
+fn remove_leftover(folder: &Path) -> Result<(), StoreError> {
+    if folder.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name == QUARANTINE || name.starts_with(MANIFEST) || is_ours(name))
+    };
+    if !folder.is_dir() || !entries(folder)?.iter().all(ours) {
+        return Err(StoreError::Taken { path: folder.to_path_buf() });
+    }
+    fs::remove_dir_all(folder).map_err(failed("remove", folder))
 }
 
 impl BackupSink for BackupFolder {

@@ -183,6 +183,12 @@ impl<R: Record> State<R> {
         self.0.store.scrub()
     }
 
+    /// Returns about how many rows the tables hold, with older versions and what was removed counted as rows of their own.
+    #[must_use]
+    pub fn rows_on_disk(&self) -> usize {
+        self.0.tables.read().disk().approximate_len()
+    }
+
     /// Takes note in the data folder that what was removed has to leave the files; durable.
     ///
     /// # Errors

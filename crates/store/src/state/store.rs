@@ -8,7 +8,8 @@ use crate::{
     scrub,
 };
 use fjall::{
-    CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, config::CompressionPolicy,
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    config::{CompressionPolicy, PartitioningPolicy},
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -141,10 +142,14 @@ impl StoreInner {
     /// Opens or creates a keyspace. The options count for a new one; fjall stores them with it.
     pub(super) fn keyspace(&self, group: GroupId, generation: u64) -> Result<Keyspace, StoreError> {
         let compression = CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]);
+        // Below the first level a whole filter or index has a megabyte, which each read of a cold row would load.
+        let parts = PartitioningPolicy::new([false, true]);
         let options = || {
             KeyspaceCreateOptions::default()
                 .max_memtable_size(STATE_MEMTABLE_BYTES)
                 .data_block_compression_policy(compression)
+                .filter_block_partitioning_policy(parts.clone())
+                .index_block_partitioning_policy(parts.clone())
         };
         let name = format!("{}{generation:016x}", prefix(group));
         self.database().keyspace(&name, options).map_err(StoreError::database("open a state"))

@@ -45,7 +45,10 @@ pub(crate) enum RetentionCommand {
     /// Set all rules, from a JSON file: {"rules": [{"ended_sessions": "400d"}, {"definition": "survey", "history": "30d"}]}.
     #[command(after_help = "\
 Example:
-  switchward retention put retention.json
+  switchward retention put retention.json --yes
+
+The rules hold at once, also for sessions that have ended before: what is past them is removed for good. The shortest time
+is 60s. A session that still has something to send stays until that has arrived or is a dead letter.
 
 Without a definition, a rule holds for all that have none of their own. ended_sessions, history and decisions are times
 after a session's end, like 90s, 36h or 400d; what is left out is kept for good. Who decided what outlives a session that
@@ -62,4 +65,7 @@ that is erased or deleted goes with it.")]
 pub(crate) struct PutRetention {
     /// The file; - reads from stdin.
     pub(crate) file: String,
+    /// Do not ask whether you mean it.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }

@@ -78,7 +78,7 @@ pub(crate) struct CreateTenant {
 /// Arguments of `tenant get`.
 #[derive(Debug, Args)]
 pub(crate) struct GetTenant {
-    /// Which; without it, the key's own.
+    /// Its name; it can only be the key's own tenant, which it is without a name.
     #[arg(default_value = "-", hide_default_value = true)]
     pub(crate) tenant: String,
 }
@@ -96,7 +96,7 @@ pub(crate) struct DeleteTenant {
 /// Arguments of `tenant set`.
 #[derive(Debug, Args)]
 pub(crate) struct SetTenant {
-    /// Which; without it, the key's own.
+    /// Its name; it can only be the key's own tenant, which it is without a name.
     #[arg(default_value = "-", hide_default_value = true)]
     pub(crate) tenant: String,
     /// What to change.

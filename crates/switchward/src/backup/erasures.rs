@@ -1,6 +1,6 @@
 //! The list of erased and deleted sessions, as `switchward export` writes it: an older backup still has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,16 @@ pub(crate) struct Erasure {
 #[derive(Deserialize)]
 struct Line {
     removal: Option<Removal>,
+    /// The last line of a whole export.
+    end: Option<serde_json::Value>,
+}
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+enum Record {
+    Removed(Erasure),
+    End,
+    Other,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +61,7 @@ struct Removal {
 /// Reads the removals of these exports.
 ///
 /// # Errors
-/// A file cannot be read, or a line is none of an export; the error names the line.
+/// A file cannot be read, a line is none of an export (the error names it), or the last line of the export is missing.
 pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Erasure>> {
     let mut found = Vec::new();
     for path in files {
@@ -62,6 +72,7 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Erasure>> {
 
 fn read_file(path: &Path, found: &mut Vec<Erasure>) -> anyhow::Result<()> {
     let mut file = BufReader::new(File::open(path)?);
+    let mut whole = false;
     for number in 1_usize.. {
         let mut line = Vec::new();
         std::io::Read::take(&mut file, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -69,14 +80,21 @@ fn read_file(path: &Path, found: &mut Vec<Erasure>) -> anyhow::Result<()> {
             break;
         }
         let one = erasure(&line).with_context(|| format!("line {number} is none of an export"))?;
-        found.extend(one);
+        whole = one == Record::End;
+        if let Record::Removed(erasure) = one {
+            found.push(erasure);
+        }
         anyhow::ensure!(found.len() <= ENTRIES_MAX, "there are more than {ENTRIES_MAX} removals");
     }
+    anyhow::ensure!(whole, "the export is not whole: its last line, {{\"end\": ...}}, is missing");
     Ok(())
 }
 
-fn erasure(line: &[u8]) -> anyhow::Result<Option<Erasure>> {
-    let Some(removal) = serde_json::from_slice::<Line>(line)?.removal else { return Ok(None) };
+fn erasure(line: &[u8]) -> anyhow::Result<Record> {
+    let line = serde_json::from_slice::<Line>(line)?;
+    let Some(removal) = line.removal else {
+        return Ok(if line.end.is_some() { Record::End } else { Record::Other });
+    };
     let parts: Vec<&str> = removal.session.split('/').collect();
     let ["tenants", tenant, "sessions", session] = parts[..] else {
         anyhow::bail!("{:?} is no session's name", removal.session);
@@ -86,12 +104,12 @@ fn erasure(line: &[u8]) -> anyhow::Result<Option<Erasure>> {
         "erased" => Removing::Erased,
         "deleted" => Removing::Deleted,
         // What expired by a rule expires by it again.
-        "expired" | "trimmed" => return Ok(None),
+        "expired" | "trimmed" => return Ok(Record::Other),
         other => anyhow::bail!("{other:?} is no way to remove a session"),
     };
     let created = removal.created.parse().ok().and_then(millis);
     let created = created.with_context(|| format!("{:?} is no time", removal.created))?;
-    Ok(Some(Erasure { tenant: tenant.to_owned(), session, created, how, by: removal.by }))
+    Ok(Record::Removed(Erasure { tenant: tenant.to_owned(), session, created, how, by: removal.by }))
 }
 
 fn millis(time: prost_types::Timestamp) -> Option<Time> {
@@ -109,9 +127,12 @@ pub(crate) async fn repeat(
     tenants: &BTreeMap<String, TenantId>,
     list: &[Erasure],
 ) -> anyhow::Result<usize> {
-    let mut removed = 0;
+    let (mut removed, mut unknown) = (0, BTreeSet::new());
     for erasure in list {
-        let Some(tenant) = tenants.get(&erasure.tenant).copied() else { continue };
+        let Some(tenant) = tenants.get(&erasure.tenant).copied() else {
+            unknown.insert(&erasure.tenant);
+            continue;
+        };
         let Some(session) = session(cluster, tenant, erasure.session).await? else { continue };
         // An earlier session of the same key was gone before this one started; a later one is another session.
         if session.created > erasure.created {
@@ -121,17 +142,15 @@ pub(crate) async fn repeat(
         if before == Some(erasure.how) || before.is_some_and(Removing::hides) {
             continue;
         }
-        let command = |body| Command {
-            actor: Actor { subject: erasure.by.clone(), role: Role::Admin },
-            ..Command::of_server(tenant, Scope::Session(erasure.session), body)
-        };
+        let command = |body| Command::of_server(tenant, Scope::Session(erasure.session), body);
         if session.ended.is_none() {
             // It had not ended when the backup was taken, and has ended and was removed since.
-            let comment = "removed after the backup was taken".to_owned();
+            let comment = "it ended and was removed after the backup was taken".to_owned();
             cluster.execute(command(Body::Cancel(Cancel { comment }))).await?;
         }
         let remove = Remove { how: erasure.how, ended_by: None };
-        cluster.execute(command(Body::Remove(remove))).await?;
+        let actor = Actor { subject: erasure.by.clone(), role: Role::Admin };
+        cluster.execute(Command { actor, ..command(Body::Remove(remove)) }).await?;
         removed += 1;
     }
     for erasure in list {
@@ -139,6 +158,9 @@ pub(crate) async fn repeat(
         while under_way(cluster, tenant, erasure.session).await? {
             tokio::time::sleep(LOOK).await;
         }
+    }
+    for tenant in unknown {
+        tracing::warn!(%tenant, "the list of erasures names a tenant that the backup does not have");
     }
     Ok(removed)
 }
@@ -174,10 +196,12 @@ mod tests {
             how: Removing::Erased,
             by: "kim".into(),
         };
-        assert_eq!(read(&line("erased")).unwrap(), Some(erased.clone()));
-        assert_eq!(read(&line("deleted")).unwrap(), Some(Erasure { how: Removing::Deleted, ..erased }));
-        assert_eq!(read(&line("expired")).unwrap(), None);
-        assert_eq!(read(r#"{"event":{"sequence":"4"}}"#).unwrap(), None);
+        assert_eq!(read(&line("erased")).unwrap(), Record::Removed(erased.clone()));
+        let deleted = Erasure { how: Removing::Deleted, ..erased };
+        assert_eq!(read(&line("deleted")).unwrap(), Record::Removed(deleted));
+        assert_eq!(read(&line("expired")).unwrap(), Record::Other);
+        assert_eq!(read(r#"{"event":{"sequence":"4"}}"#).unwrap(), Record::Other);
+        assert_eq!(read(r#"{"end":{"records":4}}"#).unwrap(), Record::End);
         let of = |from: &str, to: &str| line("erased").replace(from, to);
         let wrongs =
             [line("forgotten"), of("tenants/", "t/"), of("createTime", "other"), of("1970", "x"), "x".into()];

@@ -34,7 +34,7 @@ fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
         return Err(Exit::missing(format!("{} is no data folder of a server", data.display())));
     }
     private::begin();
-    let mut to = BackupFolder::create(&folder).map_err(|error| taken(error, &folder))?;
+    let mut to = BackupFolder::create(&folder).map_err(taken)?;
     let manifest = match control::ask(&data, &Request::Backup)? {
         Some(frames) => receive(frames, &mut to)?,
         None if DataDir::in_use(&data) => {
@@ -65,9 +65,9 @@ fn data_dir(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<PathBuf, E
     Ok(config::read(file, &[])?.data_dir)
 }
 
-fn taken(error: StoreError, folder: &Path) -> Exit {
-    if matches!(error, StoreError::Taken { .. }) {
-        let message = format!("{} is there already and not empty", folder.display());
+fn taken(error: StoreError) -> Exit {
+    if let StoreError::Taken { path } = &error {
+        let message = format!("{} is there already", path.display());
         return Exit::conflict(message).next("say a folder that there is not yet");
     }
     Exit::failed(error.into())
@@ -166,6 +166,7 @@ fn facts(folder: &Path, manifest: &BackupManifest) -> Vec<(&'static str, String)
 fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
     let backup = match Backup::open(folder) {
         Err(error @ StoreError::NoBackup { .. }) => return Err(Exit::missing(error.to_string())),
+        Err(error @ StoreError::Damaged { .. }) => return Err(Exit::damaged(chain(&error))),
         opened => opened.context("the backup cannot be read")?,
     };
     let manifest = backup.manifest();

@@ -137,6 +137,13 @@ fn a_stopped_server_has_a_backup_too_and_damage_is_named() {
     let running = back_up(&data, &first);
     let again = run(["backup", first.to_str().unwrap(), "--data-dir", &data]).with_code(4);
     assert!(again.err.contains("is there already"), "{again:?}");
+    // What stands where a backup is written, and is no backup's, stays.
+    let other = at.path().join("third.incomplete");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("notes.txt"), "mine").unwrap();
+    let third = at.path().join("third");
+    run(["backup", third.to_str().unwrap(), "--data-dir", &data]).with_code(4);
+    assert_eq!(std::fs::read_to_string(other.join("notes.txt")).unwrap(), "mine");
     let key = text(&dev.ready["person_key"]);
     run(["server", "--data-dir", &data, "--restore", first.to_str().unwrap()]).with_code(1);
     let mut dev = dev;
@@ -162,6 +169,12 @@ fn a_stopped_server_has_a_backup_too_and_damage_is_named() {
         found.out.contains("1 damaged") && found.out.contains("group-0000000000000001.snap"),
         "{found:?}"
     );
+    let manifest = second.join("BACKUP");
+    let whole = std::fs::read(&manifest).unwrap();
+    std::fs::write(&manifest, "{").unwrap();
+    let found = run(["backup", "verify", second.to_str().unwrap()]).with_code(5);
+    assert!(found.err.contains("BACKUP"), "{found:?}");
+    std::fs::write(&manifest, whole).unwrap();
     let nowhere = at.path().join("other");
     let refused = Ended::of(&mut restoring(&nowhere, &second)).with_code(1);
     assert!(refused.err.contains("group-0000000000000001.snap"), "{refused:?}");
@@ -238,10 +251,13 @@ fn after_a_restore_nothing_goes_out_before_it_is_released() {
     assert!(endpoint.asked.try_recv().is_err(), "what is held stays");
     let listed = restored.json(&["list", "effects"]);
     assert_eq!(listed["effects"].as_array().map(Vec::len), Some(2), "{listed}");
+    // What must not be sent a second time is given up while it is held.
+    let given_up = text(&listed["effects"][0]["name"]);
+    restored.run(&["effect", "dismiss", &given_up, "--yes"]).with_code(0);
     restored.run(&["effect", "release"]).with_code(0);
     restored.run(&["effect", "release"]).with_code(0);
-    for _ in 0..4 {
-        // Both orders, each in its turn: its message, then its request.
+    for _ in 0..3 {
+        // The message of the one that was not given up, and both requests.
         let asked = endpoint.next("POST /held ");
         asked.answer.send((200, json!({}))).unwrap();
     }
@@ -291,6 +307,11 @@ fn a_restore_repeats_what_was_erased_after_the_backup() {
     assert_eq!(listed.matches(r#"{"removal":"#).count(), 3, "{listed}");
     server.running.stop();
     let data = at.path().join("data");
+    let cut = at.path().join("cut.jsonl");
+    std::fs::write(&cut, listed.lines().next().unwrap()).unwrap();
+    let refused = Ended::of(restoring(&data, &backup).arg("--erasures").arg(&cut)).with_code(1);
+    assert!(refused.err.contains("the export is not whole"), "{refused:?}");
+    assert!(!data.exists());
     let mut command = restoring(&data, &backup);
     let restored = Server::start(command.arg("--erasures").arg(&list), ADMIN_KEY);
     let left = restored.json(&["get", &erased])["session"].clone();
@@ -298,7 +319,13 @@ fn a_restore_repeats_what_was_erased_after_the_backup() {
     restored.run(&["get", &deleted]).with_code(3);
     assert_eq!(restored.json(&["get", &kept])["session"]["sessionId"], "kept-1");
     let events = restored.json(&["list", "events", &erased]);
-    assert!(events.to_string().contains("session.removed"), "{events}");
+    let by = |kind: &str| {
+        let events = events["events"].as_array().unwrap();
+        events.iter().find(|event| event["type"] == kind).map(|event| text(&event["by"]))
+    };
+    // It had not ended when the backup was taken: the server ends it, and what the admin has done stays theirs.
+    assert_eq!(by("session.cancelled").as_deref(), Some("server"), "{events}");
+    assert!(by("session.removed").is_some_and(|by| by != "server"), "{events}");
     restored.running.stop();
     for gone in GONE {
         assert_eq!(files_with(&data, gone), Vec::<std::path::PathBuf>::new(), "nothing of it is in a file");

@@ -198,7 +198,8 @@ fn an_admin_ends_what_a_session_holds() {
     let folder = folder(&[("retention.json", rules), ("wrong.json", r#"{"rules": [{"history": "soon"}]}"#)]);
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     dev.run(&["retention", "put", &path("wrong.json")]).with_code(2);
-    dev.run(&["retention", "put", &path("retention.json")]).with_code(0);
+    dev.run(&["retention", "put", &path("retention.json")]).with_code(2);
+    dev.run(&["retention", "put", &path("retention.json"), "--yes"]).with_code(0);
     let shown = dev.run(&["retention", "get"]).with_code(0);
     assert!(shown.out.contains("(all others)") && shown.out.contains("30d"), "{shown:?}");
 }

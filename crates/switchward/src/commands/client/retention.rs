@@ -71,6 +71,7 @@ async fn put(talk: &Talk, put: PutRetention) -> Result<(), Exit> {
         .map_err(|error| Exit::usage(format!("{} holds no rules: {error}", put.file)))?;
     let rules = file.rules.into_iter().map(rule).collect::<Result<Vec<_>, String>>();
     let rules = rules.map_err(|error| Exit::usage(format!("{}: {error}", put.file)))?;
+    talk.sure("removing for good what is past these rules", put.yes)?;
     let retention = Some(v1::Retention { rules, etag: String::new() });
     let request = v1::PutRetentionRequest { retention, request_id: talk.request_id(), ..Default::default() };
     let reply =

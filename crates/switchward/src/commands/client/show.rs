@@ -183,6 +183,7 @@ pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
         ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
         ("labels", clean(&labels.join(", "))),
         ("changed", time(session.update_time.as_ref())),
+        ("erased", time(session.erase_time.as_ref())),
     ])
 }
 

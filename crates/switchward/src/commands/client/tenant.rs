@@ -158,11 +158,20 @@ fn table(tenants: &[v1::Tenant]) -> String {
     table.text("there are no tenants")
 }
 
+/// What a call gets that no rule names, and who says so if the tenant does not.
+fn default_of(tenant: &v1::Tenant) -> String {
+    let effect = tenant.default_effect();
+    if effect == v1::DefaultEffect::Unspecified {
+        return "not set: the server's configuration, or allow".into();
+    }
+    show::word(effect.as_str_name(), "DEFAULT_EFFECT_")
+}
+
 fn shown(tenant: &v1::Tenant) -> String {
     card(&[
         ("tenant", clean(show::id(&tenant.name))),
         ("name", clean(&tenant.display_name)),
-        ("default", show::word(tenant.default_effect().as_str_name(), "DEFAULT_EFFECT_")),
+        ("default", default_of(tenant)),
         ("foreign role", if tenant.allow_foreign_role { "allowed".into() } else { "refused".into() }),
         (
             "approvers from data",
