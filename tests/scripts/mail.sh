@@ -6,7 +6,8 @@ cd "$(dirname "$0")/../.."
 
 PATH=$PATH:/usr/sbin:/sbin
 target=${CARGO_TARGET_DIR:-target}
-cargo build --locked -p switchward --bin switchward
+# The same packages and features as the tests before it, so nothing is built twice.
+cargo build --locked --workspace --bins --tests
 SWITCHWARD_BIN=$(cd "$target/debug" && pwd)/switchward
 export PATH SWITCHWARD_BIN
 # Postfix and Dovecot are started by root, and give up their rights themselves.

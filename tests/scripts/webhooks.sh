@@ -13,7 +13,8 @@ mkdir -p "$target/node"
 cp tests/webhooks/package.json "$target/node/package.json"
 npm install --prefix "$target/node" --no-package-lock --no-audit --no-fund --silent
 
-cargo build --locked -p switchward-webhook --example webhook-lines
+# The same packages and features as the tests before it, so nothing is built twice.
+cargo build --locked --workspace --bins --tests --example webhook-lines
 WEBHOOK_LINES=$(cd "$target/debug/examples" && pwd)/webhook-lines
 NODE_PATH=$(cd "$target/node/node_modules" && pwd)
 export WEBHOOK_LINES NODE_PATH

@@ -17,7 +17,7 @@ pub(crate) enum EffectCommand {
     Show(NamedEffect),
     /// Send a dead letter anew; its incident is closed. Of a notice that nobody got, tell whom the directory leads to now.
     Retry(NamedEffect),
-    /// Give a dead letter up for good; its incident is closed.
+    /// Give up a dead letter, or an effect that is held after a restore, for good.
     Dismiss(DismissEffect),
     /// Let the tenant's effects go out again, which a restore from a backup holds.
     #[command(after_help = "\
