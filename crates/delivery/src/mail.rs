@@ -60,7 +60,7 @@ impl Sender {
         for author in self.authors.iter().filter(|author| *author != ANYBODY) {
             let sample: Result<lettre::Address, _> = author.replacen(ANYBODY, "a", 1).parse();
             if sample.is_err() || (author.contains(ANYBODY) && !author.starts_with("*@")) {
-                return Err(format!("authors: {author:?} is no address, no *@domain and not *"));
+                return Err(format!("authors: {author:?} must be an address, *@domain or *"));
             }
         }
         let Some(reply) = &self.reply else { return Ok(()) };

@@ -23,8 +23,6 @@ mod codec;
 mod decide_loop;
 mod duties;
 mod failure;
-#[cfg(test)]
-mod fixtures;
 mod group;
 mod leadership;
 pub mod limits;

@@ -124,16 +124,16 @@ pub const EXPIRE_AT_ONCE: usize = 64;
 pub const REMOVE_REST: Duration = Duration::from_millis(20);
 /// The longest rest between two rounds.
 pub const REMOVE_REST_MAX: Duration = Duration::from_secs(5);
-/// The rest after a round is at least so many times as long as the round was, for each shard of the server.
+/// The rest after a round, as a multiple of the round's length times the number of shards of the server.
 pub const REMOVE_RESTS: u32 = 2;
 /// Definitions whose backlog a shard works off in turn; those beyond it have their turn at the next look.
 pub const EXPIRY_LANES_MAX: usize = 10_000;
 /// How often a server looks whether what was erased has to leave its files; some 140 MB are written each time that it has.
 pub const SCRUB_LOOK: Duration = Duration::from_secs(60);
-/// Removed rows of a server from which on it gives disk back, once they are one part in [`RECLAIM_PART`] of its rows: what
-/// was removed is merged away by itself only where newer rows are written beside it.
+/// The fewest removed rows for which a server merges its tables to give disk back. The database drops removed rows by itself
+/// only where newer rows are written beside them.
 pub const RECLAIM_ROWS_MIN: usize = 100_000;
-/// See [`RECLAIM_ROWS_MIN`].
+/// The tables are merged when the removed rows are at least this fraction, `1/RECLAIM_PART`, of all rows.
 pub const RECLAIM_PART: usize = 4;
 /// How often a leader looks whether something was kept long enough.
 pub const EXPIRY_LOOK: Duration = Duration::from_secs(30);

@@ -117,8 +117,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::command;
-    use switchward_engine::{AckEffect, Body, RetryEffect};
+    use switchward_engine::{AckEffect, Body, RetryEffect, Scope};
 
     const BEGIN: Body = Body::RetryEffect(RetryEffect { number: 1 });
     const END: Body = Body::AckEffect(AckEffect { number: 1 });
@@ -130,7 +129,7 @@ mod tests {
     }
 
     fn refused(outbox: &Outbox, tenant: u32, body: Body) -> Option<Rejection> {
-        outbox.refusal(&command(TenantId(tenant), body))
+        outbox.refusal(&Command::of_server(TenantId(tenant), Scope::Shard, body))
     }
 
     #[test]

@@ -263,9 +263,8 @@ fn weigh(value: &serde_json::Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::command;
     use futures::FutureExt as _;
-    use switchward_engine::{Answer, Cancel};
+    use switchward_engine::{Answer, Cancel, Scope};
     use tokio::sync::oneshot::Receiver;
 
     const NOISY: TenantId = TenantId(1);
@@ -273,7 +272,7 @@ mod tests {
 
     fn job(tenant: TenantId, body: Body) -> (Job, Receiver<Result<Reply, Failure>>) {
         let (answer, wait) = oneshot::channel();
-        (Job { command: command(tenant, body), answer, span: Span::none() }, wait)
+        (Job { command: Command::of_server(tenant, Scope::Shard, body), answer, span: Span::none() }, wait)
     }
 
     fn answer(note: &str) -> Body {

@@ -1,7 +1,7 @@
 //! What was kept long enough and has not expired yet.
 //!
 //! Entries that were removed from an index slow down a scan over their place until the files are merged. So a scan goes on
-//! behind the entries that the last one found, and begins anew only when nothing is left, or after a while.
+//! after the last entry that was found, and starts over only when nothing is left.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -109,7 +109,7 @@ impl Backlog {
 }
 
 impl Lane {
-    /// Takes at most so many entries, and returns true if there may be more.
+    /// Takes at most `max` entries. Returns true if there may be more.
     fn take(
         &mut self,
         view: &StateView,

@@ -111,7 +111,7 @@ impl Plan {
 
 /// How a session goes.
 enum Way {
-    /// Whole, with these rows that have so many bytes in memory.
+    /// Whole: the session with its rows, and their bytes in memory.
     Whole(Expiring, usize),
     /// In steps.
     Steps,
