@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix bench bench-delivery crash disk expiry faults lesser mutants parking random slow timers
+.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults lesser mutants parking random slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ crash: ## 200 kills and 20 power cuts under load, and limits kept through them: 
 disk: ## a disk is filled to its last byte under load, ten times: nothing acknowledged is lost, decisions go on, writes come back
 	@sh tests/scripts/need.sh rust cc
 	CRASH_FULL=$(or $(CRASH_FULL),10) cargo nextest run --locked -p switchward --test crash --no-capture full_disk
+
+fuzz: ## libFuzzer on each way in for ten minutes (FUZZ_SECONDS, FUZZ_TARGETS); needs a nightly compiler
+	@sh tests/scripts/fuzz.sh
 
 faults: ## ten minutes of kills of the server and its Redis under effects that fail three times in ten: none may be lost
 	@sh tests/scripts/faults.sh
@@ -46,6 +49,10 @@ slow: ## every test on a slow machine: three times beside four busy loops, once 
 fix: ## format, and let clippy mend what it can
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 	cargo fmt --all
+
+advisories: ## get RustSec's advisories, or those of ADVISORY_DB, look at every library, and record it
+	@sh tests/scripts/need.sh rust git python
+	@sh tests/scripts/supply.sh advisories
 
 bench: ## measure the release server beside a bare echo and a bare disk sync
 	cargo build --locked --release --bin switchward --bin switchward-bench

@@ -20,6 +20,16 @@ from switchward.v1 import session_pb2, session_pb2_grpc
 from switchward.v1 import tenant_pb2, tenant_pb2_grpc
 
 
+class Keyed(grpc.StreamStreamClientInterceptor):
+    """Sends a key with the calls of a library that takes no metadata."""
+
+    def __init__(self, metadata):
+        self.metadata = metadata
+
+    def intercept_stream_stream(self, continuation, details, requests):
+        return continuation(details._replace(metadata=self.metadata), requests)
+
+
 class DeployGate(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -198,8 +208,12 @@ class DeployGate(unittest.TestCase):
             self.assertEqual([gate.name for gate in listed], [gates[mine]])
         self.assertEqual([self.history("release-42", agent) for agent in agents], histories)
 
-    def test_reflection_finds_the_services(self):
-        reflected = ProtoReflectionDescriptorDatabase(self.server.channel)
+    def test_reflection_finds_the_services_for_whoever_has_a_key(self):
+        with self.assertRaises(grpc.RpcError) as refused:
+            ProtoReflectionDescriptorDatabase(self.server.channel).get_services()
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
+        keyed = grpc.intercept_channel(self.server.channel, Keyed(self.agent))
+        reflected = ProtoReflectionDescriptorDatabase(keyed)
         found = reflected.get_services()
         names = ["ApiKey", "Clock", "Definition", "Gate", "Policy", "Session", "Tenant", "Worker"]
         self.assertLessEqual({f"switchward.v1.{name}Service" for name in names}, set(found))

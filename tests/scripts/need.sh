@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks for what a step needs: need.sh rust cc git python redis node mail
+# Looks for what a step needs: need.sh rust cc cxx git python redis node mail
 #
 # System packages that are missing are named, and installed where this user may; elsewhere they are named and the
 # step ends here. Rust itself is never installed: its version is the reader's choice.
@@ -57,6 +57,7 @@ for need in "$@"; do
         rust) need_rust ;;
         lints) need_lints ;;
         cc) missing cc gcc libc6-dev ;;
+        cxx) missing c++ g++ ;;
         git) missing git git ;;
         redis) missing redis-server redis-server ;;
         mail)

@@ -16,6 +16,7 @@ run "format" cargo fmt --all --check
 run "lints (cold: minutes, every library is checked once)" \
     cargo clippy --locked --workspace --all-targets -- -D warnings
 run "repository checks" cargo xtask check
+run "licences, bans and sources of libraries" sh tests/scripts/supply.sh
 run "lints of the API" sh tests/scripts/lint-proto.sh
 if cargo nextest --version >/dev/null 2>&1; then
     run "tests (cold: the longest step, every library is built)" \

@@ -4,6 +4,7 @@
 use anyhow::{Context as _, ensure};
 use hdrhistogram::Histogram;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -85,6 +86,7 @@ pub(crate) async fn run(binary: &Path, folder: &Path) -> anyhow::Result<()> {
 fn server(binary: &Path, folder: &Path, redis: &Redis, sinks: &Sinks) -> anyhow::Result<Server> {
     let (file, key) = (folder.join("delivery.toml"), folder.join("admin.key"));
     std::fs::write(&key, KEY)?;
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))?;
     let text = format!(
         "data_dir = {:?}\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"error\"\n[delivery]\nallow_http = true\n\
          allow_loopback = true\nports = {:?}\n[redis]\nurl = \"redis://127.0.0.1:{}\"\n[[tenants]]\nname = \"bench\"\n\

@@ -4,6 +4,7 @@
 //! - [`http`] is the one HTTP client of this repository: what it connects to was resolved once and passed the guard.
 //! - [`model`] asks a language model and accepts nothing but the shape that was asked for.
 //! - [`mail`] writes mails and hands them to a mail server.
+//! - [`openid`] signs people in with an OpenID provider.
 //! - [`desk`] takes errands from the bus, has them done, and hands the outcomes on.
 //!
 //! It must never know how a session is decided or stored, or how an answer gets back to it: it is given a [`bus`] to
@@ -20,6 +21,7 @@ pub mod http;
 pub mod limits;
 pub mod mail;
 pub mod model;
+pub mod openid;
 mod reason;
 mod secret;
 

@@ -85,3 +85,18 @@ pub const MAIL_SECONDS_MAX: u64 = 30;
 
 /// How long an endpoint may take to answer a message, milliseconds.
 pub const HOOK_MS_MAX: u64 = 20_000;
+
+/// How long an OpenID provider may take for one answer, milliseconds.
+pub const OPENID_MS_MAX: u64 = 10_000;
+/// An answer of an OpenID provider, bytes.
+pub const OPENID_ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// Keys that an OpenID provider may sign with.
+pub const OPENID_KEYS_MAX: usize = 64;
+/// How long is kept what an OpenID provider publishes about itself, milliseconds: an hour.
+pub const OPENID_KEPT_MS: u64 = 3_600_000;
+/// How soon it is asked again because an ID token is signed with a key that was not there, milliseconds.
+pub const OPENID_ASKED_AGAIN_MS: u64 = 60_000;
+/// How long after a failure it is not asked again, milliseconds.
+pub const OPENID_FAILED_MS: u64 = 5_000;
+/// Codes that are exchanged at one time.
+pub const OPENID_EXCHANGES_MAX: usize = 16;

@@ -1,7 +1,6 @@
 //! Mail that goes out: what it says ([`Letter`]), how it is written ([`compose`]), and who takes it ([`Post`]).
 
 mod compose;
-mod dkim;
 mod html;
 mod letter;
 mod smtp;
@@ -9,9 +8,10 @@ mod smtp;
 use async_trait::async_trait;
 
 pub use compose::{Composed, compose};
-pub use dkim::Dkim;
 pub use letter::{Choice, Fact, Head, Letter, Purpose};
 pub use smtp::{Smtp, SmtpConfig, SmtpTls};
+
+use switchward_mail::Signer;
 
 use crate::{Failed, Reason};
 
@@ -37,7 +37,7 @@ pub struct Sender {
     /// a mail signed that seems to come from any mailbox of the domain.
     pub authors: Vec<String>,
     /// What mails are signed with; nothing: whoever takes them signs them.
-    pub dkim: Option<Dkim>,
+    pub dkim: Option<Signer>,
 }
 
 /// The most bytes that the part of an address before its `@` may have. Source: RFC 5321, 4.5.3.1.1.

@@ -41,8 +41,9 @@ pub enum Reason {
     RequestInvalid,
     /// What would be sent is larger than it may be.
     RequestTooLarge,
-    /// The name could not be resolved.
-    NameUnresolved,
+    /// The name leads to no address, or to one that is not on the public network. Which of both is not told: whoever writes
+    /// addresses would learn from it what names there are inside.
+    NameUnusable,
     /// No connection came about.
     ConnectFailed,
     /// The other side did not prove who it is, or speaks no TLS that is accepted here.
@@ -100,7 +101,7 @@ impl Reason {
             Self::RulesUnknown => "rules_unknown",
             Self::RequestInvalid => "request_invalid",
             Self::RequestTooLarge => "request_too_large",
-            Self::NameUnresolved => "name_unresolved",
+            Self::NameUnusable => "name_unusable",
             Self::ConnectFailed => "connect_failed",
             Self::TlsFailed => "tls_failed",
             Self::Timeout => "timeout",

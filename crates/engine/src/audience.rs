@@ -27,14 +27,14 @@ pub(crate) fn open(
             let remind = reminders::first(turn, run)?;
             let asked = Asked { to: to.clone(), open: true, remind, ..Asked::once("", &subject, "") };
             let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body })?;
-            turn.emit(Event::GateOpened { gate, run, body })?;
+            turn.emit(Event::GateOpened { gate, run, body: Box::new(body) })?;
             for one in to {
                 turn.send(run, mail(one, subject.clone(), String::new(), gate, Purpose::Ask))?;
             }
         }
         Err(why) => {
             let body = counted(turn, run, gate, body, &subject)?;
-            turn.emit(Event::GateOpened { gate, run, body })?;
+            turn.emit(Event::GateOpened { gate, run, body: Box::new(body) })?;
             if let Some(why) = why {
                 let text = format!("nobody is told of gate {}: {why}", gate.0);
                 turn.emit(Event::Warned { text, of_definition: false })?;

@@ -18,17 +18,17 @@ use switchward_machine::{Bucket, Digest, Micros, SessionId, TenantId, Time};
 
 pub use catalogue::{
     ActivateVersion, ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy,
-    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, RetireVersion, RevokeKey,
-    UpdateTenant,
+    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, Reseal, RetireVersion,
+    RevokeKey, UpdateTenant,
 };
-pub use conversation::{EndTurn, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
+pub use conversation::{EndTurn, Once, PostMessage, Queued, RecordData, RecordEvent, RecordReply, SwitchRun};
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
-pub use gates::{AnswerGate, DecideGate, DiscussGate};
+pub use gates::{AnswerGate, DecideGate, DiscussGate, EnterPageCode, PageProof, SendPageCode};
 pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
 pub use removal::{DeleteTenant, Expiring, HoldEffects, PutRetention, Remove, RemoveStep};
 pub use republish::{Republish, Told};
 pub use role::Role;
-pub use settings::{DefaultEffect, DefaultSetIn, Settings};
+pub use settings::{DefaultEffect, DefaultSetIn, LinkAuth, Settings};
 pub use start::Start;
 pub use work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 
@@ -170,6 +170,10 @@ pub enum Body {
     DiscussGate(DiscussGate),
     /// A participant answers her part of a task.
     AnswerGate(AnswerGate),
+    /// A code is mailed to the person whose decision page it is.
+    SendPageCode(SendPageCode),
+    /// Somebody enters the code that was mailed to them.
+    EnterPageCode(EnterPageCode),
     /// A cap is set anew.
     RaiseCap(RaiseCap),
     /// Stop in place.
@@ -246,6 +250,8 @@ pub enum Body {
     HoldEffects(HoldEffects),
     /// A tenant is deleted, with all that it has.
     DeleteTenant(DeleteTenant),
+    /// Secrets of a tenant are sealed under another key.
+    Reseal(Reseal),
 }
 
 /// Answer the checkpoint that the session stands at.

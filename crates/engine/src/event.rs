@@ -7,7 +7,7 @@ mod removals;
 use crate::policy::{LayerVerdict, LedgerRule};
 use crate::{ApiKey, Attached, Call, Deferral as Due, Effect, Gate, Grant, MatchedRule, Settings, Via};
 pub use facts::{AssistantFact, EndpointFact, PolicyFact, Speaker, VersionFact, WebhookSourceFact, Writer};
-pub use flow::{Flow, PendingFact, SenderProof, Standing, VoteFact};
+pub use flow::{Flow, PageCodeFact, PageCodeStep, PendingFact, ReplyFact, SenderProof, Standing, VoteFact};
 use minicbor::{CborLen, Decode, Encode};
 pub use removals::{RemovalFact, TenantFact};
 use switchward_machine::{
@@ -153,7 +153,7 @@ pub enum Event {
         run: RunId,
         /// What it is about.
         #[n(2)]
-        body: Gate,
+        body: Box<Gate>,
     },
     /// A person decided.
     #[n(9)]

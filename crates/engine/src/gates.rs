@@ -43,7 +43,7 @@ pub(crate) fn open(
     let plain = Gate { exit, ..Gate::open_to_all(spec, found.kind, turn.requester()) };
     let Some(inquiry) = &found.inquiry else {
         let gate = OpenId(turn.session()?.next_id);
-        turn.emit(Event::GateOpened { gate, run, body: plain })?;
+        turn.emit(Event::GateOpened { gate, run, body: Box::new(plain) })?;
         return Ok(None);
     };
     let people = People::of(turn)?;
@@ -84,6 +84,7 @@ pub(crate) fn open(
         voting: None,
         values: (found.kind == GateKind::Approval).then(|| shown::digest(&values)),
         dropped: dropped.clone(),
+        codes: Vec::new(),
     };
     if let Some(problem) = shown::record(turn, run, values, &asked)? {
         return Ok(Some(Fault::operation(problem)));
@@ -91,7 +92,7 @@ pub(crate) fn open(
     let gate = OpenId(turn.session()?.next_id);
     let (kind, subject) = (found.kind, asked.subject.clone());
     let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..plain })?;
-    turn.emit(Event::GateOpened { gate, run, body })?;
+    turn.emit(Event::GateOpened { gate, run, body: Box::new(body) })?;
     not_asked(turn, gate, &dropped)?;
     if open {
         turn.send(run, EffectBody::Notice { gate, kind, subject })?;

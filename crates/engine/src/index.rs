@@ -23,6 +23,7 @@ const ENDED: u8 = 16;
 const HISTORIES: u8 = 17;
 const REMAINS: u8 = 18;
 const REMOVALS: u8 = 19;
+const NUMBERED: u8 = 20;
 
 /// How an entry of the effects of a tenant begins: dead letters come first.
 const DEAD: u8 = 1;
@@ -68,6 +69,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
             keys.extend(kept(key, id, session));
             keys
         }
+        Row::Tenant(tenant) => vec![Key::index(NOBODY, NUMBERED, &[&tenant.id.0.to_be_bytes(), key.rest()])],
         Row::Removed(removed) => {
             let Some(id) = key.session_of().filter(|_| removed.outlasts_its_session()) else {
                 return Vec::new();
@@ -89,12 +91,12 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Run(_)
         | Row::Data(_)
         | Row::Said(_)
+        | Row::Recorded(_)
         | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
         | Row::Machine(_)
-        | Row::Tenant(_)
         | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Version(_)
@@ -122,6 +124,7 @@ pub fn may_be_indexed(key: &Key) -> bool {
         Kind::Outbox,
         Kind::Request,
         Kind::Removed,
+        Kind::Tenant,
     ];
     kinds.into_iter().any(|kind| key.is(kind))
 }
@@ -276,6 +279,12 @@ impl IndexKey {
     #[must_use]
     pub fn removals() -> Vec<u8> {
         Key::index(NOBODY, REMOVALS, &[]).as_bytes().to_vec()
+    }
+
+    /// The tenant of a number: its entry ends with the name.
+    #[must_use]
+    pub fn numbered(tenant: TenantId) -> Vec<u8> {
+        Key::index(NOBODY, NUMBERED, &[&tenant.0.to_be_bytes()]).as_bytes().to_vec()
     }
 
     /// The definition's mark, the end and the session of an entry of [`IndexKey::ended`], [`IndexKey::histories`] or

@@ -73,10 +73,12 @@ pub enum Kind {
     Removed = 60,
     /// A change of what holds for a tenant.
     TenantChange = 70,
+    /// That a signed message was recorded in a session.
+    Recorded = 80,
 }
 
 /// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
-pub const REMOVED_KINDS: [Kind; 12] = [
+pub const REMOVED_KINDS: [Kind; 13] = [
     Kind::Outbox,
     Kind::Data,
     Kind::Said,
@@ -87,6 +89,7 @@ pub const REMOVED_KINDS: [Kind; 12] = [
     Kind::Grant,
     Kind::Closed,
     Kind::Request,
+    Kind::Recorded,
     Kind::Run,
     Kind::History,
 ];
@@ -163,6 +166,12 @@ impl Key {
     #[must_use]
     pub fn said(tenant: TenantId, session: SessionId) -> Self {
         Self::of_session(tenant, session, Kind::Said)
+    }
+
+    /// That a message of this signature was recorded in a session.
+    #[must_use]
+    pub fn recorded(tenant: TenantId, session: SessionId, message: [u8; 16]) -> Self {
+        Self::of_session(tenant, session, Kind::Recorded).with(&message)
     }
 
     /// The place of a child in an entry of a run.

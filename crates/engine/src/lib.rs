@@ -48,6 +48,7 @@ mod reminders;
 mod reply;
 mod reply_token;
 mod scope;
+mod seal;
 mod shown;
 mod state;
 mod tasks;
@@ -64,24 +65,25 @@ pub use command::{
     AckEffect, ActivateVersion, Actor, Answer, AnswerGate, AttachPolicy, Authorize, Body, Cancel,
     ChangeEndpoint, ChangeWebhookSource, Command, CompleteWork, Confirm, CreateKey, CreateTenant, DecideGate,
     DefaultEffect, DefaultSetIn, DeferEffect, DeleteAssistant, DeleteTenant, Deploy, DiscussGate,
-    DismissEffect, EndTurn, EnsureTenancy, Expiring, ExtendLease, FailEffect, FailWork, HoldEffects,
-    InstallMachine, InstallTenancy, LeaseWork, Pause, PostMessage, PutAssistant, PutDirectory, PutRetention,
-    Queued, RaiseCap, RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork, Remove, RemoveStep,
-    RemoveTenantPolicy, ReportCall, ReportUsage, Republish, RequestId, Reserve, Resume, RetireVersion,
-    RetryEffect, RevokeKey, Role, Scope, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told,
-    UpdateTenant,
+    DismissEffect, EndTurn, EnsureTenancy, EnterPageCode, Expiring, ExtendLease, FailEffect, FailWork,
+    HoldEffects, InstallMachine, InstallTenancy, LeaseWork, LinkAuth, Once, PageProof, Pause, PostMessage,
+    PutAssistant, PutDirectory, PutRetention, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent,
+    RecordReply, ReleaseWork, Remove, RemoveStep, RemoveTenantPolicy, ReportCall, ReportUsage, Republish,
+    RequestId, Reseal, Reserve, Resume, RetireVersion, RetryEffect, RevokeKey, Role, Scope, SendPageCode,
+    SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
 };
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
-    AssistantFact, EndpointFact, Event, Flow, PendingFact, PolicyFact, RemovalFact, SenderProof, Speaker,
-    Standing, TenantFact, VersionFact, VoteFact, WebhookSourceFact, Writer,
+    AssistantFact, EndpointFact, Event, Flow, PageCodeFact, PageCodeStep, PendingFact, PolicyFact,
+    RemovalFact, ReplyFact, SenderProof, Speaker, Standing, TenantFact, VersionFact, VoteFact,
+    WebhookSourceFact, Writer,
 };
 pub use evolve::{Changes, evolve};
 pub use held::holds_effects;
 pub use index::{Due, IndexKey, index_keys, mark, may_be_indexed};
 pub use key::{Key, KeyBytes, Kind, REMOVED_KINDS, TENANT_ITSELF, scope_of_effects};
-pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Way};
+pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, SignInPart, Way};
 pub use outgoing::{BadMail, Draft, Outgoing};
 pub use period::text as time_text;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
@@ -92,19 +94,20 @@ pub use rejection::{Reason, Rejection};
 pub use remarks::{Remark, remarks};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
-pub use reply_token::{NoReplyToken, ReplyKey, ReplyToken};
+pub use reply_token::{NoReplyToken, ReplyToken};
+pub use seal::{KeyRing, NoRingKey, NotOpened, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 pub use state::{
-    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Call, ChangedPart,
-    Choice, Closed, Correlation, Data, Dead, Definition, Deletion, Directory, DirectoryEntry,
+    About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Bounced, Call,
+    ChangedPart, Choice, Closed, Correlation, Data, Dead, Definition, Deletion, Directory, DirectoryEntry,
     Due as Deferral, Early, Effect, EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate,
     Gate, GateSettings, Grant, Held, History, Json, Judged, KeptDecision, Lease, LedgerRow, Loop, MailDay,
-    MailHead, Meters, Open, Outbox, Owed, Parent, Part, PendingInput, Pinned, PinnedPolicy, Place, Purpose,
-    Quorum, Remembered, Reminders, Reminding, Removal, Removed, Removing, Request, Reservation, Resolution,
-    Retention, RetentionRule, Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot,
+    MailHead, Meters, Open, Outbox, Owed, PageCodes, Parent, Part, PendingInput, Pinned, PinnedPolicy, Place,
+    Purpose, Quorum, Remembered, Reminders, Reminding, Removal, Removed, Removing, Request, Reservation,
+    Resolution, Retention, RetentionRule, Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot,
     Source as SettingSource, SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantChange, TenantOutbox,
     TenantPolicy, Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
 };
-pub use view::{View, ViewError};
+pub use view::{View, ViewError, tenant_numbered};
 pub use views::{
     Below, EffectView, GateView, RunView, SessionView, WorkView, effect_view, gate_view, run_views,
     session_view, work_view,

@@ -61,7 +61,8 @@ pub const VERSIONS_MAX: u32 = 100_000;
 /// The source of one definition, bytes.
 pub const SOURCE_BYTES_MAX: usize = 1024 * 1024;
 
-const HOUR_MS: u64 = 3_600_000;
+/// An hour, milliseconds.
+pub const HOUR_MS: u64 = 3_600_000;
 /// Tools whose calls are noted for one entry of a node; calls of more go unnoted.
 pub const TOOLS_NOTED_MAX: usize = 100;
 /// Events whose keys are noted for one entry of a node; more go unnoted.
@@ -190,6 +191,22 @@ pub const REMINDERS_MAX: u32 = 10;
 pub const REMIND_MS_MIN: u64 = 60_000;
 /// See [`REMIND_MS_MIN`].
 pub const REMIND_MS_MAX: u64 = 90 * 24 * HOUR_MS;
+/// How long a code for a decision page is good, milliseconds.
+pub const PAGE_CODE_MS: u64 = 10 * 60_000;
+/// Digits of a code for a decision page.
+pub const PAGE_CODE_DIGITS: usize = 6;
+/// How often a code for a decision page may be entered wrongly; then it is void.
+pub const PAGE_CODE_TRIES_MAX: u32 = 5;
+/// Codes for one decision page that are mailed to its person within an hour.
+pub const PAGE_CODES_HOUR_MAX: usize = 3;
+/// How long a sign-in that a decision page began may take, milliseconds.
+pub const SIGN_IN_MS: u64 = 10 * 60_000;
+/// How long a browser stays known to decision pages where the tenant does not say, milliseconds.
+pub const BROWSER_KNOWN_MS: u64 = 30 * 24 * HOUR_MS;
+/// The shortest time that a tenant may set for it, milliseconds.
+pub const BROWSER_KNOWN_MS_MIN: u64 = 10 * 60_000;
+/// The longest time that a tenant may set for it, milliseconds.
+pub const BROWSER_KNOWN_MS_MAX: u64 = 365 * 24 * HOUR_MS;
 /// Mails that one session sends in a calendar day of UTC, requests, answers and copies counted; one more is an error of its
 /// state, or QUOTA_EXCEEDED. As many as may wait to go out: what sends more does not end.
 pub const MAILS_OF_DAY_MAX: u32 = 10_000;
@@ -224,6 +241,13 @@ pub const INTENT_ATTEMPTS_MAX: u32 = 3;
 pub const SOURCE_NAME_CHARS_MAX: usize = 63;
 /// A secret of a source of webhooks, bytes.
 pub const SOURCE_SECRET_BYTES_MAX: usize = 256;
+/// How long a message of a source of webhooks is known again by what it signs, where its sender signs no time and the source
+/// does not say, milliseconds.
+pub const MESSAGE_KNOWN_MS: u64 = 7 * 24 * HOUR_MS;
+/// The shortest such time that a source may say, milliseconds.
+pub const MESSAGE_KNOWN_MS_MIN: u64 = 60_000;
+/// The longest, milliseconds.
+pub const MESSAGE_KNOWN_MS_MAX: u64 = 90 * 24 * HOUR_MS;
 /// A JSON pointer of a source of webhooks, bytes.
 pub const SOURCE_POINTER_BYTES_MAX: usize = 512;
 /// How long a secret stays good after another has taken its place, milliseconds.
@@ -262,3 +286,5 @@ pub const KEPT_DECISIONS_MAX: usize = 10_000;
 pub const RETENTION_RULES_MAX: usize = 200;
 /// The shortest time that something is kept after its end, milliseconds.
 pub const RETENTION_MS_MIN: u64 = 60_000;
+/// Secrets that one command seals under another key.
+pub const RESEALED_MAX: usize = 256;

@@ -6,11 +6,13 @@
 //! enough for the part of an address before its `@`.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use minicbor::{CborLen, Decode, Encode};
 use sha2::Sha256;
 use std::fmt;
 use std::str::FromStr;
-use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_machine::{OpenId, SessionId, TenantId, Time};
+
+use crate::limits::PAGE_CODE_DIGITS;
+use crate::seal::{KeyRing, NotOpened, SEAL_NONCE_BYTES, Sealed, SecretOf};
 
 /// Bytes of a token's code.
 const CODE_BYTES: usize = 16;
@@ -26,6 +28,8 @@ pub enum Way {
     Reply,
     /// The decision page.
     Page,
+    /// A mail that did not arrive: where such mails are sent back to stands in no mail that a person answers.
+    Bounce,
 }
 
 /// A mail token, as somebody brings it: true only once [`MailKey::made`] says so.
@@ -42,9 +46,30 @@ pub struct MailToken {
     code: [u8; CODE_BYTES],
 }
 
-/// What the mail tokens of a tenant are made with.
-#[derive(Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct MailKey(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 32]);
+/// What the tokens of a tenant are made with. It is kept in no other form than sealed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MailKey(pub [u8; 32]);
+
+/// What is made for one sign-in with an OpenID provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignInPart {
+    /// Says that a page of this tenant has begun it.
+    Code,
+    /// What comes back in the ID token.
+    Nonce,
+    /// What proves to the provider who has begun it.
+    Verifier,
+}
+
+impl SignInPart {
+    fn word(self) -> &'static [u8] {
+        match self {
+            Self::Code => b"page.sign_in.code.",
+            Self::Nonce => b"page.sign_in.nonce.",
+            Self::Verifier => b"page.sign_in.verifier.",
+        }
+    }
+}
 
 impl fmt::Debug for MailKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,6 +78,21 @@ impl fmt::Debug for MailKey {
 }
 
 impl MailKey {
+    /// The key, sealed for its tenant; `None` where the ring has no key.
+    #[must_use]
+    pub fn sealed(&self, ring: &KeyRing, tenant: TenantId, nonce: [u8; SEAL_NONCE_BYTES]) -> Option<Sealed> {
+        ring.seal(nonce, (tenant, SecretOf::Mail), &self.0)
+    }
+
+    /// A tenant's key, opened.
+    ///
+    /// # Errors
+    /// The ring has not got the key that it is sealed under, or it is not this tenant's.
+    pub fn open(ring: &KeyRing, tenant: TenantId, sealed: &Sealed) -> Result<Self, NotOpened> {
+        let bytes = ring.open((tenant, SecretOf::Mail), sealed)?;
+        bytes[..].try_into().map(Self).map_err(|_| NotOpened::Foreign)
+    }
+
     /// The token for one person.
     #[must_use]
     pub fn token(
@@ -75,6 +115,46 @@ impl MailKey {
         self.keyed(&token.signed(way, address)).verify_truncated_left(&token.code).is_ok()
     }
 
+    /// The code that recognises a person on the decision page of this token, where it was sent then: [`PAGE_CODE_DIGITS`]
+    /// digits.
+    #[must_use]
+    pub fn page_code(&self, token: &MailToken, address: &str, sent: Time) -> String {
+        let about = token.signed_as(b"mail.page.code.", address);
+        let bytes = self.keyed(&[&about[..], &sent.0.to_be_bytes()].concat()).finalize().into_bytes();
+        let number = bytes.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+        format!("{:0width$}", number % 1_000_000, width = PAGE_CODE_DIGITS)
+    }
+
+    /// The code of a browser that a decision page recognised somebody in: HMAC-SHA256 over what it knows.
+    #[must_use]
+    pub fn browser_code(&self, known: &[u8]) -> [u8; 32] {
+        self.keyed(&[b"page.browser.", known].concat()).finalize().into_bytes().into()
+    }
+
+    /// Whether a browser's code is of this key. Takes the same time for every code.
+    #[must_use]
+    pub fn knows_browser(&self, known: &[u8], code: &[u8]) -> bool {
+        self.keyed(&[b"page.browser.", known].concat()).verify_slice(code).is_ok()
+    }
+
+    /// A part of a sign-in that a decision page began, HMAC-SHA256 over what names it. Whoever knows that and not the key
+    /// knows none of the parts, and no part tells another.
+    #[must_use]
+    pub fn sign_in(&self, part: SignInPart, begun: &[u8]) -> [u8; 32] {
+        self.keyed(&[part.word(), begun].concat()).finalize().into_bytes().into()
+    }
+
+    /// Whether the code of a sign-in is of this key. Takes the same time for every code.
+    #[must_use]
+    pub fn began_sign_in(&self, begun: &[u8], code: &[u8]) -> bool {
+        self.keyed(&[SignInPart::Code.word(), begun].concat()).verify_slice(code).is_ok()
+    }
+
+    /// The reply token of one entry of a node: the code over its name.
+    pub(crate) fn reply_code(&self, named: &str) -> Hmac<Sha256> {
+        self.keyed(&[b"event.reply.", named.as_bytes()].concat())
+    }
+
     fn keyed(&self, bytes: &[u8]) -> Hmac<Sha256> {
         let hmac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         hmac.chain_update(bytes)
@@ -86,8 +166,13 @@ impl MailToken {
         let way: &[u8] = match way {
             Way::Reply => b"mail.reply.",
             Way::Page => b"mail.page.",
+            Way::Bounce => b"mail.bounce.",
         };
-        [way, &self.named(), address.to_ascii_lowercase().as_bytes()].concat()
+        self.signed_as(way, address)
+    }
+
+    fn signed_as(&self, what: &[u8], address: &str) -> Vec<u8> {
+        [what, &self.named(), address.to_ascii_lowercase().as_bytes()].concat()
     }
 
     fn named(&self) -> Vec<u8> {

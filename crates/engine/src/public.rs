@@ -13,12 +13,12 @@ use switchward_machine::{
     TenantId, WorkKind,
 };
 
-use crate::event::{PendingFact, RemovalFact, VoteFact};
+use crate::event::{PageCodeFact, PageCodeStep, PendingFact, RemovalFact, ReplyFact, VoteFact};
 use crate::intent;
 use crate::policy::machine_of;
 use crate::state::{ThingBody, Via};
 use crate::working::Working;
-use crate::{Event, Flow, Key, View, ViewError};
+use crate::{Event, Flow, Key, LinkAuth, View, ViewError};
 use calls::calls;
 
 /// An event for a reader.
@@ -153,7 +153,7 @@ fn run_of(event: &Event) -> Option<RunId> {
             | Flow::ThingOpened { run, .. }
             | Flow::EventRecorded { run, .. }
             | Flow::Pending(PendingFact::Held { run, .. } | PendingFact::Entered { run, .. })
-            | Flow::ReplyRecorded { run, .. }
+            | Flow::ReplyRecorded(ReplyFact { run, .. })
             | Flow::WorkDone { run, .. }
             | Flow::Judged { run, .. }
             | Flow::ChildCreated { run, .. },
@@ -236,11 +236,12 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("early", early.is_some()),
         Flow::Pending(fact) => pending::told(fact),
         Flow::Votes(fact) => return voted(fact),
+        Flow::PageCodes(fact) => page_code(fact),
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
         | Flow::MailBounced { .. }
         | Flow::GateLapsed { .. } => return undecided(flow),
-        Flow::ReplyRecorded { .. } | Flow::ReplyAnswered { .. } => return replied(flow),
+        Flow::ReplyRecorded(_) | Flow::ReplyAnswered { .. } => return replied(flow),
         Flow::GateAnswered { gate, by, answer, comment, via } => PublicEvent::new("task.completed")
             .with("gate", number(gate))
             .with("by", by)
@@ -256,11 +257,15 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         | Flow::EffectHeld { .. } => return delivered(flow),
         Flow::Judged { judged, .. } => PublicEvent::new("guard.judged").with("holds", judged.holds),
         Flow::ChoicePending { .. } | Flow::ChoiceOver { .. } => return None,
-        Flow::Rested { .. } | Flow::EarlyTaken { .. } | Flow::ThingClosed { .. } | Flow::Looped { .. } => {
+        Flow::Rested { .. }
+        | Flow::EarlyTaken { .. }
+        | Flow::MessageRecorded { .. }
+        | Flow::ThingClosed { .. }
+        | Flow::Looped { .. } => {
             return None;
         }
         Flow::CalleesPinned { .. }
-        | Flow::ReplyKeyDrawn { .. }
+        | Flow::ReplyTokensBegun { .. }
         | Flow::AudienceSet { .. }
         | Flow::RemindersSet { .. }
         | Flow::ChildrenPlanned { .. }
@@ -276,8 +281,9 @@ fn undecided(flow: &Flow) -> Option<PublicEvent> {
         Some(told("approval.escalated", gate).with("to", to.join(" ")))
     } else if let Flow::GateReminded { gate, to, .. } = flow {
         Some(told("approval.reminded", gate).with("to", to.join(" ")))
-    } else if let Flow::MailBounced { gate, to, message } = flow {
-        Some(told("approval.undeliverable", gate).with("to", to).with("message", message))
+    } else if let Flow::MailBounced { gate, to, message, proved } = flow {
+        let told = told("approval.undeliverable", gate).with("to", to).with("message", message);
+        Some(told.with("proved", proved))
     } else if let Flow::GateLapsed { gate } = flow {
         Some(told("approval.timed_out", gate))
     } else {
@@ -371,6 +377,15 @@ fn ended(outcome: Outcome) -> &'static str {
     }
 }
 
+fn page_code(PageCodeFact { gate, to, step }: &PageCodeFact) -> PublicEvent {
+    let kind = match step {
+        PageCodeStep::Sent => "approval.code_sent",
+        PageCodeStep::Refused => "approval.code_refused",
+        PageCodeStep::Accepted => "approval.code_accepted",
+    };
+    PublicEvent::new(kind).with("gate", number(gate)).with("to", to)
+}
+
 #[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
 fn gates(event: &Event) -> Option<PublicEvent> {
     Some(match event {
@@ -396,6 +411,7 @@ fn gates(event: &Event) -> Option<PublicEvent> {
             .with("by", by)
             .with("via", if matches!(via, Via::Mail | Via::Vouched) { via.word() } else { "" })
             .with("vouched_by", via.vouched_by(by))
+            .with("link_auth", via.link_auth().map_or("", LinkAuth::word))
             .with("comment", comment),
         Event::GateDiscussed { gate, by, comment } => PublicEvent::new("approval.discussed")
             .with("gate", number(gate))

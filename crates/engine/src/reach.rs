@@ -15,7 +15,7 @@ pub(crate) fn unreached(
     open: &Open,
 ) -> Result<Vec<String>, ViewError> {
     let Some(asked) = &open.gate.asked else { return Ok(Vec::new()) };
-    let mut unreached = asked.bounced.clone();
+    let mut unreached = bounced(asked, true);
     for number in &asked.mails {
         let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };
         if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead(), &effect.body)
@@ -25,6 +25,11 @@ pub(crate) fn unreached(
         }
     }
     Ok(unreached)
+}
+
+/// Whose mails are said not to have arrived, by bounces that prove it or that do not.
+fn bounced(asked: &Asked, proved: bool) -> Vec<String> {
+    asked.bounced.iter().filter(|one| one.proved == proved).map(|one| one.to.clone()).collect()
 }
 
 /// Who knows of an open gate.
@@ -64,6 +69,10 @@ impl Reach {
         let dropped = asked.map(|asked| asked.dropped.as_slice()).unwrap_or_default();
         warnings.extend(dropped.iter().map(|one| {
             format!("{one} is not asked: data or the start names them, and the directory does not hold them")
+        }));
+        let doubted = asked.map(|asked| bounced(asked, false)).unwrap_or_default();
+        warnings.extend(doubted.iter().filter(|one| !gone(one)).map(|one| {
+            format!("a bounce that anybody could have sent says that no mail reaches {one}; nothing follows from it")
         }));
         let unreached = unreached.into_iter().chain(dropped.iter().cloned()).collect();
         let held = match open.gate.kind {

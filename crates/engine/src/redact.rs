@@ -53,7 +53,7 @@ fn event(event: &Event) -> Event {
             Event::RunEnded { run: *run, ending: ending.clone(), comment: String::new() }
         }
         Event::GateOpened { gate, run, body } => {
-            Event::GateOpened { gate: *gate, run: *run, body: gate_of(body) }
+            Event::GateOpened { gate: *gate, run: *run, body: Box::new(gate_of(body)) }
         }
         Event::GateClosed { gate, decision, by, via, .. } => Event::GateClosed {
             gate: *gate,

@@ -33,6 +33,19 @@ pub enum Reply {
         #[n(1)]
         sequence: u64,
     },
+    /// A code of a decision page was looked at.
+    #[n(170)]
+    PageCode {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Whether it was the right one.
+        #[n(1)]
+        accepted: bool,
+        /// How often something may still be entered before another code is needed.
+        #[n(2)]
+        left: u32,
+    },
     /// A ledger holds the call, or does not.
     #[n(3)]
     Limits(#[n(0)] crate::policy::LimitCheck),

@@ -1,65 +1,40 @@
 //! Reply tokens: what lets somebody outside, and nobody else, send events to the state that a session stands in.
 //!
-//! A token names a session, a run and one entry of a node, with a code (HMAC-SHA256, its first 128 bits) under a key
-//! that was drawn when the session began and leaves its row in no other form. So a token is made wherever it is read,
-//! needs no row of its own, and is worth nothing once its node was left. Source: conversation workflows, *Webhooks*.
+//! A token names a session, a run and one entry of a node, with a code (HMAC-SHA256, its first 128 bits) under the key of
+//! its tenant. So a token is made wherever it is read, needs no row and no secret of its own, and is worth nothing once its
+//! node was left. Source: conversation workflows, *Webhooks*.
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use minicbor::{CborLen, Decode, Encode};
-use sha2::Sha256;
+use hmac::Mac as _;
 use std::fmt;
 use std::str::FromStr;
 use switchward_machine::{RunId, SessionId};
 
 use crate::turn::{Stop, Turn};
-use crate::{Reason, Rejection};
+use crate::{MailKey, Reason, Rejection};
 
 /// What a token begins with.
 const PREFIX: &str = "swr_";
 /// Bytes of a token's code.
 const CODE_BYTES: usize = 16;
 
-/// What the reply tokens of a session are made with.
-#[derive(Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct ReplyKey {
-    /// The name of the session's tenant, which tokens carry.
-    #[n(0)]
-    pub tenant: String,
-    /// Drawn for this session alone.
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub secret: [u8; 32],
-}
-
-impl fmt::Debug for ReplyKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplyKey").field("tenant", &self.tenant).finish_non_exhaustive()
-    }
-}
-
-impl ReplyKey {
-    /// The token of one entry of a node.
+impl MailKey {
+    /// The reply token of one entry of a node, of a session of the tenant with this name.
     #[must_use]
-    pub fn token(&self, session: SessionId, run: RunId, entry: u32) -> ReplyToken {
-        let mut token =
-            ReplyToken { tenant: self.tenant.clone(), session, run, entry, code: [0; CODE_BYTES] };
-        let code = self.hmac(&token).finalize().into_bytes();
+    pub fn reply_token(&self, tenant: &str, session: SessionId, run: RunId, entry: u32) -> ReplyToken {
+        let mut token = ReplyToken { tenant: tenant.to_owned(), session, run, entry, code: [0; CODE_BYTES] };
+        let code = self.reply_code(&token.named()).finalize().into_bytes();
         token.code.copy_from_slice(&code[..CODE_BYTES]);
         token
     }
 
-    /// Whether a token was made with this key. Takes the same time for every code.
+    /// Whether a reply token was made with this key. Takes the same time for every code.
     #[must_use]
-    pub fn made(&self, token: &ReplyToken) -> bool {
-        self.hmac(token).verify_truncated_left(&token.code).is_ok()
-    }
-
-    fn hmac(&self, token: &ReplyToken) -> Hmac<Sha256> {
-        let hmac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
-        hmac.chain_update(token.named())
+    pub fn made_reply(&self, token: &ReplyToken) -> bool {
+        self.reply_code(&token.named()).verify_truncated_left(&token.code).is_ok()
     }
 }
 
-/// A reply token, as somebody brings it: true only once [`ReplyKey::made`] says so.
+/// A reply token, as somebody brings it: true only once [`MailKey::made_reply`] says so.
 ///
 /// Its text is `swr_<tenant>.<session>.<run>.<entry>.<code in hex>`, of letters that need no quoting in a URL.
 #[derive(Clone, PartialEq, Eq)]
@@ -124,7 +99,8 @@ fn bytes(hex: &str) -> Option<[u8; CODE_BYTES]> {
 
 /// Refuses a token that was not made for this session.
 pub(crate) fn check(turn: &Turn<'_, '_>, token: &ReplyToken) -> Result<(), Stop> {
-    let own = turn.session()?.reply_key.as_ref().is_some_and(|key| key.made(token));
+    let named = turn.session()?.reply_tenant.as_ref() == Some(&token.tenant);
+    let own = named && turn.mail_keys()?.iter().any(|key| key.made_reply(token));
     if own && token.session == turn.session_id()? {
         return Ok(());
     }

@@ -75,7 +75,7 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
         let asked = Asked { remind, due, ..Asked::once(person, &subject, &letter.body) };
         let plain = Gate::open_to_all(spec, found.kind, turn.requester());
         let body = Gate { asked: Some(asked), part: Some(part), ..plain };
-        turn.emit(Event::GateOpened { gate, run, body })?;
+        turn.emit(Event::GateOpened { gate, run, body: Box::new(body) })?;
     }
     for (gate, person) in part.gates().zip(&letter.to) {
         let (to, subject, body) = (person.clone(), subject.clone(), letter.body.clone());

@@ -9,7 +9,9 @@ use crate::evolve::{Site, apply};
 use crate::limits::CALL_DEPTH_MAX;
 use crate::state::{Directory, EffectBody, Removing, Run, Session, Settled, ThingBody};
 use crate::working::{Held, Working};
-use crate::{Effect, Event, Flow, Key, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way};
+use crate::{
+    Effect, Event, Flow, Key, MailKey, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way,
+};
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -146,10 +148,17 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn reply_token(&self, run: RunId) -> Result<Option<ReplyToken>, ViewError> {
         let id = self.session_id()?;
         let Some(session) = self.rows.session(self.tenant(), id)? else { return Ok(None) };
-        let Some(key) = session.reply_key.as_ref() else { return Ok(None) };
+        let Some(tenant) = session.reply_tenant.as_ref() else { return Ok(None) };
         let at = self.run(run)?;
-        let hears = self.machine(&at)?.node(at.node).is_some_and(Node::hears_events);
-        Ok(hears.then(|| key.token(id, run, at.entry)))
+        if !self.machine(&at)?.node(at.node).is_some_and(Node::hears_events) {
+            return Ok(None);
+        }
+        Ok(self.mail_keys()?.first().map(|key| key.reply_token(tenant, id, run, at.entry)))
+    }
+
+    /// What the tenant's tokens are made with, the newest first; nothing where it has none that can be opened.
+    pub(crate) fn mail_keys(&self) -> Result<Vec<MailKey>, ViewError> {
+        self.rows.mail_keys(self.tenant())
     }
 
     /// Who is who in the tenant.
@@ -169,8 +178,24 @@ impl<'a, 'b> Turn<'a, 'b> {
         if token.session != self.session_id()? || token.tenant != self.tenant() {
             return Ok(false);
         }
-        let tenancy = self.rows.tenancy_at(&Key::tenancy(self.tenant()))?;
-        Ok(tenancy.is_some_and(|known| known.keys.iter().any(|key| key.made(token, way, address))))
+        Ok(self.mail_keys()?.iter().any(|key| key.made(token, way, address)))
+    }
+
+    /// Whether this is the code that was sent then to the person of a page's token, which was looked at. Takes the same time
+    /// for every code of the right length.
+    pub(crate) fn is_page_code(
+        &self,
+        token: &MailToken,
+        address: &str,
+        sent: Time,
+        code: &str,
+    ) -> Result<bool, Stop> {
+        let same = |key: &MailKey| {
+            let right = key.page_code(token, address, sent);
+            right.len() == code.len()
+                && right.bytes().zip(code.bytes()).fold(0, |odd, (one, other)| odd | (one ^ other)) == 0
+        };
+        Ok(self.mail_keys()?.iter().any(same))
     }
 
     /// Whom of these a mail token was made for.

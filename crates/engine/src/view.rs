@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::{Key, Row};
+use switchward_machine::TenantId;
+
+use crate::{IndexKey, Key, KeyRing, Row, Tenant};
 
 /// The rows of one shard, as they stand after the last decision.
 pub trait View {
@@ -24,6 +26,9 @@ pub trait View {
         after: Option<&[u8]>,
         visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
     ) -> Result<(), ViewError>;
+
+    /// What opens the secrets in the rows.
+    fn ring(&self) -> &KeyRing;
 }
 
 /// A row cannot be read, or is not what its key says. The shard that sees it must stop.
@@ -37,3 +42,20 @@ impl std::fmt::Display for ViewError {
 }
 
 impl std::error::Error for ViewError {}
+
+/// The tenant of a number, read from the catalogue's rows.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn tenant_numbered(catalogue: &dyn View, id: TenantId) -> Result<Option<Tenant>, ViewError> {
+    let prefix = IndexKey::numbered(id);
+    let mut name = None;
+    catalogue.scan(&prefix, None, &mut |entry, _| {
+        let rest = entry.as_bytes().get(prefix.len()..).unwrap_or_default();
+        name = std::str::from_utf8(rest).ok().map(str::to_owned);
+        ControlFlow::Break(())
+    })?;
+    let Some(name) = name else { return Ok(None) };
+    let row = catalogue.row(&Key::tenant(&name))?;
+    Ok(row.and_then(|row| if let Row::Tenant(tenant) = &*row { Some(tenant.clone()) } else { None }))
+}

@@ -19,7 +19,7 @@ use crate::state::{
 };
 use crate::turn::settled;
 use crate::working::{Held, Working};
-use crate::{Key, Row, View, ViewError};
+use crate::{Key, MailKey, Row, View, ViewError};
 
 /// A session, with all that is needed to show it.
 #[derive(Debug, Clone)]
@@ -44,6 +44,8 @@ pub struct SessionView {
     pub caps: Vec<(switchward_machine::BudgetUnit, u64)>,
     /// What holds for the gates of its root run now.
     pub settled: Settled,
+    /// What its reply tokens are made with, where it has some.
+    mail_key: Option<MailKey>,
 }
 
 /// A run that another one waits for.
@@ -182,9 +184,9 @@ impl SessionView {
     }
 
     fn token_of(&self, id: RunId, run: &Run, machine: &Machine) -> Option<ReplyToken> {
-        let key = self.session.reply_key.as_ref()?;
+        let (tenant, key) = (self.session.reply_tenant.as_ref()?, self.mail_key.as_ref()?);
         let hears = machine.node(run.node).is_some_and(Node::hears_events);
-        hears.then(|| key.token(self.id, id, run.entry))
+        hears.then(|| key.reply_token(tenant, self.id, id, run.entry))
     }
 
     /// The answers that it takes now: none at the end, and none while it is frozen or paused.
@@ -250,7 +252,21 @@ pub fn session_view(
     if settled.escalation.source == Source::Unset {
         settled.escalation = own_contacts(&machine);
     }
-    Ok(Some(SessionView { id, session, run, machine, data, below, things, incidents, caps, settled }))
+    let hears = session.reply_tenant.is_some();
+    let mail_key = if hears { rows.mail_keys(tenant)?.into_iter().next() } else { None };
+    Ok(Some(SessionView {
+        id,
+        session,
+        run,
+        machine,
+        data,
+        below,
+        things,
+        incidents,
+        caps,
+        settled,
+        mail_key,
+    }))
 }
 
 /// Whom a definition itself names to be asked where nobody decides, as it is written there.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
 
 use crate::state::{Call, Closed, Data, Grant, LedgerRow, Open, Run, Session, Slot, Thing};
-use crate::{Key, Row, View, ViewError};
+use crate::{Key, KeyRing, MailKey, Row, View, ViewError};
 
 /// Changed rows over unchanged ones.
 pub(crate) struct Working<'a> {
@@ -81,6 +81,17 @@ impl<'a> Working<'a> {
         self.changed
     }
 
+    /// What opens the secrets in the rows.
+    pub(crate) fn ring(&self) -> &KeyRing {
+        self.base.ring()
+    }
+
+    /// What a tenant's tokens are made with, the newest first; nothing where it has none that can be opened.
+    pub(crate) fn mail_keys(&self, tenant: TenantId) -> Result<Vec<MailKey>, ViewError> {
+        let tenancy = self.tenancy_at(&Key::tenancy(tenant))?;
+        Ok(tenancy.map(|known| known.mail_keys(self.ring(), tenant)).unwrap_or_default())
+    }
+
     /// The row of this key.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
         match self.changed.get(key) {
@@ -135,6 +146,7 @@ impl<'a> Working<'a> {
         said_at: Said, crate::Said;
         removed_at, removed_at_mut: Removed, crate::Removed;
         slot_at: Slot, Slot;
+        recorded_at: Recorded, switchward_machine::Time;
         clock_at: Clock, switchward_machine::Time;
     }
 

@@ -22,16 +22,18 @@ use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
     Authorized, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Directory, DirectoryEntry,
     Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Held, History, Json, Judged, Lease,
-    LedgerRow, Loop, MailDay, MailHead, MailKey, Meters, Open, Outbox, Owed, Parent, Part, Pinned, Purpose,
-    Quorum, Remaining, Remembered, Reminders, Reminding, Reply, ReplyKey, Request, Reservation, Resolution,
-    Retention, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent, Standing, Tenancy, Tenant,
-    Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting, Why, Writer,
+    LedgerRow, LinkAuth, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, PageCodeFact, PageCodeStep,
+    Parent, Part, Pinned, Purpose, Quorum, Remaining, Remembered, Reminders, Reminding, Reply, Request,
+    Reservation, Resolution, Retention, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent,
+    Standing, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting,
+    Why, Writer,
 };
+use switchward_engine::{Bounced, EventBinding, EventSource, ReplyFact, Said, SenderProof, Speaker};
 use switchward_engine::{
     Correlation, DefaultSetIn, Definition, Endpoint, EndpointFact, EndpointHealth, GateSettings, Place,
     PolicyFact, Retired, SourceSecret, TenantOutbox, VersionFact, WebhookSource, WebhookSourceFact,
 };
-use switchward_engine::{EventBinding, EventSource, Said, SenderProof, Speaker};
+use switchward_engine::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
     GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period,
@@ -113,7 +115,7 @@ fn session() -> Session {
         answered: vec![OpenId(4)],
         requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
         assistant: None,
-        reply_key: None,
+        reply_tenant: None,
         outbox: None,
         steady: None,
         audience: Vec::new(),
@@ -129,8 +131,13 @@ fn session() -> Session {
     }
 }
 
-fn reply_key() -> ReplyKey {
-    ReplyKey { tenant: "acme".into(), secret: [7; 32] }
+/// A sealed secret of the tenant 1: what is written of it stays the same.
+fn sealed(place: SecretOf<'_>, secret: &[u8]) -> Sealed {
+    let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
+    let sealed = ring.seal([2; SEAL_NONCE_BYTES], (TenantId(1), place), secret).expect("there is a key");
+    let key: RingKeyId = RingKey::of([1; 32]).id();
+    assert_eq!(sealed.key, key);
+    sealed
 }
 
 fn assisted() -> Option<Assisted> {
@@ -138,7 +145,8 @@ fn assisted() -> Option<Assisted> {
 }
 
 fn webhook_source() -> WebhookSource {
-    let secret = |text: &str, until| SourceSecret { text: text.into(), until };
+    let sealed = |text: &str| sealed(SecretOf::Source("shop"), text.as_bytes());
+    let secret = |text: &str, until| SourceSecret { sealed: sealed(text), until };
     WebhookSource {
         name: "shop".into(),
         kind: "github".into(),
@@ -147,6 +155,7 @@ fn webhook_source() -> WebhookSource {
             session: Place::Pointer("/order/id".into()),
             event_key: Place::Fixed("paid".into()),
             data: "/order".into(),
+            known_ms: Some(3_600_000),
         },
         revision: 2,
         created: Time(3),
@@ -319,6 +328,7 @@ fn asked() -> Asked {
         voting: None,
         values: None,
         dropped: Vec::new(),
+        codes: Vec::new(),
     }
 }
 
@@ -353,6 +363,10 @@ fn undelivered() -> [(&'static str, Row); 3] {
     ]
 }
 
+fn page_code_fact(step: PageCodeStep) -> PageCodeFact {
+    PageCodeFact { gate: OpenId(6), to: "lead@example.com".into(), step }
+}
+
 fn notice() -> EffectBody {
     EffectBody::Notice { gate: OpenId(6), kind: GateKind::Notify, subject: "review".into() }
 }
@@ -372,6 +386,8 @@ fn tenant() -> Tenant {
         allow_foreign_role: true,
         default_set_in: DefaultSetIn::Tenant,
         any_approver_address: true,
+        link_auth: Some(LinkAuth::Code),
+        browser_known_ms: Some(3_600_000),
     };
     let (created, updated) = (Time(1), Time(2));
     let (name, display_name) = ("acme".into(), "Acme".into());
@@ -435,6 +451,7 @@ fn replies() -> Vec<Reply> {
         Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
         Reply::Replied { session: SessionId([1; 16]), sequence: 4, standing: Standing::Counted },
         Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3 },
+        values::page_codes::reply(),
     ]
 }
 
@@ -485,13 +502,17 @@ fn rows_keep_their_form() {
     rows.extend(open::things().into_iter().map(|body| ("thing", thing(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
     rows.extend(below());
-    rows.push(("session-reachable", Row::Session(Session { reply_key: Some(reply_key()), ..session() })));
+    rows.push((
+        "session-reachable",
+        Row::Session(Session { reply_tenant: Some("acme".into()), ..session() }),
+    ));
     rows.extend(undelivered());
     rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
     rows.extend(values::written_to());
     rows.extend(values::told_of());
     rows.extend(pending::rows());
     rows.extend(values::settled());
+    rows.extend(values::page_codes::rows());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
@@ -546,7 +567,7 @@ fn calls() -> Vec<Event> {
     let (gate_id, capability, call_id) = (OpenId(6), text("bash"), text("c-1"));
     let (digest, rule) = (digest(), Some(rule()));
     vec![
-        Event::GateOpened { gate: gate_id, run: RunId(1), body: gate() },
+        Event::GateOpened { gate: gate_id, run: RunId(1), body: Box::new(gate()) },
         Event::GateClosed {
             gate: gate_id,
             decision: GateDecision::Approve,
@@ -608,7 +629,7 @@ fn later() -> Vec<Event> {
         Flow::GateEscalated { gate, to: vec![from.clone()], due: Some(Time(9)) },
         Flow::GateLapsed { gate },
         Flow::ReplyAnswered { gate, run: None, to: from.clone() },
-        Flow::ReplyRecorded {
+        Flow::ReplyRecorded(ReplyFact {
             run,
             from,
             text,
@@ -616,7 +637,8 @@ fn later() -> Vec<Event> {
             about,
             evidence: String::new(),
             why: None,
-        },
+            brought_by: None,
+        }),
         Flow::Wrote { run, key: "wait".into(), value: Json(serde_json::json!({})), by: Writer::Person },
         Flow::WorkLeased { thing, worker: worker(), until: Time(9), again: true },
         Flow::WorkReleased { thing, lapsed: true },
@@ -717,7 +739,7 @@ fn decisions_keep_their_form() {
     let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
     let traced =
         Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: open::things().remove(1), trace };
-    let own = [Flow::ReplyKeyDrawn { key: reply_key() }, traced].map(Event::Flow);
+    let own = [Flow::ReplyTokensBegun { tenant: "acme".into() }, traced].map(Event::Flow);
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
     let latest = latest.chain(pending::events());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());

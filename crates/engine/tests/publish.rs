@@ -7,14 +7,14 @@ use std::sync::Arc;
 use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TOLD_OF_TENANT_MAX};
 use switchward_engine::{
     AckEffect, Actor, Attempt, Body, ChangeEndpoint, Command, DeferEffect, Deploy, EffectBody, Endpoint,
-    EndpointFact, Event, FailEffect, InstallMachine, InstallTenancy, Key, MailKey, PUBLISHED, Pause, Reason,
-    Reply, Role, Row, Scope, Settings, SourceSecret, Start, TENANT_ITSELF, Tenancy, TenantOutbox, decide,
+    EndpointFact, Event, FailEffect, InstallMachine, InstallTenancy, Key, PUBLISHED, Pause, Reason, Reply,
+    Role, Row, Scope, SecretOf, Settings, SourceSecret, Start, TENANT_ITSELF, Tenancy, TenantOutbox, decide,
     evolve, index_keys,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
 
-use memory::Rows;
+use memory::{Rows, ring, sealed};
 
 const TENANT: TenantId = TenantId(7);
 const ID: SessionId = SessionId([3; 16]);
@@ -60,14 +60,17 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
     let endpoint = |(id, filters, enabled): &(&str, &[&str], bool)| Endpoint {
         id: (*id).to_owned(),
         url: format!("https://{id}.example/in"),
-        secrets: vec![SourceSecret { text: "whsec_x".into(), until: None }],
+        secrets: vec![SourceSecret {
+            sealed: sealed(TENANT, SecretOf::Endpoint(id), b"whsec_x"),
+            until: None,
+        }],
         filters: filters.iter().map(|one| (*one).to_owned()).collect(),
         disabled: (!enabled).then(|| "gone".to_owned()),
         created: Time(1),
         health: None,
     };
     let endpoints = endpoints.iter().map(endpoint).collect();
-    let tenancy = Tenancy { endpoints, ..Tenancy::first(MailKey([1; 32])) };
+    let tenancy = Tenancy { endpoints, ..Tenancy::first(Some(sealed(TENANT, SecretOf::Mail, &[1; 32]))) };
     let (mut rows, machine) = (Rows::default(), Arc::new(definition.machine));
     rows.execute(Scope::Shard, Body::InstallTenancy(InstallTenancy { tenancy }));
     rows.execute(Scope::Shard, Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
@@ -85,7 +88,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         assistant: None,
         message: None,
         callees: Vec::new(),
-        reply_key: None,
+        reply_tenant: None,
         audience: Vec::new(),
         reminders: None,
         quorum: None,
@@ -166,8 +169,8 @@ fn put(id: &str, url: &str) -> ChangeEndpoint {
         id: id.into(),
         url: url.into(),
         filters: vec!["session.*".into()],
-        secret: format!("whsec_{id}"),
-        key: MailKey([1; 32]),
+        secret: sealed(TENANT, SecretOf::Endpoint(id), b"whsec_x"),
+        key: Some(sealed(TENANT, SecretOf::Mail, &[1; 32])),
         etag: String::new(),
     }
 }
@@ -195,19 +198,22 @@ fn an_endpoint_keeps_its_secret_until_it_is_rotated_and_is_sent_again_when_it_is
     let ChangeEndpoint::Put { id, url, filters, key, .. } = put("ops", "https://two.example/") else {
         unreachable!()
     };
+    let ops = |secret: &str| sealed(TENANT, SecretOf::Endpoint("ops"), secret.as_bytes());
     let etag = "0000000000000000".to_owned();
-    let stale = ChangeEndpoint::Put { id, url, filters, secret: "whsec_other".into(), key, etag };
+    let stale = ChangeEndpoint::Put { id, url, filters, secret: ops("whsec_other"), key, etag };
     assert_eq!(change(&mut rows, stale), Err(Reason::EtagMismatch));
     assert_eq!(change(&mut rows, put("ops", "https://two.example/")), Ok(1));
     let rotate = |secret: &str, overlap_ms| {
-        let (id, secret, etag) = ("ops".into(), secret.into(), String::new());
+        let (id, secret, etag) = ("ops".into(), ops(secret), String::new());
         ChangeEndpoint::Rotate { id, secret, overlap_ms, etag }
     };
     assert_eq!(change(&mut rows, rotate("whsec_second", 500)), Ok(1));
     let endpoint = kept(&rows).endpoints[0].clone();
     assert!(endpoint.wants("session.started") && !endpoint.wants("task.created"));
-    let good = |at| endpoint.good_secrets(at).collect::<Vec<_>>();
-    assert_eq!(good(Time(1_499)), ["whsec_second", "whsec_ops"]);
+    let good = |at| -> Vec<String> {
+        endpoint.good_secrets(ring(), TENANT, at).iter().map(|text| text.to_string()).collect()
+    };
+    assert_eq!(good(Time(1_499)), ["whsec_second", "whsec_x"]);
     assert_eq!(good(Time(1_500)), ["whsec_second"]);
     assert_eq!(kept(&rows).revision, 4);
     let delete = || ChangeEndpoint::Delete { id: "ops".into(), etag: String::new() };

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchward_engine::{
-    Actor, Body, Command, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant, Directory,
-    DirectoryEntry, EnsureTenancy, HoldEffects, InstallTenancy, Key, Kind, MailKey, PutDirectory, Reason,
-    RemoveStep, Reply, Role, Row, Scope, Settings, Tenancy, TenantChange, UpdateTenant, decide, evolve,
+    Actor, Body, ChangeEndpoint, ChangeWebhookSource, Command, Correlation, CreateKey, CreateTenant,
+    DefaultEffect, DefaultSetIn, DeleteTenant, Directory, DirectoryEntry, EnsureTenancy, HoldEffects,
+    InstallTenancy, Key, Kind, Place, PutDirectory, Reason, RemoveStep, Reply, Reseal, Role, Row, Scope,
+    Sealed, SecretOf, Settings, SourceSecret, Tenancy, TenantChange, UpdateTenant, decide, evolve,
     holds_effects,
 };
 use switchward_machine::{Digest, TenantId, Time};
 
-use memory::Rows;
+use memory::{Rows, sealed};
 
 const TENANT: TenantId = TenantId(1);
 
@@ -49,13 +50,18 @@ impl Rows {
     }
 }
 
+/// What the tenant's tokens may be made with.
+fn mail_key(byte: u8) -> Sealed {
+    sealed(TENANT, SecretOf::Mail, &[byte; 32])
+}
+
 /// The catalogue with one tenant.
 fn catalogue() -> Rows {
     let mut rows = Rows::default();
     let create =
         CreateTenant { name: "acme".into(), display_name: String::new(), settings: Settings::default() };
     rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(create)).expect("it is new");
-    let ensure = EnsureTenancy { any_approver_address: false, key: MailKey([7; 32]) };
+    let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key: Some(mail_key(7)) };
     rows.catalogue(Body::EnsureTenancy(ensure)).expect("it is taken");
     rows
 }
@@ -63,7 +69,7 @@ fn catalogue() -> Rows {
 fn directory(member: &str) -> Body {
     let entry = DirectoryEntry { name: "kim".into(), members: vec![member.into()], ..Default::default() };
     let directory = Directory { entries: vec![entry], ..Directory::default() };
-    Body::PutDirectory(PutDirectory { directory, key: MailKey([7; 32]), etag: String::new() })
+    Body::PutDirectory(PutDirectory { directory, key: Some(mail_key(7)), etag: String::new() })
 }
 
 fn update(settings: Settings) -> Body {
@@ -183,4 +189,70 @@ fn a_tenant_that_is_not_deleted_loses_no_row() {
     rows.catalogue(Body::RemoveStep(RemoveStep::TenantGone)).expect("it does nothing");
     assert_eq!(rows.0.len(), count);
     assert_eq!(rows.tenancy(&Key::tenancy_record(TENANT)).deletion, None);
+}
+
+fn source(rows: &Rows) -> Vec<Sealed> {
+    let Some(Row::WebhookSource(source)) = rows.0.get(&Key::webhook_source(TENANT, "shop")).map(|row| &**row)
+    else {
+        panic!("the source is there")
+    };
+    assert_eq!(source.revision, 1, "for those who use it nothing changes");
+    source.secrets.iter().map(|secret| secret.sealed.clone()).collect()
+}
+
+#[test]
+fn secrets_come_under_another_key_where_they_are_still_as_they_were() {
+    let mut rows = catalogue();
+    let of = |text: &str| sealed(TENANT, SecretOf::Source("shop"), text.as_bytes());
+    let ops = |text: &str| sealed(TENANT, SecretOf::Endpoint("ops"), text.as_bytes());
+    let place = || Place::Fixed("x".into());
+    let correlation =
+        Correlation { session: place(), event_key: place(), data: String::new(), known_ms: None };
+    let (name, kind) = ("shop".to_owned(), "github".to_owned());
+    let secret = Some(SourceSecret { sealed: of("before"), until: None });
+    let create = ChangeWebhookSource::Create { name: name.clone(), kind, secret, correlation };
+    rows.catalogue(Body::WebhookSource(create)).expect("it is taken");
+    let (id, url, etag) = ("ops".into(), "https://ops.example/in".into(), String::new());
+    let put = ChangeEndpoint::Put { id, url, filters: Vec::new(), secret: ops("before"), key: None, etag };
+    rows.catalogue(Body::Endpoint(put)).expect("it is taken");
+
+    let record = |rows: &Rows| rows.tenancy(&Key::tenancy_record(TENANT));
+    let before = record(&rows);
+    let mut reseal = |secrets: Vec<(Sealed, Sealed)>| {
+        rows.catalogue(Body::Reseal(Reseal { secrets, sources: vec![name.clone(), "gone".into()] }))
+            .expect("it is taken");
+        (record(&rows), source(&rows))
+    };
+    let (stale, _) =
+        reseal(vec![(mail_key(1), mail_key(2)), (of("other"), of("after")), (ops("x"), ops("y"))]);
+    assert_eq!(stale, before, "none of them is there");
+    let (fresh, shop) =
+        reseal(vec![(mail_key(7), mail_key(8)), (of("before"), of("after")), (ops("before"), ops("after"))]);
+    assert_eq!(
+        (&fresh.keys, fresh.revision),
+        (&vec![mail_key(8)], before.revision + 1),
+        "the shards are told"
+    );
+    assert_eq!(fresh.endpoints[0].secrets[0].sealed, ops("after"));
+    assert_eq!(shop, [of("after")]);
+    let (again, _) = reseal(vec![(mail_key(7), mail_key(9))]);
+    assert_eq!(again, fresh);
+}
+
+#[test]
+fn a_tenant_that_was_made_without_a_key_ring_gets_its_key_later_and_keeps_it() {
+    let mut rows = Rows::default();
+    let create =
+        CreateTenant { name: "acme".into(), display_name: String::new(), settings: Settings::default() };
+    rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(create)).expect("it is new");
+    let mut ensure = |key: Option<Sealed>| {
+        let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key };
+        rows.catalogue(Body::EnsureTenancy(ensure)).expect("it is taken");
+        let record = rows.tenancy(&Key::tenancy_record(TENANT));
+        (record.keys, record.revision)
+    };
+    assert_eq!(ensure(None), (Vec::new(), 1));
+    assert_eq!(ensure(None), (Vec::new(), 1));
+    assert_eq!(ensure(Some(mail_key(7))), (vec![mail_key(7)], 2));
+    assert_eq!(ensure(Some(mail_key(8))), (vec![mail_key(7)], 2));
 }

@@ -4,17 +4,20 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use http_body_util::BodyExt;
 
+use crate::admission::Hold;
 use crate::error::{Reason, Refusal};
 use crate::limits::{BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX};
 
 /// Reads a body to its end: one message and `around` bytes of framing.
 ///
 /// # Errors
-/// A message above [`MESSAGE_BYTES_MAX`], a body that breaks off, or one that takes longer than [`BODY_READ_MS_MAX`].
-pub(crate) async fn read(body: Body, around: usize) -> Result<Bytes, Refusal> {
-    read_within(body, MESSAGE_BYTES_MAX, around).await
+/// A message above [`MESSAGE_BYTES_MAX`], a body that breaks off, one that takes longer than [`BODY_READ_MS_MAX`], or one
+/// for which a budget has no room.
+pub(crate) async fn read(body: Body, around: usize, hold: &mut Hold) -> Result<Bytes, Refusal> {
+    timed(read_frames(body, MESSAGE_BYTES_MAX, around, |bytes| hold.grow(bytes))).await
 }
 
 /// Reads a body to its end: at most so many bytes, and `around` bytes of framing.
@@ -22,20 +25,33 @@ pub(crate) async fn read(body: Body, around: usize) -> Result<Bytes, Refusal> {
 /// # Errors
 /// As [`read`], with this limit.
 pub(crate) async fn read_within(body: Body, limit: usize, around: usize) -> Result<Bytes, Refusal> {
-    let frames = read_frames(body, limit, around);
-    let reading = tokio::time::timeout(Duration::from_millis(BODY_READ_MS_MAX), frames);
+    timed(read_frames(body, limit, around, |_| Ok(()))).await
+}
+
+/// Reads within [`BODY_READ_MS_MAX`].
+async fn timed(reading: impl Future<Output = Result<Bytes, Refusal>>) -> Result<Bytes, Refusal> {
+    let reading = tokio::time::timeout(Duration::from_millis(BODY_READ_MS_MAX), reading);
     reading.await.unwrap_or_else(|_| {
         let message = format!("the request did not arrive within {} s", BODY_READ_MS_MAX / 1_000);
         Err(Refusal::new(Reason::DeadlineExceeded, message))
     })
 }
 
-async fn read_frames(mut body: Body, limit: usize, around: usize) -> Result<Bytes, Refusal> {
+async fn read_frames(
+    mut body: Body,
+    limit: usize,
+    around: usize,
+    mut taken: impl FnMut(usize) -> Result<(), Refusal>,
+) -> Result<Bytes, Refusal> {
     let Some(first) = next_data(&mut body).await? else { return Ok(Bytes::new()) };
+    taken(first.len())?;
     let mut whole = Parts::One(first);
     while whole.len() <= limit + around {
         match next_data(&mut body).await? {
-            Some(more) => whole = whole.plus(&more),
+            Some(more) => {
+                taken(more.len())?;
+                whole = whole.plus(&more);
+            }
             None => return Ok(whole.into_bytes()),
         }
     }
@@ -62,6 +78,17 @@ async fn discard(mut body: Body, mut read: usize) {
             Ok(Some(data)) => read += data.len(),
             Ok(None) | Err(_) => return,
         }
+    }
+}
+
+/// The HTTP status of a body that could not be read.
+pub(crate) fn status(refusal: &Refusal) -> StatusCode {
+    if refusal.reason() == Reason::QuotaExceeded {
+        StatusCode::PAYLOAD_TOO_LARGE
+    } else if refusal.reason() == Reason::DeadlineExceeded {
+        StatusCode::REQUEST_TIMEOUT
+    } else {
+        StatusCode::BAD_REQUEST
     }
 }
 

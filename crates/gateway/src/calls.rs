@@ -27,7 +27,11 @@ pub(crate) fn method_at(path: &str) -> Option<&'static MethodDescriptor> {
 }
 
 /// Puts a message into a frame.
-pub(crate) fn frame(message: &[u8]) -> Bytes {
+///
+/// # Panics
+/// Never: messages are limited to far below what a frame holds.
+#[must_use]
+pub fn frame(message: &[u8]) -> Bytes {
     let length = u32::try_from(message.len()).expect("messages are limited to far below 4 GiB");
     let mut frame = BytesMut::with_capacity(FRAME_HEADER_BYTES + message.len());
     frame.put_u8(0);
@@ -40,7 +44,7 @@ pub(crate) fn frame(message: &[u8]) -> Bytes {
 ///
 /// # Errors
 /// No frame, a broken one, more than one, or a message above [`MESSAGE_BYTES_MAX`].
-pub(crate) fn unframe(body: &Bytes) -> Result<Message, Refusal> {
+pub fn unframe(body: &Bytes) -> Result<Message, Refusal> {
     let Some((header, message)) = body.split_first_chunk::<FRAME_HEADER_BYTES>() else {
         let problem =
             if body.is_empty() { "the request has no message" } else { "the message's frame is cut off" };
@@ -66,9 +70,11 @@ pub(crate) fn unframe(body: &Bytes) -> Result<Message, Refusal> {
 
 /// A message out of its frame.
 #[derive(Debug)]
-pub(crate) struct Message {
-    pub(crate) compressed: bool,
-    pub(crate) bytes: Bytes,
+pub struct Message {
+    /// Whether its bytes are compressed.
+    pub compressed: bool,
+    /// As they came.
+    pub bytes: Bytes,
 }
 
 #[cfg(test)]

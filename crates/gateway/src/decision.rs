@@ -1,35 +1,43 @@
 //! The decision page: `/a/{token}`, for whoever got a mail that asks. Plain HTML without script.
 //!
 //! Looking changes nothing, however often and by whatever machine it is done; only the form's POST says something, once,
-//! because a gate is closed once and each form that was shown is taken once. Who has the token is the person that it was
-//! made for: it stands in her mail alone, and is good for one gate and the newest round. Source: semantics §6.2; Standard
-//! practice since mail scanners follow links.
+//! because a gate is closed once and each form that was shown is taken once. A token is good for one gate, one person and the
+//! newest round. Where its tenant wants more than the link, which may have been passed on, the page shows the request and
+//! takes nothing until it has recognised the person. Source: semantics §6.2; Standard practice since mail scanners follow
+//! links.
 
+mod browser;
+mod code;
 mod find;
 pub(crate) use find::tenant_of;
 mod page;
+mod sign_in;
 
 use axum::Form;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{FromRequest as _, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
-use switchward_engine::{AnswerGate, Body, DecideGate, DiscussGate, MailToken, Reply, RequestId, Scope};
+use switchward_engine::{
+    AnswerGate, Body, DecideGate, DiscussGate, LinkAuth, MailToken, PageProof, Reply, RequestId, Scope,
+};
 use switchward_machine::{Decision, Digest};
 
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
 use crate::limits::{FORM_ID_CHARS, PAGE_BODY_BYTES_MAX};
 use find::{Asked, Found};
+pub use sign_in::{Attempt, CALLBACK, NotSignedIn, SignIn};
 
 /// The pages of a door.
 pub fn pages(door: Door) -> Router {
     Router::new()
         .route("/a/style.css", get(style))
+        .route(CALLBACK, get(sign_in::finish))
         .route("/a/{token}", get(show).post(say))
-        .layer(DefaultBodyLimit::max(PAGE_BODY_BYTES_MAX))
+        .route("/a/{token}/sign-in", get(sign_in::begin))
         .with_state(door)
 }
 
@@ -47,13 +55,26 @@ struct Said {
     /// The name of the form, which is taken once.
     #[serde(default)]
     form: String,
+    /// A code that was mailed.
+    #[serde(default)]
+    code: String,
 }
 
 impl Said {
     /// Stands for all that the form says.
     fn digest(&self) -> Digest {
-        let texts = [&self.decision, &self.comment, &self.shown].map(String::as_bytes);
+        let texts = [&self.decision, &self.comment, &self.shown, &self.code].map(String::as_bytes);
         Digest::of_parts(&texts)
+    }
+
+    /// The request that this form is: with the token in it the name of one person's form stands for nothing on another's page.
+    fn request(&self, asked: &Asked) -> RequestId {
+        RequestId { id: format!("page:{}:{}", asked.token, self.form), body: self.digest() }
+    }
+
+    /// Whether it has the name of a form.
+    fn is_named(&self) -> bool {
+        self.form.len() == FORM_ID_CHARS && self.form.bytes().all(|sign| sign.is_ascii_hexdigit())
     }
 }
 
@@ -62,37 +83,91 @@ async fn style() -> Response {
     ([kind, (header::CACHE_CONTROL, "max-age=3600")], page::STYLE).into_response()
 }
 
-async fn show(State(door): State<Door>, Path(token): Path<String>) -> Response {
-    match look(&door, &token).await {
+async fn show(State(door): State<Door>, Path(token): Path<String>, headers: HeaderMap) -> Response {
+    match look(&door, &token, &headers).await {
         Ok(asked) => told(StatusCode::OK, page::asked(&asked, None)),
         Err(no) => refused(&no),
     }
 }
 
-async fn say(State(door): State<Door>, Path(token): Path<String>, Form(said): Form<Said>) -> Response {
-    let asked = match look(&door, &token).await {
+async fn say(State(door): State<Door>, Path(token): Path<String>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let asked = match look(&door, &token, &headers).await {
         Ok(asked) => asked,
         Err(no) => return refused(&no),
     };
-    let body = match body(&asked, &said) {
+    let said = match form(request).await {
+        Ok(said) => said,
+        Err(response) => return response,
+    };
+    if !said.is_named() {
+        return told(StatusCode::BAD_REQUEST, page::asked(&asked, Some(CHANGED)));
+    }
+    let visitor = Visitor { door: &door, token: &token, headers: &headers };
+    match said.decision.as_str() {
+        "send_code" => return code::send(&visitor, &asked, &said).await,
+        "enter_code" => return code::enter(&visitor, &asked, &said).await,
+        _ => {}
+    }
+    let by = match recognised(&asked) {
+        Ok(by) => by,
+        Err(problem) => return told(StatusCode::FORBIDDEN, page::asked(&asked, Some(&problem))),
+    };
+    let body = match body(&asked, &said, by) {
         Ok(body) => body,
         Err(problem) => return told(StatusCode::BAD_REQUEST, page::asked(&asked, Some(problem))),
     };
-    let call = Call { door: &door, caller: asked.caller.clone(), trace: None };
-    // With the token in it the name of one person's form stands for nothing on another's page.
-    let request = RequestId { id: format!("page:{}:{}", asked.token, said.form), body: said.digest() };
-    match call.execute(Scope::Session(asked.token.session), Some(request), None, body).await {
-        Ok(Reply::Gate { .. }) => {
-            let back = HeaderValue::from_str(&format!("/a/{token}"));
-            let mut response = StatusCode::SEE_OTHER.into_response();
-            if let Ok(back) = back {
-                response.headers_mut().insert(header::LOCATION, back);
-            }
-            guarded(response)
-        }
+    match visitor.execute(&asked, said.request(&asked), body).await {
+        Ok(Reply::Gate { .. }) => visitor.back(),
         Ok(_) => told(StatusCode::INTERNAL_SERVER_ERROR, page::nothing("Something went wrong.", None)),
-        Err(refusal) => after(&door, &token, &asked, &refusal).await,
+        Err(refusal) => after(&visitor, &asked, &refusal).await,
     }
+}
+
+/// Whoever sends a form.
+struct Visitor<'a> {
+    door: &'a Door,
+    /// The token of the page.
+    token: &'a str,
+    headers: &'a HeaderMap,
+}
+
+impl Visitor<'_> {
+    /// Does something in the name of the person whose page it is.
+    async fn execute(&self, asked: &Asked, request: RequestId, body: Body) -> Result<Reply, Refusal> {
+        let call = Call { door: self.door, caller: asked.caller.clone(), trace: None };
+        call.execute(Scope::Session(asked.token.session), Some(request), None, body).await
+    }
+
+    /// Back to the page, which shows what came of it.
+    fn back(&self) -> Response {
+        let mut response = StatusCode::SEE_OTHER.into_response();
+        if let Ok(back) = HeaderValue::from_str(&format!("/a/{}", self.token)) {
+            response.headers_mut().insert(header::LOCATION, back);
+        }
+        guarded(response)
+    }
+}
+
+/// How the visitor of a page is recognised; what is said to them where they are not.
+fn recognised(asked: &Asked) -> Result<LinkAuth, String> {
+    if let Some(person) = &asked.visit.requester {
+        return Err(format!(
+            "This browser is known as {person}, who asked for this. Somebody else must decide."
+        ));
+    }
+    asked.visit.by.ok_or_else(|| "This page does not know you yet.".to_owned())
+}
+
+/// Reads a form, of whoever has a link alone, and within the time that every request has.
+async fn form(request: Request) -> Result<Said, Response> {
+    let (parts, body) = request.into_parts();
+    let bytes = crate::body::read_within(body, PAGE_BODY_BYTES_MAX, 0).await.map_err(|refusal| {
+        told(crate::body::status(&refusal), page::nothing("The form did not arrive whole.", None))
+    })?;
+    let request = Request::from_parts(parts, bytes.into());
+    let read: Result<Form<Said>, _> = Form::from_request(request, &()).await;
+    read.map(|Form(said)| said).map_err(IntoResponse::into_response)
 }
 
 /// Why there is nothing to show.
@@ -103,9 +178,9 @@ enum No {
     Later,
 }
 
-async fn look(door: &Door, token: &str) -> Result<Asked, No> {
+async fn look(door: &Door, token: &str, headers: &HeaderMap) -> Result<Asked, No> {
     let token: MailToken = token.parse().map_err(|_| No::Unknown)?;
-    match find::find(door, token).await {
+    match find::find(door, token, headers).await {
         Ok(Found::Asked(asked)) => Ok(*asked),
         Ok(Found::Nothing) => Err(No::Unknown),
         Err(refusal) => {
@@ -122,17 +197,14 @@ const CHANGED: &str = "The form is not the one of this page, or was changed on i
 const SENT: &str = "This form was sent before, and what it said then counts.";
 
 /// What a form asks for; what is wrong with it, in words.
-fn body(asked: &Asked, said: &Said) -> Result<Body, &'static str> {
+fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> {
     let gate = asked.token.about;
-    if said.form.len() != FORM_ID_CHARS || !said.form.bytes().all(|sign| sign.is_ascii_hexdigit()) {
-        return Err(CHANGED);
-    }
     let shown = match said.shown.as_str() {
         "" if asked.gate.open().gate.shown().is_some() => return Err(CHANGED),
         "" => None,
         text => Some(text.parse::<Digest>().map_err(|_| CHANGED)?),
     };
-    let (comment, proof) = (said.comment.clone(), Some(asked.token.clone()));
+    let (comment, proof) = (said.comment.clone(), Some(PageProof { token: asked.token.clone(), by }));
     let decide = |decision, comment, proof| {
         Body::DecideGate(DecideGate { gate, decision, comment, shown, limits: None, proof })
     };
@@ -151,7 +223,7 @@ fn body(asked: &Asked, said: &Said) -> Result<Body, &'static str> {
 }
 
 /// What is shown when a decision was refused: mostly that somebody was faster.
-async fn after(door: &Door, token: &str, asked: &Asked, refusal: &Refusal) -> Response {
+async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Response {
     let reason = refusal.reason();
     let is = |these: &[Reason]| these.contains(&reason);
     let status = if is(&[Reason::AlreadyResolved, Reason::SessionTerminal, Reason::StateMismatch]) {
@@ -160,11 +232,13 @@ async fn after(door: &Door, token: &str, asked: &Asked, refusal: &Refusal) -> Re
         StatusCode::FORBIDDEN
     } else if is(&[Reason::FieldInvalid, Reason::RequestIdReused]) {
         StatusCode::BAD_REQUEST
+    } else if is(&[Reason::RateLimited]) {
+        StatusCode::TOO_MANY_REQUESTS
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
     let problem = if reason == Reason::RequestIdReused { SENT } else { refusal.message() }.to_owned();
-    match look(door, token).await {
+    match look(visitor.door, visitor.token, visitor.headers).await {
         Ok(now) => told(status, page::asked(&now, Some(&problem))),
         Err(_) => told(status, page::asked(asked, Some(&problem))),
     }

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
 use switchward_engine::{
-    Body, Command, DefaultEffect, Key, Reply, RequestId, Role, Row, Scope, SessionView, View, ViewError,
-    session_view,
+    Body, Command, DefaultEffect, Key, LinkAuth, Reply, RequestId, Role, Row, Scope, SessionView, View,
+    ViewError, session_view,
 };
 use switchward_machine::{Digest, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
@@ -17,8 +17,10 @@ use tonic::metadata::MetadataMap;
 
 use crate::auth::{Caller, caller};
 use crate::convert::rfc3339;
+use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::Shelf;
+use crate::scans::Scans;
 use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
 use crate::webhooks::Rates;
 
@@ -32,6 +34,7 @@ pub struct Door {
     pub(crate) advances: Arc<Advances>,
     pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
+    pub(crate) scans: Arc<Scans>,
     pub(crate) webhook_rates: Arc<Rates>,
     /// Sends single messages to endpoints, where this server sends any.
     pub(crate) pings: Arc<OnceLock<Arc<dyn Pings>>>,
@@ -47,6 +50,26 @@ pub struct Door {
     pub(crate) draining: Arc<watch::Sender<bool>>,
     /// What holds for a call that no rule names, where its tenant says nothing and the configuration does.
     default_effect: Option<DefaultEffect>,
+    /// How decision pages recognise people.
+    pub(crate) pages: PageSettings,
+    /// Signs people in with an OpenID provider, where this server has one.
+    pub(crate) sign_in: Option<Arc<dyn SignIn>>,
+}
+
+/// How decision pages recognise the people whose links they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSettings {
+    /// What a tenant that says nothing wants.
+    pub link_auth: LinkAuth,
+    /// Whether people reach the pages by TLS, so that a browser shows what it keeps on no other connection.
+    pub secure: bool,
+}
+
+impl Default for PageSettings {
+    /// A code is mailed, and pages are reached by TLS.
+    fn default() -> Self {
+        Self { link_auth: LinkAuth::Code, secure: true }
+    }
 }
 
 /// A call: who makes it, and under which trace.
@@ -81,6 +104,7 @@ impl Door {
             advances: Arc::default(),
             revocations: Arc::default(),
             claims: Arc::default(),
+            scans: Arc::default(),
             webhook_rates: Arc::default(),
             pings: Arc::default(),
             shelf: Arc::default(),
@@ -89,6 +113,8 @@ impl Door {
             own: Arc::new([]),
             draining,
             default_effect: None,
+            pages: PageSettings::default(),
+            sign_in: None,
         }
     }
 
@@ -96,6 +122,18 @@ impl Door {
     #[must_use]
     pub fn defaulting(self, default_effect: Option<DefaultEffect>) -> Self {
         Self { default_effect, ..self }
+    }
+
+    /// Its decision pages recognise people like this.
+    #[must_use]
+    pub fn recognising(self, pages: PageSettings) -> Self {
+        Self { pages, ..self }
+    }
+
+    /// Its decision pages sign people in by these means, where there are some.
+    #[must_use]
+    pub fn signing_in(self, sign_in: Option<Arc<dyn SignIn>>) -> Self {
+        Self { sign_in, ..self }
     }
 
     /// The way in to a development server.

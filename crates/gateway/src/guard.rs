@@ -14,10 +14,12 @@ use http::{HeaderMap, Request, Response};
 use tonic::Status;
 use tower::{Layer, Service};
 
+use crate::admission::{Admission, Hold};
+use crate::beside::Beside;
 use crate::body;
 use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
 use crate::error::{Reason, Refusal};
-use crate::limits::HEADERS_BYTES_MAX;
+use crate::limits::{HEADERS_BYTES_MAX, OPEN_BYTES_MAX};
 
 const GRPC_STATUS: &str = "grpc-status";
 const GRPC_TIMEOUT: &str = "grpc-timeout";
@@ -26,21 +28,22 @@ const GRPC_ENCODING: &str = "grpc-encoding";
 const TIMEOUT_DIGITS_MAX: usize = 8;
 
 /// Puts a [`Guard`] before a service.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct GuardLayer;
+#[derive(Clone)]
+pub(crate) struct GuardLayer(pub(crate) Admission);
 
 impl<S> Layer<S> for GuardLayer {
     type Service = Guard<S>;
 
     fn layer(&self, inner: S) -> Guard<S> {
-        Guard { inner }
+        Guard { inner, admission: self.0.clone() }
     }
 }
 
 /// See the module.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Guard<S> {
     inner: S,
+    admission: Admission,
 }
 
 impl<S, B> Service<Request<B>> for Guard<S>
@@ -63,19 +66,37 @@ where
         let ready = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, ready);
         let request = request.map(Body::new);
-        Box::pin(async move { Ok(answer(inner, request).await.unwrap_or_else(refused)) })
+        let admission = self.admission.clone();
+        Box::pin(async move { Ok(answer(inner, &admission, request).await.unwrap_or_else(refused)) })
     }
 }
 
-async fn answer<S>(mut inner: S, request: Request<Body>) -> Result<Response<Body>, Refusal>
+async fn answer<S>(
+    mut inner: S,
+    admission: &Admission,
+    request: Request<Body>,
+) -> Result<Response<Body>, Refusal>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
     check_headers(request.headers())?;
     let deadline = deadline(request.headers())?;
     let work = async {
-        let request = if method_at(request.uri().path()).is_some() { whole(request).await? } else { request };
-        let Ok(response) = inner.call(request).await;
+        let path = request.uri().path();
+        if !Admission::guards(path) {
+            // Whoever asks how the server is has no credential, and little to say.
+            let (parts, body) = request.into_parts();
+            let bytes = body::read_within(body, OPEN_BYTES_MAX, FRAME_HEADER_BYTES).await?;
+            let request = Request::from_parts(parts, Body::from(bytes));
+            let Ok(response) = inner.call(request).await;
+            return Ok(dressed(response));
+        }
+        let mut hold = admission.admit(request.headers(), request.extensions()).await?;
+        let (request, bytes) = match method_at(path) {
+            Some(_) => whole(request, &mut hold).await?,
+            None => (request, 0),
+        };
+        let Ok(response) = Beside::new(bytes, inner.call(request)).await;
         Ok(dressed(response))
     };
     match deadline {
@@ -104,16 +125,17 @@ pub(crate) fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
         .quota("headers", message))
 }
 
-/// The request with its body read and checked: one whole frame.
-async fn whole(request: Request<Body>) -> Result<Request<Body>, Refusal> {
+/// The request with its body read and checked: one whole frame; and how many bytes it has.
+async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>, usize), Refusal> {
     let (parts, body) = request.into_parts();
-    let bytes = body::read(body, FRAME_HEADER_BYTES).await?;
+    let bytes = body::read(body, FRAME_HEADER_BYTES, hold).await?;
     let message = unframe(&bytes)?;
     let encoding = parts.headers.get(GRPC_ENCODING).map(http::HeaderValue::as_bytes);
     if message.compressed && matches!(encoding, None | Some(b"identity")) {
         return Err(Refusal::field(GRPC_ENCODING, "the message is compressed and nothing says how"));
     }
-    Ok(Request::from_parts(parts, Body::from(bytes)))
+    let length = bytes.len();
+    Ok((Request::from_parts(parts, Body::from(bytes)), length))
 }
 
 /// How long the call may take: `grpc-timeout`, up to eight digits and a unit.

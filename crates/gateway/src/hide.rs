@@ -228,7 +228,8 @@ fn without(text: &str) -> Option<String> {
         let own = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         let end = token.find(|c| !own(c)).unwrap_or(token.len());
         out.push_str(before);
-        out.push_str(if end > PREFIX.len() { HIDDEN } else { PREFIX });
+        // A name may end like the beginning of a token, as `…swr_7` of a gate does. A token has its parts behind points.
+        out.push_str(if token[..end].contains('.') { HIDDEN } else { &token[..end] });
         rest = &token[end..];
     }
     out.push_str(rest);
@@ -243,7 +244,7 @@ fn without_any(text: &str) -> Option<String> {
 
 /// The text without its mail tokens; `None` if it has none. They stand in addresses and in paths, between signs that no
 /// token has.
-fn without_mail(text: &str) -> Option<String> {
+pub(crate) fn without_mail(text: &str) -> Option<String> {
     let other = |c: char| !c.is_ascii_alphanumeric();
     let is_token = |part: &str| part.len() >= MAIL_TOKEN_BYTES_MIN && part.parse::<MailToken>().is_ok();
     if !text.split(other).any(is_token) {
@@ -279,6 +280,8 @@ mod tests {
         let text = format!("To {TOKEN}, and ({TOKEN}) Ä swr_…");
         assert_eq!(without(&text).expect("it had some"), "To swr_…, and (swr_…) Ä swr_…");
         assert_eq!(without("a cover"), None);
+        let gate = "tenants/acme/gates/gat_5pft5bfan0474z2stdnrm40swr_12";
+        assert_eq!(without(&format!("{gate}: x{TOKEN}")).expect("it had one"), format!("{gate}: xswr_…"));
     }
 
     #[test]

@@ -6,14 +6,18 @@
 //!
 //! This crate must never know: how state is stored or replicated, what is sent out.
 
+mod admission;
 pub mod auth;
+mod beside;
 mod body;
-mod calls;
+pub mod calls;
+mod connections;
 mod convert;
 pub mod decision;
 mod door;
 mod error;
 mod guard;
+mod heads;
 mod hide;
 pub mod limits;
 pub mod mail;
@@ -23,11 +27,15 @@ mod pages;
 pub mod presented;
 mod reply_tokens;
 pub mod routes;
+mod scans;
+pub mod sealing;
 pub mod serve;
 pub mod services;
 mod trace;
 pub mod transcode;
 pub mod webhooks;
 
-pub use door::Door;
+pub use admission::Admission;
+pub use connections::ConnectionLimits;
+pub use door::{Door, PageSettings};
 pub use error::{DOMAIN, Reason, Refusal};

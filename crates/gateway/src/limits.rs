@@ -29,8 +29,35 @@ pub const STATUS_DETAILS_BYTES_MAX: usize = 4_500;
 /// The value of one metadata entry of an error.
 pub const META_VALUE_BYTES_MAX: usize = 1_024;
 
-/// Connections at one time. Beyond it they wait to be accepted.
+/// Lists of one tenant that are looked for at one time; beyond it they wait.
+pub const SCANS_MAX: usize = 4;
+/// Lists of one tenant that wait; beyond it they are refused.
+pub const SCANS_WAITING_MAX: usize = 64;
+/// How long one page of a list is looked for; then it is shorter, and its token goes on from there.
+pub const SCAN_MS_MAX: u64 = 400;
+
+/// Connections at one time. Beyond it the one without a credential that has been silent longest makes room.
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// Connections of one address at one time, where it is no proxy's.
+pub const CONNECTIONS_OF_PEER_MAX: usize = 2_000;
+/// The bits of an IPv6 address that connections are counted by.
+pub(crate) const IPV6_PEER_BITS: u32 = 64;
+/// How long a new connection may take to its first request.
+pub const FIRST_REQUEST_MS_MAX: u64 = 10_000;
+/// How long a connection stays open on which nothing is asked.
+pub const IDLE_MS_MAX: u64 = 600_000;
+/// Bodies of requests that are being read or answered, bytes together.
+pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Those of one tenant.
+pub const BODIES_OF_TENANT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Those of one connection.
+pub const BODIES_OF_CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// A body of whoever needs no credential.
+pub const OPEN_BYTES_MAX: usize = 1024;
+/// A body above it is decoded where others do not wait for it.
+pub const LARGE_BYTES: usize = 64 * 1024;
+/// Values of a JSON request, nested ones counted. Each takes hundreds of bytes once it is read.
+pub const JSON_NODES_MAX: usize = 100_000;
 /// Calls at one time on one HTTP/2 connection. Beyond it the client waits.
 pub const STREAMS_MAX: u32 = 1_024;
 /// HTTP/2 flow control: bytes that one call may send ahead.
@@ -60,6 +87,10 @@ pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
 pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
 /// The name of a form of a decision page, characters.
 pub const FORM_ID_CHARS: usize = 32;
+/// The code with which an OpenID provider sends a browser back, bytes.
+pub const SIGN_IN_CODE_BYTES_MAX: usize = 4 * 1024;
+/// Cookies of decision pages that are read of one request.
+pub const BROWSER_COOKIES_MAX: usize = 16;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.
 pub const MAIL_SEEN_MAX: usize = 500;
 /// How long a message is brought again because the DNS says nothing of its sender, milliseconds: an hour.

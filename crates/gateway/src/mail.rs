@@ -5,6 +5,7 @@
 
 mod http;
 mod ledger;
+mod origin;
 mod quarantine;
 mod sweep;
 
@@ -15,7 +16,8 @@ use switchward_engine::{
 };
 use switchward_machine::{Digest, TenantId, WorkKind};
 use switchward_mail::incoming::{
-    Authentication, Bounce, Check, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, head, sort,
+    Authentication, Bounce, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate, head,
+    sort,
 };
 
 use crate::auth::Caller;
@@ -25,6 +27,7 @@ use crate::error::{Reason, Refusal};
 pub use http::pages;
 use ledger::Ledger;
 pub use ledger::Seen;
+pub use origin::Origin;
 pub use quarantine::{Kept, Shelf};
 pub(crate) use sweep::kept_ms;
 pub use sweep::sweep;
@@ -34,15 +37,16 @@ const SUBJECT_BYTES_MAX: usize = 200;
 /// Who is said to have brought replies.
 const SUBJECT: &str = "mail";
 
-/// What a reply must prove to decide an approval. For a wait the token and the sender's address are enough everywhere.
+/// What a reply must prove to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Level {
-    /// The token, the addressed person's address, and a proof that it is hers (DMARC).
+    /// The token, the addressed person's address, and a signature of that address's domain over the reply address (DKIM,
+    /// DMARC): that this person wrote this mail to this address.
     #[default]
     Strict,
     /// The token and the address; for a mail system that proves senders itself before anything gets here.
     Sender,
-    /// Nothing is enough: decisions are made on the page alone.
+    /// As [`Level::Strict`] for the answer to a wait; approvals are decided on the page alone.
     PageOnly,
 }
 
@@ -57,8 +61,14 @@ pub struct Incoming {
     pub subject: String,
     /// The writer's own words, or all of the text.
     pub text: String,
-    /// Whether the sender is proved.
+    /// Whether the sender is proved, as far as the level asks for it.
     pub authenticated: bool,
+    /// Whether a signature of the sender's covers the address that it was sent to.
+    pub signed: bool,
+    /// Whether approvals are decided on pages alone.
+    pub pages_only: bool,
+    /// Who brought it with a key.
+    pub brought_by: Option<String>,
     /// What is known of where it comes from.
     pub evidence: String,
     /// Of the message as it came; the same message twice is one reply.
@@ -102,8 +112,8 @@ pub struct Mailroom {
     dns: Arc<Dns>,
     level: Level,
     ledger: Arc<Ledger>,
-    /// Whose mail this is; nothing: everybody's.
-    only: Option<TenantId>,
+    /// Whose mail this is, and who brings it; `None`: everybody's, by a mail server.
+    brought: Option<(TenantId, String)>,
 }
 
 impl Mailroom {
@@ -111,13 +121,14 @@ impl Mailroom {
     #[must_use]
     pub fn new(door: Door, settings: Settings, dns: Dns, level: Level) -> Self {
         let ledger = Arc::default();
-        Self { door, settings: Arc::new(settings), dns: Arc::new(dns), level, ledger, only: None }
+        Self { door, settings: Arc::new(settings), dns: Arc::new(dns), level, ledger, brought: None }
     }
 
-    /// The same room for whoever may bring mail of one tenant alone: the tokens of others are none here.
+    /// The same room for a caller, by the name of their key, who may bring mail of one tenant alone: the tokens of others
+    /// are none here.
     #[must_use]
-    pub fn of(&self, tenant: TenantId) -> Self {
-        Self { only: Some(tenant), ..self.clone() }
+    pub fn of(&self, tenant: TenantId, caller: String) -> Self {
+        Self { brought: Some((tenant, caller)), ..self.clone() }
     }
 
     /// The same room for what may come from anybody: it believes no host that a message says has looked at it.
@@ -125,6 +136,12 @@ impl Mailroom {
     pub fn without_trust(&self) -> Self {
         let settings = Settings { trusted_hosts: Vec::new(), ..(*self.settings).clone() };
         Self { settings: Arc::new(settings), ..self.clone() }
+    }
+
+    /// Where keys and policies of senders are looked up.
+    #[must_use]
+    pub fn dns(&self) -> &Dns {
+        &self.dns
     }
 
     /// Whether a reply that is sent to this address is for us.
@@ -148,7 +165,7 @@ impl Mailroom {
 
     /// Takes a message, with what its transport knows of it.
     pub async fn ingest(&self, envelope: &Envelope, raw: &[u8]) -> Outcome {
-        let sorted = sort(raw, envelope, &self.settings, &self.dns).await;
+        let sorted = sort(raw, envelope, &self.settings);
         let (from, subject) = match &sorted {
             Sorted::Reply(reply) => (reply.from.text.clone(), reply.subject.clone()),
             Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
@@ -159,10 +176,12 @@ impl Mailroom {
         let outcome = match sorted {
             Sorted::Machine { kind } => Outcome::Ignored(kind.word()),
             Sorted::Unusable { reason } => Outcome::Quarantined(reason.word()),
-            Sorted::Bounce(bounce) if !bounce.permanent && bounce.silent() => Outcome::Ignored("null_sender"),
+            Sorted::Bounce(bounce) if !bounce.permanent && bounce.is_silent() => {
+                Outcome::Ignored("null_sender")
+            }
             Sorted::Bounce(bounce) if !bounce.permanent => Outcome::Ignored("delayed"),
             Sorted::Bounce(bounce) => self.bounced(bounce).await,
-            Sorted::Reply(reply) => self.reply(*reply).await,
+            Sorted::Reply(reply) => self.reply(envelope, raw, *reply).await,
         };
         let outcome = self.keep(outcome, envelope, raw).await;
         let (what, why) = outcome.words();
@@ -180,35 +199,19 @@ impl Mailroom {
         self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome });
     }
 
-    async fn reply(&self, reply: Written) -> Outcome {
-        let digest = Digest(reply.digest);
-        if self.level == Level::Strict && open(&reply.authentication) {
-            // The DNS may answer later; until then nobody knows whether the sender is who he says.
-            if self.ledger.waits(digest, self.door.cluster.now()) {
+    async fn reply(&self, envelope: &Envelope, raw: &[u8], reply: Written) -> Outcome {
+        let mut outcome = Outcome::Quarantined("no_token");
+        for (text, token) in reply.tokens.iter().filter_map(|it| Some((&it.text, self.read(&it.text)?))) {
+            // Nobody is asked anything of a mail whose token nobody was given.
+            let proof = match origin::of(&self.door, &token, &reply.from.text) {
+                Ok(Origin::Asked) => authenticate(raw, text, envelope, &self.settings, &self.dns).await,
+                Ok(Origin::Unknown) => Authentication::none("not_asked"),
+                Err(refusal) => return refused(&refusal),
+            };
+            if self.waits(&reply, &proof) {
                 return Outcome::Later;
             }
-        } else {
-            self.ledger.settled(digest);
-        }
-        let mut outcome = Outcome::Quarantined("no_token");
-        let tokens = reply.tokens.iter().enumerate();
-        for (at, token) in tokens.filter_map(|(at, token)| Some((at, self.read(&token.text)?))) {
-            let proof = &reply.authentication;
-            let incoming = Incoming {
-                token,
-                from: reply.from.text.clone(),
-                subject: subject(&reply.subject),
-                text: reply.text.clone(),
-                authenticated: match self.level {
-                    // What is proved is proved of the first token alone: another may stand where nobody has signed it.
-                    Level::Strict => proof.aligned && at == 0,
-                    Level::Sender => true,
-                    Level::PageOnly => false,
-                },
-                evidence: evidence(proof, reply.suspicious),
-                digest: Digest(reply.digest),
-            };
-            match self.door.take_mail(incoming).await {
+            match self.door.take_mail(self.incoming(&reply, token, &proof)).await {
                 // The likeliest token that is one counts.
                 Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
                 taken @ (Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
@@ -217,6 +220,44 @@ impl Mailroom {
             }
         }
         outcome
+    }
+
+    /// Returns true if a reply is to be brought again, because the DNS did not say who wrote it.
+    fn waits(&self, reply: &Written, proof: &Authentication) -> bool {
+        let digest = Digest(reply.digest);
+        if self.level != Level::Sender && proof.is_open() {
+            return self.ledger.waits(digest, self.door.cluster.now());
+        }
+        self.ledger.settled(digest);
+        false
+    }
+
+    fn incoming(&self, reply: &Written, token: MailToken, proof: &Authentication) -> Incoming {
+        let signed = proof.is_signed();
+        Incoming {
+            token,
+            from: reply.from.text.clone(),
+            subject: subject(&reply.subject),
+            text: reply.text.clone(),
+            authenticated: match self.level {
+                Level::Strict | Level::PageOnly => signed,
+                Level::Sender => true,
+            },
+            signed,
+            pages_only: self.level == Level::PageOnly,
+            brought_by: self.brought.as_ref().map(|(_, caller)| caller.clone()),
+            evidence: evidence(proof, reply.suspicious),
+            digest: self.one_reply(reply, signed),
+        }
+    }
+
+    /// Stands for a reply, however often it comes. What is signed is the same reply with other blanks in its body, too.
+    fn one_reply(&self, reply: &Written, signed: bool) -> Digest {
+        if !signed || !self.settings.signed_fields.iter().any(|name| name == "message-id") {
+            return Digest(reply.digest);
+        }
+        let from = reply.from.text.to_ascii_lowercase();
+        Digest::of_parts(&[b"signed reply", from.as_bytes(), reply.message_id.as_bytes()])
     }
 
     async fn bounced(&self, bounce: Bounce) -> Outcome {
@@ -237,7 +278,7 @@ impl Mailroom {
     /// A token, as it stands in an address or at the beginning of what mails are called.
     fn read(&self, text: &str) -> Option<MailToken> {
         let token: MailToken = text.split('.').next()?.parse().ok()?;
-        self.only.is_none_or(|only| only == token.tenant).then_some(token)
+        self.brought.as_ref().is_none_or(|(only, _)| *only == token.tenant).then_some(token)
     }
 }
 
@@ -247,19 +288,17 @@ fn subject(text: &str) -> String {
     line[..line.floor_char_boundary(SUBJECT_BYTES_MAX)].trim().to_owned()
 }
 
-/// Whether a sender is not proved because the DNS did not answer.
-fn open(proof: &Authentication) -> bool {
-    let checks = [proof.dkim, proof.spf, proof.dmarc];
-    !proof.aligned && proof.how == Proof::Computed && checks.contains(&Check::Temporary)
-}
-
 /// What is known of where a reply comes from, for the history.
 fn evidence(proof: &Authentication, suspicious: bool) -> String {
     let how = match proof.how {
         Proof::Computed => "computed",
         Proof::TrustedHost => "told by a trusted host",
     };
-    let aligned = if proof.aligned { "aligned" } else { "not aligned" };
+    let aligned = match (proof.is_signed(), proof.aligned) {
+        (true, _) => "signed to this address",
+        (false, true) => "aligned",
+        (false, false) => "not aligned",
+    };
     let hidden = if suspicious { ", hidden text" } else { "" };
     let (dkim, spf, dmarc) = (proof.dkim, proof.spf, proof.dmarc);
     let detail = proof.detail.join(" ");
@@ -278,6 +317,9 @@ impl Door {
             subject: mail.subject,
             text: mail.text,
             authenticated: mail.authenticated,
+            signed: mail.signed,
+            pages_only: mail.pages_only,
+            brought_by: mail.brought_by,
             vouched: false,
             model: self.own.contains(&WorkKind::Classify),
             token: Some(mail.token),

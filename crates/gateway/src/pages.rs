@@ -8,8 +8,9 @@ use switchward_engine::{Key, Row, View};
 use switchward_machine::Digest;
 use switchward_shard::StateView;
 
-use crate::door::unreadable;
-use crate::error::Refusal;
+use crate::door::{Call, refusal, unreadable};
+use crate::error::{Reason, Refusal};
+use crate::scans::Share;
 
 /// Entries of a page where the caller does not say.
 const PAGE_DEFAULT: usize = 50;
@@ -82,12 +83,40 @@ impl Page {
         (found.into_iter().map(|(_, entry)| entry).collect(), last.unwrap_or_default())
     }
 
+    /// A page of a list that every shard keeps as an index, and the token of the next page. `pick` says what an entry is
+    /// shown as, if it is; it reads rows, and so is called where others do not wait for it.
+    pub(crate) async fn of_shards<T: Message + 'static>(
+        self,
+        call: &Call<'_>,
+        prefix: Vec<u8>,
+        pick: impl Fn(&Call<'_>, &StateView, &Key) -> Result<Option<T>, Refusal> + Send + Sync + 'static,
+    ) -> Result<(Vec<T>, String), Refusal> {
+        let scan = call.door.scans.begin(call.caller.tenant).await?;
+        let list = Arc::new((self, prefix, pick));
+        let shards = call.door.cluster.shards();
+        let mut parts = Vec::new();
+        for shard in shards {
+            let view = shard.read().await.map_err(refusal)?;
+            let (list, mut share) = (Arc::clone(&list), scan.share(shards.len()));
+            let (door, caller) = (call.door.clone(), call.caller.clone());
+            let part = tokio::task::spawn_blocking(move || {
+                let (page, prefix, pick) = &*list;
+                let call = Call { door: &door, caller, trace: None };
+                page.part(&view, prefix, &mut share, |key| pick(&call, &view, key))
+            });
+            let failed = |_| Refusal::new(Reason::InternalError, "the list could not be looked for");
+            parts.push(part.await.map_err(failed)??);
+        }
+        Ok(list.0.merge(parts))
+    }
+
     /// One shard's part of a list that is kept as an index.
-    pub(crate) fn part<T: Message>(
+    fn part<T: Message>(
         &self,
         view: &StateView,
         prefix: &[u8],
-        mut pick: impl FnMut(&Key) -> Result<Option<T>, Refusal>,
+        share: &mut Share,
+        pick: impl Fn(&Key) -> Result<Option<T>, Refusal>,
     ) -> Result<Part<T>, Refusal> {
         let mut part = Part { found: Vec::new(), broken_off: None };
         let mut after = self.after.as_ref().map(|after| [prefix, after].concat());
@@ -104,13 +133,13 @@ impl Page {
             after = Some(last.as_bytes().to_vec());
             looked += entries.len();
             for entry in &entries {
-                let Some(picked) = pick(entry)? else { continue };
-                bytes += picked.encoded_len();
+                let picked = pick(entry)?;
                 let place = entry.as_bytes()[prefix.len()..].to_vec();
-                if bytes > PAGE_BYTES_MAX {
+                bytes += picked.as_ref().map_or(0, Message::encoded_len);
+                if bytes > PAGE_BYTES_MAX || share.is_over()? {
                     part.broken_off = Some(place.clone());
                 }
-                part.found.push((place, picked));
+                part.found.extend(picked.map(|picked| (place, picked)));
                 if part.broken_off.is_some() {
                     return Ok(part);
                 }

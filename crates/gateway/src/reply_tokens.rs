@@ -41,7 +41,13 @@ impl Door {
         let view = self.cluster.shard_of(token.session.bucket()).read().await.map_err(refusal)?;
         let row = view.row(&Key::session(tenant.id, token.session)).map_err(unreadable)?;
         let Some(Row::Session(session)) = row.as_deref() else { return Err(auth::invalid()) };
-        if !session.reply_key.as_ref().is_some_and(|key| key.made(token)) {
+        let known = view.row(&Key::tenancy(tenant.id)).map_err(unreadable)?;
+        let keys = match known.as_deref() {
+            Some(Row::Tenancy(known)) => known.mail_keys(view.ring(), tenant.id),
+            Some(_) | None => Vec::new(),
+        };
+        let named = session.reply_tenant.as_ref() == Some(&token.tenant);
+        if !(named && keys.iter().any(|key| key.made_reply(token))) {
             return Err(auth::invalid());
         }
         let caller = Caller {

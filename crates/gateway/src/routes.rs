@@ -21,6 +21,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{Service, ServiceBuilder};
 use tower_http::cors::CorsLayer;
 
+use crate::admission::Admission;
 use crate::guard::GuardLayer;
 use crate::hide::HideLayer;
 use crate::trace::TraceLayer;
@@ -103,15 +104,15 @@ fn reflected() -> tonic_reflection::server::Builder<'static> {
 }
 
 /// The whole port: `pages` at their own paths, and at every other path the services by gRPC, gRPC-Web and JSON. Pages of
-/// the given origins may call the services from a browser.
-pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>) -> Router {
+/// the given origins may call the services from a browser. Bodies of calls are read as `admission` lets them.
+pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admission: &Admission) -> Router {
     let calls = ServiceBuilder::new()
         .option_layer((!origins.is_empty()).then(|| cors(origins)))
         .layer(TraceLayer)
-        .layer(TranscodeLayer)
+        .layer(TranscodeLayer(admission.clone()))
         .map_response(|response: Response<tonic::body::Body>| response.map(Body::new))
         .layer(GrpcWebLayer::new())
-        .layer(GuardLayer)
+        .layer(GuardLayer(admission.clone()))
         .service(services);
     pages.fallback_service(calls)
 }

@@ -1,24 +1,35 @@
 //! The transport: connections accepted on one listener, HTTP/1.1 and HTTP/2 told apart by their first bytes, with or
 //! without TLS, and drained at the end.
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tower::Service;
 
+use crate::connections::{Connection, ConnectionLimits, Connections, Open, Place};
+use crate::heads::Heads;
 use crate::limits::{
-    CONNECTION_WINDOW_BYTES, CONNECTIONS_MAX, DRAIN_MS_MAX, HANDSHAKE_MS_MAX, HTTP1_HEADERS_MAX,
-    KEEPALIVE_INTERVAL_MS, KEEPALIVE_TIMEOUT_MS, STREAM_WINDOW_BYTES, STREAMS_MAX,
-    TRANSPORT_HEADERS_BYTES_MAX,
+    CONNECTION_WINDOW_BYTES, DRAIN_MS_MAX, HANDSHAKE_MS_MAX, HTTP1_HEADERS_MAX, KEEPALIVE_INTERVAL_MS,
+    KEEPALIVE_TIMEOUT_MS, STREAM_WINDOW_BYTES, STREAMS_MAX, TRANSPORT_HEADERS_BYTES_MAX,
 };
 
 /// How long to wait after a failed accept: the usual cause is that the process is out of file descriptors.
@@ -32,10 +43,12 @@ pub async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     app: Router,
+    limits: ConnectionLimits,
     stop: impl Future<Output = ()>,
 ) {
     let (stopping, stopped) = watch::channel(false);
-    let connections = accept_until(&listener, tls, &app, &stopped, stop).await;
+    let places = Connections::new(limits);
+    let connections = accept_until(&listener, tls, &app, (&places, &stopped), stop).await;
     drop(listener);
     stopping.send_replace(true);
     drain(connections).await;
@@ -45,36 +58,41 @@ async fn accept_until(
     listener: &TcpListener,
     tls: Option<TlsAcceptor>,
     app: &Router,
-    stopped: &watch::Receiver<bool>,
+    (places, stopped): (&Connections, &watch::Receiver<bool>),
     stop: impl Future<Output = ()>,
 ) -> JoinSet<()> {
     let mut stop = std::pin::pin!(stop);
     let mut connections = JoinSet::new();
-    // When all permits are taken the backlog of the listener fills, and new callers wait or are refused by the kernel.
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         // Each branch may be dropped and begun anew: no connection is lost between accepting it and spawning.
         let accepted = tokio::select! {
             () = &mut stop => return connections,
             Some(_) = connections.join_next() => continue,
-            accepted = accept(listener, &room) => accepted,
+            accepted = accept(listener, places) => accepted,
         };
-        let Some((stream, permit)) = accepted else { continue };
-        let (tls, app, stopped) = (tls.clone(), app.clone(), stopped.clone());
+        let Some((stream, place)) = accepted else { continue };
+        let app = Tracked { app: app.clone(), connection: Arc::clone(&place.connection) };
+        let (tls, stopped) = (tls.clone(), stopped.clone());
         connections.spawn(async move {
-            connection(stream, tls, app, stopped).await;
-            drop(permit);
+            let overdue = Arc::clone(&place.connection);
+            tokio::select! {
+                () = connection(stream, tls, app, stopped) => {}
+                () = overdue.is_overdue() => tracing::debug!("a connection is closed that asks nothing"),
+            }
+            drop(place);
         });
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener, places: &Connections) -> Option<(TcpStream, Place)> {
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, permit)),
+        Ok((stream, peer)) => match places.place(peer.ip()) {
+            Some(place) => Some((stream, place)),
+            None => {
+                tracing::debug!(%peer, "a connection is refused: there are too many, and all have credentials");
+                None
+            }
+        },
         Err(error) => {
             tracing::warn!(%error, "failed to accept a connection");
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -93,7 +111,7 @@ async fn drain(mut connections: JoinSet<()>) {
 async fn connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
-    app: Router,
+    app: Tracked,
     stopped: watch::Receiver<bool>,
 ) {
     // Small replies must not wait for company. A socket that refuses is still good enough to serve.
@@ -109,13 +127,67 @@ async fn connection(
     }
 }
 
+/// What serves one connection, and notes what is asked over it.
+#[derive(Clone)]
+struct Tracked {
+    app: Router,
+    connection: Arc<Connection>,
+}
+
+impl Service<Request<Incoming>> for Tracked {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request<Incoming>>::poll_ready(&mut self.app, context)
+    }
+
+    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+        let open = self.connection.begin();
+        request.extensions_mut().insert(Arc::clone(&self.connection));
+        let answer = self.app.call(request);
+        Box::pin(async move {
+            let response = answer.await?;
+            Ok(response.map(|body| Body::new(Sent { body, _open: open })))
+        })
+    }
+}
+
+/// The body of an answer, whose request is open until it is sent.
+struct Sent {
+    body: Body,
+    _open: Open,
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    // Without it an answer over HTTP/1.1 would have no length.
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// Serves one connection to its end, finishing its open calls when the server stops.
-async fn speak<I>(io: I, app: Router, mut stopped: watch::Receiver<bool>)
+async fn speak<I>(io: I, app: Tracked, mut stopped: watch::Receiver<bool>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let builder = http();
-    let connection = builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(app));
+    let connection = builder.serve_connection(TokioIo::new(Heads::new(io)), TowerToHyperService::new(app));
     let mut connection = std::pin::pin!(connection);
     // Either the server stops or the sender is gone, which is the same.
     let stop = async { stopped.wait_for(|stopped| *stopped).await.is_ok() };

@@ -19,9 +19,10 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
-use prost_reflect::MethodDescriptor;
+use prost_reflect::{DynamicMessage, MethodDescriptor};
 use tower::{Layer, Service};
 
+use crate::admission::Admission;
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 
@@ -36,21 +37,22 @@ const GRPC_WEB: [&str; 4] = [
 ];
 
 /// Puts [`Transcode`] before the gRPC services.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TranscodeLayer;
+#[derive(Clone)]
+pub struct TranscodeLayer(pub(crate) Admission);
 
 impl<S> Layer<S> for TranscodeLayer {
     type Service = Transcode<S>;
 
     fn layer(&self, inner: S) -> Transcode<S> {
-        Transcode { inner }
+        Transcode { inner, admission: self.0.clone() }
     }
 }
 
 /// See the module.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Transcode<S> {
     inner: S,
+    admission: Admission,
 }
 
 impl<S> Service<Request<Body>> for Transcode<S>
@@ -72,10 +74,13 @@ where
         let mut inner = std::mem::replace(&mut self.inner, ready);
         match Kind::of(&request) {
             Kind::Grpc => Box::pin(inner.call(request)),
-            Kind::Json(method) => Box::pin(async move {
-                let answered = call::unary(inner, method, request).await;
-                Ok(answered.unwrap_or_else(|status| answer::error(&status)))
-            }),
+            Kind::Json(method) => {
+                let admission = self.admission.clone();
+                Box::pin(async move {
+                    let answered = call::unary(inner, &admission, method, request).await;
+                    Ok(answered.unwrap_or_else(|status| answer::error(&status)))
+                })
+            }
             Kind::Refused(refused) => Box::pin(async move { Ok(refused.into_response()) }),
         }
     }
@@ -121,6 +126,15 @@ impl Kind {
         }
         Self::Json(method)
     }
+}
+
+/// Reads a JSON body as the message that the method at `path` takes, exactly as a call does. Returns `None` if there is no
+/// such method.
+///
+/// # Errors
+/// As the call is refused.
+pub fn read(path: &str, body: &[u8]) -> Option<Result<DynamicMessage, Refusal>> {
+    Some(request::message(method_at(path)?.input(), body))
 }
 
 /// The answer to a request that is refused, with the HTTP status that says so.

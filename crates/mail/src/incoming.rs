@@ -9,6 +9,7 @@ mod address;
 mod authentication;
 mod body;
 mod bounce;
+mod budget;
 mod clients;
 mod dns;
 mod headers;
@@ -18,13 +19,16 @@ mod machine;
 mod own;
 mod published;
 mod results;
-mod style;
+mod signatures;
 mod tokens;
+mod told;
+mod unbroken;
 
 pub use address::Address;
-pub use authentication::{Authentication, Check, Proof};
+pub use authentication::{Authentication, Check, Proof, authenticate};
 pub use bounce::Bounce;
 pub use dns::{Dns, DnsError};
+pub(crate) use legible::sender_of;
 pub use legible::{Head, Legible, head, legible};
 pub use machine::MachineKind;
 pub use published::Published;
@@ -60,10 +64,10 @@ pub struct Settings {
     pub reply_domains: Vec<String>,
     /// The local part of a reply address, such as `r+{token}`.
     pub reply_address: Form,
-    /// The left side of our message ids, such as `a.{token}`.
+    /// The left side of our message ids, such as `m.{token}`; what stands in it opens nothing.
     pub message_id: Form,
     /// The names of hosts whose `Authentication-Results` are believed. They must be hosts that take out what others wrote
-    /// under their name (RFC 8601 §5).
+    /// under their name (RFC 8601 §5), and that write theirs above the `Received` field that they write themselves.
     pub trusted_hosts: Vec<String>,
     /// The fields that a DKIM signature must cover to count, lower case.
     pub signed_fields: Vec<String>,
@@ -81,7 +85,7 @@ impl Settings {
         Self {
             reply_domains: vec![domain.clone()],
             reply_address: form("r+{token}"),
-            message_id: form("a.{token}"),
+            message_id: form("m.{token}"),
             trusted_hosts: Vec::new(),
             signed_fields: ["from", "subject", "to", "message-id"].map(str::to_owned).to_vec(),
             host: domain,
@@ -143,6 +147,8 @@ pub enum Unusable {
     HiddenPreamble,
     /// More text than may be.
     TextTooLarge,
+    /// Something in it breaks what reads mail.
+    Breaks,
 }
 
 impl Unusable {
@@ -166,6 +172,7 @@ impl Unusable {
             Self::UnknownCharset => "unknown_charset",
             Self::HiddenPreamble => "hidden_preamble",
             Self::TextTooLarge => "text_too_large",
+            Self::Breaks => "breaks_reader",
         }
     }
 }
@@ -175,10 +182,8 @@ impl Unusable {
 pub struct Reply {
     /// What it may be a reply to, the likeliest first. Not checked: whoever made tokens knows which are true.
     pub tokens: Vec<Token>,
-    /// Its one sender.
+    /// Its one sender; how far the address is proved is what [`authenticate`] finds.
     pub from: Address,
-    /// How far the sender's address is proved.
-    pub authentication: Authentication,
     /// The sender's own words, at most [`crate::limits::TEXT_BYTES_MAX`] bytes. Empty where it cannot be told which they
     /// are.
     pub text: String,
@@ -196,12 +201,18 @@ pub struct Reply {
     pub digest: [u8; 32],
 }
 
-/// Says what a message is. Asks `dns`, and nothing else outside; takes [`crate::limits::DNS_TIME_MAX`] at most for that.
-pub async fn sort(raw: &[u8], envelope: &Envelope, settings: &Settings, dns: &Dns) -> Sorted {
+/// Says what a message is, from its bytes and what its transport knows alone.
+#[must_use]
+pub fn sort(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Sorted {
     let unusable = |reason| Sorted::Unusable { reason };
     if raw.len() > MESSAGE_BYTES_MAX {
         return unusable(Unusable::TooLarge);
     }
+    unbroken::run(|| sort_unguarded(raw, envelope, settings)).unwrap_or(unusable(Unusable::Breaks))
+}
+
+fn sort_unguarded(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Sorted {
+    let unusable = |reason| Sorted::Unusable { reason };
     let lines = headers::with_line_ends(raw);
     let raw: &[u8] = &lines;
     let headers = match Headers::of(raw) {
@@ -229,19 +240,18 @@ pub async fn sort(raw: &[u8], envelope: &Envelope, settings: &Settings, dns: &Dn
     if let Some(bounce) = bounce::null_sender(&headers, (&message, raw), envelope, settings) {
         return Sorted::Bounce(bounce);
     }
-    match reply(raw, &headers, &message, envelope, settings, dns).await {
+    match reply(raw, &headers, &message, envelope, settings) {
         Ok(reply) => Sorted::Reply(Box::new(reply)),
         Err(reason) => unusable(reason),
     }
 }
 
-async fn reply(
+fn reply(
     raw: &[u8],
     headers: &Headers<'_>,
     message: &mail_parser::Message<'_>,
     envelope: &Envelope,
     settings: &Settings,
-    dns: &Dns,
 ) -> Result<Reply, Unusable> {
     let from = address::the_sender(headers)?;
     headers.check()?;
@@ -252,9 +262,6 @@ async fn reply(
     let message_id = headers.ids("message-id").into_iter().next().ok_or(Unusable::NoMessageId)?;
     let text = body::own_words(message, &raw[headers.body_at..])?;
     let tokens = tokens::of(headers, envelope, settings)?;
-    let asked =
-        authentication::Asked { raw: &raw[headers.begins_at..], headers, from: &from, tokens: &tokens };
-    let authentication = authentication::of(&asked, envelope, settings, dns).await;
     let mut hash = Sha256::new();
     for part in [from.text.as_bytes(), b"\0", message_id.as_bytes(), b"\0", &raw[headers.body_at..]] {
         hash.update(part);
@@ -262,7 +269,6 @@ async fn reply(
     Ok(Reply {
         tokens,
         from,
-        authentication,
         text: text.text,
         suspicious: text.suspicious,
         subject: headers.subject(),

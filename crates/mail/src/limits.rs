@@ -21,12 +21,30 @@ pub const NESTING_MAX: usize = 20;
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// A part with HTML, decoded, bytes.
 pub const HTML_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Elements of HTML open at once.
+/// Elements of HTML open at once; a page with more is not read.
 pub const HTML_DEPTH_MAX: usize = 256;
-/// Attributes read of one element of HTML.
+/// Elements, texts and comments of a page of HTML; a page with more is not read.
+pub const HTML_NODES_MAX: usize = 200_000;
+/// Attributes of one element of HTML; a page with more is not read.
 pub const HTML_ATTRIBUTES_MAX: usize = 64;
-/// Names that style sheets of one message hide.
+/// All attributes of a page of HTML, bytes, those of elements that the parser repeats as often as it does.
+pub const HTML_ATTRIBUTE_BYTES_MAX: usize = 2 * HTML_BYTES_MAX;
+/// How often the bytes of a page of HTML may be looked at for tags in tags, compared to once.
+pub const HTML_TAG_SCAN_MAX: usize = 8;
+/// What of a page of HTML is parsed before its limits are checked anew, bytes.
+pub const HTML_CHUNK_BYTES: usize = 1024;
+/// All style sheets of a page of HTML, bytes; a page with more is not read.
+pub const STYLE_BYTES_MAX: usize = 512 * 1024;
+/// Blocks of CSS inside blocks; a page with more is not read.
+pub const STYLE_DEPTH_MAX: u8 = 16;
+/// Selectors that are kept of the style sheets of a page; a page with more is not read.
 pub const STYLE_NAMES_MAX: usize = 1000;
+/// How often a rule of a style sheet is compared with an element of a page; a page that needs more is not read.
+pub const STYLE_MATCHES_MAX: usize = 1_000_000;
+/// Classes of one element of HTML; a page with more is not read.
+pub const HTML_CLASSES_MAX: usize = 256;
+/// Colours that words or what is behind them may have; with more they are not taken.
+pub const COLOURS_MAX: usize = 16;
 /// An address, bytes.
 pub const ADDRESS_BYTES_MAX: usize = 320;
 /// Addresses looked at in all address fields of a message together.
@@ -45,10 +63,25 @@ pub const MESSAGE_ID_BYTES_MAX: usize = 998;
 pub const SUBJECT_BYTES_MAX: usize = 2000;
 /// DKIM signatures of one message that are checked; a message with more is not authenticated.
 pub const SIGNATURES_MAX: usize = 10;
-/// `Authentication-Results` fields of the trusted host that are read.
-pub const RESULTS_FIELDS_MAX: usize = 10;
+/// DKIM signatures of one message whose keys are asked for.
+pub const SIGNATURES_CHECKED_MAX: usize = 3;
+/// The bits of an RSA key below which nothing that it signs counts. Source: RFC 8301, 3.2.
+pub const RSA_BITS_MIN: usize = 1024;
+/// The bits of an RSA key below which the evidence says so. Source: RFC 8301, 3.2.
+pub const RSA_BITS_WARNED: usize = 2048;
+/// How deep comments may be nested in a field that is read by its grammar.
+pub const COMMENT_DEPTH_MAX: usize = 10;
 /// All DNS lookups for one message together.
-pub const DNS_TIME_MAX: Duration = Duration::from_secs(20);
+pub const DNS_TIME_MAX: Duration = Duration::from_secs(10);
+/// Messages of one domain that the DNS is asked about at once.
+pub const DNS_DOMAIN_AT_ONCE_MAX: usize = 4;
+/// How long nothing is asked about the messages of a domain that did not answer, and how long that a key is not there is
+/// remembered.
+pub const DNS_AGAIN: Duration = Duration::from_secs(60);
+/// How long a key is remembered.
+pub const DNS_KEY_KEPT: Duration = Duration::from_secs(300);
+/// Domains that are remembered as asked for, or as not answering.
+pub const DNS_DOMAINS_MAX: usize = 10_000;
 /// Domains above one that are asked for its policy, itself counted.
 pub const DMARC_PARENTS_MAX: usize = 8;
 /// Records of the DNS kept for the next message.
@@ -85,6 +118,8 @@ pub const IMAP_CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 pub const IMAP_COMMAND_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long a message may take to come by IMAP.
 pub const IMAP_MESSAGE_TIME_MAX: Duration = Duration::from_secs(600);
+/// Messages from IMAP that are taken at once.
+pub const IMAP_AT_ONCE_MAX: usize = 8;
 /// Messages that are taken by IMAP before it is looked anew what is there.
 pub const IMAP_ROUND_MESSAGES_MAX: usize = 100;
 /// How often a message is begun that breaks the conversation; then it is moved away unread.

@@ -25,4 +25,4 @@ pub use script::{
     Authorize, Decide, Expectation, Expected, Kind, Named, Said, Scenario, Start, StartAgain, Step, Until,
     Verb, Wanted,
 };
-pub use world::{Answer, Broken, World};
+pub use world::{Answer, Broken, World, ring};

@@ -1,6 +1,7 @@
 //! Where a scenario is played.
 
-use switchward_engine::{Command, Rejection, Reply, Scope, View, ViewError};
+use std::sync::LazyLock;
+use switchward_engine::{Command, KeyRing, Rejection, Reply, RingKey, Scope, View, ViewError};
 use switchward_machine::{TenantId, Time};
 
 /// What a command came to.
@@ -40,6 +41,13 @@ pub trait World {
     /// # Errors
     /// An invariant of the world is broken.
     fn advance(&mut self, to: Time) -> Result<(), Broken>;
+}
+
+/// What secrets are sealed under in every world: nothing is secret there.
+#[must_use]
+pub fn ring() -> &'static KeyRing {
+    static RING: LazyLock<KeyRing> = LazyLock::new(|| KeyRing::of(vec![RingKey::of([1; 32])]));
+    &RING
 }
 
 /// The world broke one of its own invariants; no scenario can make that happen, so it is a defect.

@@ -39,6 +39,8 @@ impl Bearing {
             | Body::DecideGate(_)
             | Body::DiscussGate(_)
             | Body::AnswerGate(_)
+            | Body::SendPageCode(_)
+            | Body::EnterPageCode(_)
             | Body::Cancel(_)
             | Body::AckEffect(_)
             | Body::FailEffect(_)
@@ -72,6 +74,7 @@ impl Bearing {
             | Body::PutDirectory(_)
             | Body::PutRetention(_)
             | Body::HoldEffects(_)
+            | Body::Reseal(_)
             | Body::DeleteTenant(_)
             | Body::Remove(_)
             | Body::RemoveStep(_)
@@ -121,6 +124,8 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::DecideGate(_)
         | Body::DiscussGate(_)
         | Body::AnswerGate(_)
+        | Body::SendPageCode(_)
+        | Body::EnterPageCode(_)
         | Body::Cancel(_)
         | Body::Pause(_)
         | Body::AckEffect(_)
@@ -142,6 +147,7 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::Remove(_)
         | Body::PutRetention(_)
         | Body::HoldEffects(_)
+        | Body::Reseal(_)
         | Body::DeleteTenant(_)
         | Body::InstallTenancy(_) => false,
     }

@@ -1,7 +1,10 @@
 //! All shards of this server, and what needs several of them.
 
 mod files;
+mod sealed;
 mod tenancy;
+
+pub use sealed::{KeysMissing, SealedUnder, check_keys, count_sealed};
 
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
@@ -10,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, plan, room};
 use switchward_engine::{
-    Body, Command, InstallMachine, Key, Reason, Rejection, Reply, Reserve, Row, Scope, Settle, View,
+    Body, Command, InstallMachine, Key, KeyRing, Reason, Rejection, Reply, Reserve, Row, Scope, Settle, View,
     ViewError,
 };
 use switchward_machine::{Bucket, Digest, Micros, Time};
@@ -41,6 +44,8 @@ pub struct ClusterOptions {
     pub cache_bytes: usize,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
+    /// What opens the secrets in the rows.
+    pub ring: KeyRing,
     /// What to do when the log or the state is lost.
     pub on_fatal: OnFatal,
 }
@@ -67,7 +72,8 @@ impl Cluster {
     /// Opens all groups of a data folder and waits until they lead.
     ///
     /// # Errors
-    /// The folder cannot be read, or holds what this build does not know.
+    /// The folder cannot be read, or holds what this build does not know, or secrets that the ring cannot open
+    /// ([`KeysMissing`]).
     pub async fn open(options: ClusterOptions) -> io::Result<Self> {
         let wish = options.shards.clamp(1, SHARDS_MAX);
         let count = options.data.shards(wish).map_err(io::Error::other)?;
@@ -94,6 +100,7 @@ impl Cluster {
                 states: states.clone(),
                 snapshots: snapshots.clone(),
                 cache_bytes,
+                ring: options.ring.clone(),
                 raft: RaftSettings::default(),
             };
             match Group::open(group, NoPeers).await {
@@ -106,6 +113,14 @@ impl Cluster {
         }
         let cluster = Self::over(groups.clone(), options.clock, halt, log);
         if let Err(error) = cluster.settle().await {
+            stop(&groups).await;
+            return Err(error);
+        }
+        // What is due must not be done without what it takes.
+        let under = cluster.sealed_under().await.map_err(io::Error::other);
+        let keys =
+            under.and_then(|under| check_keys(&under, &cluster.ring().ids()).map_err(io::Error::other));
+        if let Err(error) = keys {
             stop(&groups).await;
             return Err(error);
         }
@@ -195,6 +210,17 @@ impl Cluster {
     #[must_use]
     pub fn now(&self) -> Time {
         self.0.clock.now()
+    }
+
+    /// What opens the secrets in the rows, and seals new ones.
+    #[must_use]
+    pub fn ring(&self) -> KeyRing {
+        self.0.catalogue.group().shared.ring.read().clone()
+    }
+
+    /// Has this ring from now on.
+    pub fn replace_ring(&self, ring: &KeyRing) {
+        self.all().for_each(|shard| *shard.group().shared.ring.write() = ring.clone());
     }
 
     /// The disk that everything lies on.

@@ -21,7 +21,10 @@ const MEMBERSHIP: u8 = 2;
 const HEADER_BYTES: usize = 10;
 
 /// The bytes of an entry; its index is the log's business.
-pub(crate) fn encode_entry(entry: &Entry) -> io::Result<Bytes> {
+///
+/// # Errors
+/// A membership that cannot be written as JSON.
+pub fn encode_entry(entry: &Entry) -> io::Result<Bytes> {
     let (tag, body) = match &entry.payload {
         EntryPayload::Blank => (BLANK, Bytes::new()),
         EntryPayload::Normal(Payload(bytes)) => (DECISION, bytes.clone()),
@@ -36,7 +39,10 @@ pub(crate) fn encode_entry(entry: &Entry) -> io::Result<Bytes> {
 }
 
 /// The entry of an index.
-pub(crate) fn decode_entry(index: u64, bytes: &Bytes) -> io::Result<Entry> {
+///
+/// # Errors
+/// Another form, an unknown tag, or broken bytes.
+pub fn decode_entry(index: u64, bytes: &Bytes) -> io::Result<Entry> {
     let log_id = decode_log_id(index, bytes)?;
     let body = bytes.slice(HEADER_BYTES..);
     let payload = match bytes[HEADER_BYTES - 1] {

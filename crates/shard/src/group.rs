@@ -6,6 +6,7 @@ use openraft::{BasicNode, Config, RaftNetworkFactory, SnapshotPolicy};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use switchward_engine::KeyRing;
 use switchward_store::{GroupId, GroupLog, Snapshots, StateOptions, StateStore};
 
 use crate::log_store::LogStore;
@@ -31,6 +32,8 @@ pub struct GroupOptions {
     pub snapshots: Snapshots,
     /// Clean rows that the group keeps in memory, bytes.
     pub cache_bytes: usize,
+    /// What opens the secrets in the rows.
+    pub ring: KeyRing,
     /// Timing.
     pub raft: RaftSettings,
 }
@@ -69,7 +72,8 @@ impl GroupParts {
         let log = LogStore::new(Arc::clone(&options.log), options.group);
         let state_options = StateOptions { clean_bytes_max: options.cache_bytes };
         let state = options.states.group(options.group, &state_options).map_err(io::Error::other)?;
-        let machine = StateMachine::open(Arc::new(Shared::new(state, options.snapshots.clone())))?;
+        let shared = Shared::new(state, options.snapshots.clone(), options.ring.clone());
+        let machine = StateMachine::open(Arc::new(shared))?;
         check_whole(options.group, machine.last_applied(), log.purged()?)?;
         Ok(Self { log, machine })
     }

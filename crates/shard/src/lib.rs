@@ -47,7 +47,8 @@ mod view;
 mod watch;
 
 pub use clock::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock, SystemClock};
-pub use cluster::{Cluster, ClusterOptions, OnFatal};
+pub use cluster::{Cluster, ClusterOptions, KeysMissing, OnFatal, SealedUnder, check_keys, count_sealed};
+pub use codec::{decode_entry, encode_entry};
 pub use failure::Failure;
 pub use group::{Group, GroupOptions, GroupParts, RaftSettings};
 pub use log_store::LogStore;

@@ -182,7 +182,12 @@ impl Lines {
 /// What a command takes of its tenant's turn: one, and more where it carries much. No command costs more than a turn
 /// gives, so every turn serves at least one.
 fn cost(body: &Body) -> usize {
-    let bytes = match body {
+    (1 + carried(body) / COST_BYTES).min(TURN_COST)
+}
+
+/// About the bytes that a command carries.
+fn carried(body: &Body) -> usize {
+    match body {
         Body::Start(start) => start.input.len() + start.message.as_ref().map_or(0, String::len),
         Body::Answer(answer) => answer.note.len(),
         Body::PostMessage(post) => post.text.len(),
@@ -209,6 +214,8 @@ fn cost(body: &Body) -> usize {
         | Body::ReportUsage(_)
         | Body::DecideGate(_)
         | Body::DiscussGate(_)
+        | Body::SendPageCode(_)
+        | Body::EnterPageCode(_)
         | Body::RaiseCap(_)
         | Body::Pause(_)
         | Body::Resume(_)
@@ -239,6 +246,7 @@ fn cost(body: &Body) -> usize {
         | Body::RemoveStep(_)
         | Body::PutRetention(_)
         | Body::HoldEffects(_)
+        | Body::Reseal(_)
         | Body::DeleteTenant(_)
         | Body::SignalCompletion
         | Body::SwitchRun(_)
@@ -246,8 +254,7 @@ fn cost(body: &Body) -> usize {
         | Body::ExtendLease(_)
         | Body::ReleaseWork(_)
         | Body::RetryNode => 0,
-    };
-    (1 + bytes / COST_BYTES).min(TURN_COST)
+    }
 }
 
 /// About the bytes of a value's text; its nesting is limited where it comes in.

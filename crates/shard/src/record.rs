@@ -50,6 +50,7 @@ impl Record for Stored {
             | Row::Call(_)
             | Row::History(_)
             | Row::Request(_)
+            | Row::Recorded(_)
             | Row::Outbox(_)
             | Row::Grant(_)
             | Row::Version(_)
@@ -80,7 +81,7 @@ fn structure(row: &Row) -> usize {
         Row::History(history) => WEIGHT_BYTES + history.events.len() * WEIGHT_BYTES,
         Row::Removed(removed) => WEIGHT_BYTES + removed.decisions.len() * 2 * ENTRY_BYTES,
         Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
-        Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
+        Row::Index | Row::Clock(_) | Row::Recorded(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
         Row::TenantChange(change) => WEIGHT_BYTES + change.parts.len() * 4 * ENTRY_BYTES,
         // Values of JSON take several times the bytes of their text.
         Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
@@ -110,7 +111,7 @@ fn payload(row: &Row) -> usize {
         Row::Ledger(_) => 0,
         // A machine inside a row would be encoded to be measured.
         Row::Machine(machine) => minicbor::len(&**machine),
-        Row::Index | Row::Clock(_) | Row::LastTenant(_) | Row::Source(_) => 0,
+        Row::Index | Row::Clock(_) | Row::Recorded(_) | Row::LastTenant(_) | Row::Source(_) => 0,
         Row::Session(_)
         | Row::Run(_)
         | Row::Open(_)
@@ -156,9 +157,10 @@ mod tests {
         })
     }
 
-    /// The same stored form with long texts and long byte strings, but for those that are hashes or machines.
+    /// The same stored form with long texts and long byte strings, but for those that are hashes, machines or ids of keys.
     fn lengthened(stored: &[u8]) -> Vec<u8> {
         const HASH_BYTES: usize = 16;
+        const RING_KEY_ID_BYTES: usize = 8;
         let mut out = vec![stored[0]];
         let mut at = 1;
         while at < stored.len() {
@@ -169,7 +171,7 @@ mod tests {
             let length = if width == 0 { usize::from(info) } else { value };
             at += head.len();
             match major {
-                2 | 3 if major == 3 || length < HASH_BYTES => {
+                2 | 3 if major == 3 || (length < HASH_BYTES && length != RING_KEY_ID_BYTES) => {
                     out.push(major << 5 | 26);
                     out.extend((LONG_BYTES as u32).to_be_bytes());
                     // Bytes may be JSON: a long text in quotes is that, too.

@@ -1,11 +1,11 @@
 //! What a group's state machine shares with its shard's loop and its duties.
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use switchward_engine::{Changes, Decision};
+use switchward_engine::{Changes, Decision, KeyRing};
 use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::Notify;
 
@@ -21,6 +21,8 @@ use crate::watch::Watchers;
 pub(crate) struct Shared {
     pub(crate) state: State<Stored>,
     pub(crate) whole: Arc<Whole>,
+    /// What opens the secrets in the rows.
+    pub(crate) ring: RwLock<KeyRing>,
     pub(crate) snapshots: Snapshots,
     pub(crate) watchers: Watchers,
     pub(crate) metrics: ShardMetrics,
@@ -66,12 +68,13 @@ pub(crate) fn broken(error: StoreError) -> io::Error {
 }
 
 impl Shared {
-    pub(crate) fn new(state: State<Stored>, snapshots: Snapshots) -> Self {
+    pub(crate) fn new(state: State<Stored>, snapshots: Snapshots, ring: KeyRing) -> Self {
         // What an earlier process has left to be done is done for all that began before now.
         let erased = if state.is_marked() { LONG_AFTER } else { 0 };
         Self {
             state,
             whole: Arc::default(),
+            ring: RwLock::new(ring),
             snapshots,
             watchers: Watchers::default(),
             metrics: ShardMetrics::default(),
@@ -117,7 +120,7 @@ impl Shared {
 
     /// The rows, to read.
     pub(crate) fn view(&self) -> StateView {
-        StateView::new(self.state.clone(), Arc::clone(&self.whole))
+        StateView::new(self.state.clone(), Arc::clone(&self.whole), self.ring.read().clone())
     }
 
     /// Writes what has changed to the state store. Blocks.

@@ -3,7 +3,7 @@
 use parking_lot::RwLock;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use switchward_engine::{Key, Row, View, ViewError};
+use switchward_engine::{Key, KeyRing, Row, View, ViewError};
 use switchward_store::{State, StoreError};
 
 use crate::failure::line;
@@ -20,11 +20,12 @@ pub(crate) type Whole = RwLock<()>;
 pub struct StateView {
     state: State<Stored>,
     whole: Arc<Whole>,
+    ring: KeyRing,
 }
 
 impl StateView {
-    pub(crate) fn new(state: State<Stored>, whole: Arc<Whole>) -> Self {
-        Self { state, whole }
+    pub(crate) fn new(state: State<Stored>, whole: Arc<Whole>, ring: KeyRing) -> Self {
+        Self { state, whole, ring }
     }
 
     /// Reads between two entries. Nothing is applied meanwhile, so it should be a few rows and no scan.
@@ -82,6 +83,10 @@ impl View for StateView {
         };
         self.state.scan(from, to, usize::MAX, each).map_err(unreadable)?;
         odd.map_or(Ok(()), Err)
+    }
+
+    fn ring(&self) -> &KeyRing {
+        &self.ring
     }
 }
 

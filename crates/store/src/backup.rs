@@ -6,7 +6,7 @@
 //! quarantine/<id>.mail         files beside the groups, as they are in the data folder
 //! ```
 //! A backup holds all that the data folder holds: keys are in it as hashes, what mail tokens and webhooks are signed with
-//! as it is. It is readable for its owner alone.
+//! as the rows hold it, sealed. It is readable for its owner alone.
 
 mod folder;
 mod restore;

@@ -15,6 +15,8 @@ const FORMAT: &str = "FORMAT";
 const ID: &str = "ID";
 const SHARDS: &str = "SHARDS";
 const RESTORING: &str = "RESTORING";
+/// Bits of a mode that let others than the owner in.
+const OTHERS: u32 = 0o077;
 const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 
 /// A server's data folder, locked for this process.
@@ -42,7 +44,8 @@ impl DataDir {
     ///
     /// # Errors
     /// [`StoreError::InUse`] if another process (or another `DataDir`) has it, [`StoreError::Format`] if another
-    /// format wrote it, [`StoreError::Foreign`] if it holds anything else.
+    /// format wrote it, [`StoreError::Foreign`] if it holds anything else, [`StoreError::Exposed`] if it was made before
+    /// and others than its owner may enter it. An empty folder is closed to others.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let (path, lock) = locked(path.as_ref())?;
         if path.join(RESTORING).exists() {
@@ -157,11 +160,13 @@ impl DataDir {
 fn locked(path: &Path) -> Result<(PathBuf, File), StoreError> {
     make_dirs(path)?;
     let path = path.canonicalize().map_err(failed("find", path))?;
-    if files::read_text(&path.join(FORMAT))?.is_none() && !path.join(RESTORING).exists() {
+    let made = path.join(FORMAT).exists() || path.join(RESTORING).exists();
+    if !made {
         check_creatable(&path)?;
+        close_to_others(&path)?;
     }
+    check_closed(&path)?;
     let lock = lock(&path)?;
-    close_to_others(&path);
     Ok((path, lock))
 }
 
@@ -189,15 +194,25 @@ fn make_dirs(path: &Path) -> Result<(), StoreError> {
     sync_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
-/// Lets nobody but the owner into the folder, whatever the modes of the files in it.
-fn close_to_others(path: &Path) {
-    let mode = fs::metadata(path).map(|of| of.permissions().mode()).unwrap_or_default();
-    if mode & 0o077 == 0 {
-        return;
+/// Lets nobody but the owner into a folder that is to become a data folder and holds nothing yet.
+fn close_to_others(path: &Path) -> Result<(), StoreError> {
+    let mode = mode(path)?;
+    if mode & OTHERS == 0 {
+        return Ok(());
     }
-    if let Err(error) = fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) {
-        tracing::warn!(%error, path = %path.display(), "others than its owner may enter the data folder");
-    }
+    let closed = fs::set_permissions(path, Permissions::from_mode(mode & 0o700));
+    closed.map_err(failed("close to others", path))
+}
+
+/// Refuses a data folder that others may enter, whatever the modes of the files in it.
+fn check_closed(path: &Path) -> Result<(), StoreError> {
+    let mode = mode(path)? & 0o777;
+    if mode & OTHERS == 0 { Ok(()) } else { Err(StoreError::Exposed { path: path.to_path_buf(), mode }) }
+}
+
+fn mode(path: &Path) -> Result<u32, StoreError> {
+    let of = fs::metadata(path).map_err(failed("look at", path))?;
+    Ok(of.permissions().mode())
 }
 
 fn lock(path: &Path) -> Result<File, StoreError> {

@@ -27,6 +27,18 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
+    /// Others than its owner may enter the data folder.
+    #[error(
+        "others than its owner may enter the data folder {} (mode {mode:03o}); close it with chmod 700, and replace its \
+         secrets if others may have read them",
+        path.display()
+    )]
+    Exposed {
+        /// The folder.
+        path: PathBuf,
+        /// The bits of its mode.
+        mode: u32,
+    },
     /// A folder is to be made, and something is there.
     #[error("{} is there already and not empty", path.display())]
     Taken {

@@ -2,8 +2,9 @@
 
 use crate::StoreError;
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,9 +19,9 @@ pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|dir| dir.sync_all()).map_err(failed("sync the folder", path))
 }
 
-/// Creates a folder unless it exists. The caller syncs the parent.
+/// Creates a folder for its owner alone unless it exists. The caller syncs the parent.
 pub(crate) fn make_dir(path: &Path) -> Result<(), StoreError> {
-    match fs::create_dir(path) {
+    match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", path)(error)),
         Ok(()) | Err(_) => Ok(()),
     }

@@ -15,6 +15,7 @@ mod graph;
 mod mail;
 mod policy;
 mod retention;
+mod secrets;
 mod start;
 mod tenant;
 mod values;
@@ -45,9 +46,11 @@ pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
 pub(crate) use policy::{AttachPolicy, DetachPolicy, PolicyCommand};
 pub(crate) use retention::{EndSession, PutRetention, RetentionCommand, SessionCommand};
+pub(crate) use secrets::{DropKey, SecretsArgs, SecretsCommand, SecretsStatus};
 pub(crate) use start::Start;
 pub(crate) use tenant::{
-    BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, SetTenant, TenantArgs, TenantCommand,
+    BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, LinkAuth, SetTenant, TenantArgs,
+    TenantCommand,
 };
 pub(crate) use values::{duration, quorum};
 pub(crate) use webhooks::{
@@ -112,6 +115,8 @@ pub(crate) enum Command {
     Server(RunServer),
     /// Copy everything that a server holds while it runs, or look through such a copy.
     Backup(BackupArgs),
+    /// Make and change the key ring that a server's secrets are encrypted under.
+    Secrets(SecretsArgs),
     /// Print the forms of what the server sends, as JSON Schema; needs no server.
     Schema(SchemaArgs),
     /// Say what of a server's configuration works; changes nothing.

@@ -1,6 +1,7 @@
 //! Backups: how one is begun, and how one is put into a new data folder.
 
 pub(crate) mod erasures;
+pub(crate) mod known;
 pub(crate) mod restore;
 
 use switchward_shard::Cluster;

@@ -20,6 +20,9 @@ use crate::mail_config::MailConfig;
 pub(crate) struct Config {
     /// Everything that must survive.
     pub(crate) data_dir: PathBuf,
+    /// The key ring that secrets are sealed under; absent: see [`key_ring`](crate::key_ring).
+    #[serde(default)]
+    pub(crate) keys_file: Option<PathBuf>,
     /// Where to listen.
     #[serde(default = "listen_default")]
     pub(crate) listen: SocketAddr,
@@ -181,8 +184,9 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 52] = [
+const FROM_ENVIRONMENT: [&str; 58] = [
     "data_dir",
+    "keys_file",
     "listen",
     "insecure_listen",
     "shards",
@@ -206,6 +210,11 @@ const FROM_ENVIRONMENT: [&str; 52] = [
     "mail.from",
     "mail.reply",
     "mail.pages",
+    "mail.link_auth",
+    "mail.oidc.issuer",
+    "mail.oidc.client_id",
+    "mail.oidc.client_secret_file",
+    "mail.oidc.local",
     "mail.smtp.host",
     "mail.smtp.port",
     "mail.smtp.tls",
@@ -217,7 +226,7 @@ const FROM_ENVIRONMENT: [&str; 52] = [
     "mail.dkim.key_file",
     "mail.in.level",
     "mail.in.trusted_hosts",
-    "mail.in.trust_http",
+    "mail.in.trusted_callers",
     "mail.in.signed_fields",
     "mail.in.dns",
     "mail.in.lmtp",
@@ -236,8 +245,8 @@ const FROM_ENVIRONMENT: [&str; 52] = [
     "redis.prefix",
 ];
 
-/// The environment's names that are none of a server's, but the other commands'.
-const OF_CLIENTS: [&str; 5] = ["ADDRESS", "API_KEY", "CA", "CONTEXT", "CONTEXTS"];
+/// The environment's names that are no keys of the configuration: those of the other commands, and the key ring itself.
+const OF_OTHERS: [&str; 6] = ["ADDRESS", "API_KEY", "CA", "CONTEXT", "CONTEXTS", "KEYS"];
 
 /// A key that the command line said.
 struct Flag(Serialized<serde_json::Value>);
@@ -325,14 +334,15 @@ pub(crate) fn unread(names: impl Iterator<Item = String>) -> Vec<String> {
 /// The same for a development server, which reads less.
 pub(crate) fn unread_by_dev(names: impl Iterator<Item = String>) -> Vec<String> {
     let read = |key: &&str| {
-        *key == "log.level" || ["delivery.", "disk.", "cors."].iter().any(|part| key.starts_with(part))
+        ["log.level", "keys_file"].contains(key)
+            || ["delivery.", "disk.", "cors."].iter().any(|part| key.starts_with(part))
     };
     unread_beside(&FROM_ENVIRONMENT.into_iter().filter(read).collect::<Vec<_>>(), names)
 }
 
 fn unread_beside(keys: &[&str], names: impl Iterator<Item = String>) -> Vec<String> {
     let of_server: Vec<String> = keys.iter().map(|key| key.replace('.', "__").to_uppercase()).collect();
-    let known: Vec<&str> = of_server.iter().map(String::as_str).chain(OF_CLIENTS).collect();
+    let known: Vec<&str> = of_server.iter().map(String::as_str).chain(OF_OTHERS).collect();
     let rest = |name: &String| name.to_uppercase().strip_prefix(PREFIX).map(str::to_owned);
     let mut unread: Vec<String> =
         names.filter(|name| rest(name).is_some_and(|rest| !known.contains(&rest.as_str()))).collect();
@@ -358,6 +368,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if config.shards.is_some_and(|shards| !(1..=64).contains(&shards)) {
         anyhow::bail!("shards: must be from 1 to 64");
     }
+    config.mail.as_ref().map_or(Ok(()), MailConfig::check)?;
     config.cors.origins().map(drop)
 }
 

@@ -9,6 +9,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use switchward_store::write_secret;
 
+use crate::private;
+
 /// The longest name of a context, characters.
 const NAME_MAX: usize = 63;
 /// How the files of contexts end.
@@ -76,15 +78,21 @@ impl Contexts {
         Ok(write_secret(&self.file(name), &serde_json::to_vec_pretty(context)?)?)
     }
 
+    /// The files of all contexts, in no order; those that can be listed.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.names().unwrap_or_default().iter().map(|name| self.file(name)).collect()
+    }
+
     /// Returns a context, or `None` if there is none of this name.
     ///
     /// # Errors
-    /// The file cannot be read, or holds no context.
+    /// The file cannot be read, everybody can read it, or it holds no context.
     pub(crate) fn load(&self, name: &str) -> anyhow::Result<Option<Context>> {
         if !is_name(name) {
             return Ok(None);
         }
         let file = self.file(name);
+        private::refuse_open_file(&file)?;
         match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .with_context(|| format!("{} holds no context", file.display()))
@@ -99,7 +107,7 @@ impl Contexts {
     /// # Errors
     /// The file cannot be deleted.
     pub(crate) fn delete(&self, name: &str) -> anyhow::Result<bool> {
-        if self.load(name)?.is_none() {
+        if !is_name(name) || !self.file(name).try_exists()? {
             return Ok(false);
         }
         fs::remove_file(self.file(name))?;
@@ -204,6 +212,8 @@ mod tests {
         assert!(!fs::read_to_string(contexts.file("b-agent")).unwrap().contains("persons"));
         assert_eq!(contexts.names().unwrap(), ["a-person", "b-agent"]);
         assert_eq!(contexts.load("a-person").unwrap(), Some(context("persons")));
+        fs::set_permissions(contexts.file("b-agent"), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(contexts.load("b-agent").unwrap_err().to_string().contains("mode 644"));
         assert!(contexts.delete("b-agent").unwrap() && !contexts.delete("b-agent").unwrap());
         assert_eq!(contexts.current().unwrap(), None, "what is gone is not in use");
     }

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use switchward_shard::Cluster;
+use switchward_engine::{NoRingKey, RingKeyId};
+use switchward_shard::{Cluster, SealedUnder};
 use switchward_store::DataDir;
 use tokio::task::JoinHandle;
 
@@ -38,6 +39,43 @@ const PATH_BYTES_MAX: usize = 100;
 pub(crate) enum Request {
     /// The files of a backup.
     Backup,
+    /// Which keys there are, and what is sealed under each.
+    Secrets,
+}
+
+/// The keys of a server, and what its rows hold under each.
+pub(crate) struct Secrets {
+    /// The current one first.
+    pub(crate) ring: Vec<RingKeyId>,
+    pub(crate) rows: SealedUnder,
+}
+
+/// The same as it is sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Told {
+    ring: Vec<String>,
+    rows: Vec<(String, usize)>,
+}
+
+impl Told {
+    /// What was told.
+    ///
+    /// # Errors
+    /// It is none, or names something that is no key.
+    pub(crate) fn read(json: &[u8]) -> anyhow::Result<Secrets> {
+        let told: Self = serde_json::from_slice(json)?;
+        let ring = told.ring.iter().map(|id| id.parse()).collect::<Result<_, _>>()?;
+        let row = |(id, count): (String, usize)| Ok::<_, NoRingKey>((id.parse()?, count));
+        Ok(Secrets { ring, rows: told.rows.into_iter().map(row).collect::<Result<_, _>>()? })
+    }
+}
+
+/// Looks at the keys of a server, and at what its rows hold under each.
+///
+/// # Errors
+/// A shard does not answer.
+pub(crate) async fn secrets(cluster: &Cluster) -> anyhow::Result<Secrets> {
+    Ok(Secrets { ring: cluster.ring().ids(), rows: cluster.sealed_under().await? })
 }
 
 /// The socket of a server that runs.
@@ -146,10 +184,11 @@ async fn answer(
     let request = tokio::task::spawn_blocking(move || read(from)).await??;
     let mut sink = frames::Sink::new(stream, stop);
     let Ok(_turn) = busy.try_lock() else {
-        return sink.fail("another backup is under way").map_err(Into::into);
+        return sink.fail("another request is under way").map_err(Into::into);
     };
     let done = match request {
         Request::Backup => back_up(data, cluster, &mut sink).await,
+        Request::Secrets => tell_secrets(cluster, &mut sink).await,
     };
     if let Err(error) = &done {
         // Whoever asked may be gone.
@@ -162,6 +201,13 @@ fn read(stream: UnixStream) -> anyhow::Result<Request> {
     let mut line = String::new();
     BufReader::new(io::Read::take(stream, REQUEST_BYTES_MAX)).read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
+}
+
+async fn tell_secrets(cluster: &Cluster, sink: &mut frames::Sink) -> anyhow::Result<()> {
+    let Secrets { ring, rows } = secrets(cluster).await?;
+    let ring = ring.iter().map(ToString::to_string).collect();
+    let rows = rows.into_iter().map(|(id, count)| (id.to_string(), count)).collect();
+    Ok(sink.tell(&serde_json::to_vec(&Told { ring, rows })?)?)
 }
 
 async fn back_up(data: &DataDir, cluster: &Cluster, sink: &mut frames::Sink) -> anyhow::Result<()> {

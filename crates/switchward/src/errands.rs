@@ -33,7 +33,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub(crate) use bus::RedisConfig;
-pub(crate) use config::DeliveryConfig;
+pub(crate) use config::{DeliveryConfig, port_of};
 
 /// The kinds of work that a model does.
 const OF_MODEL: [WorkKind; 4] = [WorkKind::Extract, WorkKind::Judge, WorkKind::Classify, WorkKind::Intent];
@@ -78,7 +78,7 @@ impl Role {
             None => None,
         };
         let bus = bus::open(redis, owner).await?;
-        door.pinging(Arc::new(ping::Pinger(client.clone())));
+        door.pinging(Arc::new(ping::Pinger(client.clone(), cluster.clone())));
         let answers = Arc::new(answers::ToShards::new(cluster.clone(), delivery.waits_ms()?));
         // One that no other server has, and none before: what that one held must not seem to be held by this one.
         let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));

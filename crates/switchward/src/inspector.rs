@@ -1,6 +1,7 @@
 //! The webhook inspector of a development server: `/webhooks` asks to be told of what happens, as any endpoint does, and
 //! shows what came, with whether its signature is good.
 
+use anyhow::Context as _;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use axum::{Form, Router};
 use maud::{Markup, html};
 use parking_lot::Mutex;
 use serde::Deserialize;
-use switchward_engine::{Body, ChangeEndpoint, Command, Key, MailKey, Row, Scope, View as _, time_text};
+use switchward_engine::{Body, ChangeEndpoint, Command, Key, Row, Scope, SecretOf, View as _, time_text};
+use switchward_gateway::sealing;
 use switchward_machine::{TenantId, Time};
 use switchward_shard::Cluster;
 use switchward_webhook::SigningSecret;
@@ -124,16 +126,19 @@ async fn register(inspector: &Inspector) -> anyhow::Result<String> {
     let row = view.row(&Key::tenant(&inspector.tenant))?;
     let Some(Row::Tenant(tenant)) = row.as_deref() else { anyhow::bail!("there is no such tenant") };
     let secret = SigningSecret::of(&rand::random::<[u8; 32]>()).expect("it has bytes enough").text();
+    let ring = &inspector.cluster.ring();
+    let sealed = sealing::text(ring, (tenant.id, SecretOf::Endpoint(NAME)), &secret);
+    let sealed = sealed.context("there is no key ring")?;
     let put = ChangeEndpoint::Put {
         id: NAME.to_owned(),
         url: format!("{}/webhooks/in/{}", inspector.at, inspector.hook.text()),
         filters: Vec::new(),
-        secret: secret.clone(),
-        key: MailKey(rand::random()),
+        secret: sealed.clone(),
+        key: sealing::mail_key(ring, tenant.id),
         etag: String::new(),
     };
     let (id, etag) = (NAME.to_owned(), String::new());
-    let rotate = ChangeEndpoint::Rotate { id, secret: secret.clone(), overlap_ms: 0, etag };
+    let rotate = ChangeEndpoint::Rotate { id, secret: sealed, overlap_ms: 0, etag };
     for change in [put, rotate] {
         command(inspector, tenant.id, change).await?;
     }

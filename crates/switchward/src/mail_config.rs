@@ -2,6 +2,7 @@
 
 mod imap;
 mod incoming;
+mod oidc;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +11,15 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use switchward_delivery::Secret;
 use switchward_delivery::desk::Office;
-use switchward_delivery::mail::{Dkim, Sender, Smtp, SmtpConfig, SmtpTls};
+use switchward_delivery::mail::{Sender, Smtp, SmtpConfig, SmtpTls};
+use switchward_delivery::openid::Provider;
+use switchward_engine::LinkAuth;
+use switchward_gateway::PageSettings;
+use switchward_mail::Signer;
 
+use incoming::LevelSetting;
 pub(crate) use incoming::{Incoming, MailInConfig};
+pub(crate) use oidc::OidcConfig;
 
 /// Who writes mails, and which server takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +33,13 @@ pub(crate) struct MailConfig {
     /// Where this server's pages are found from outside, like `https://approve.acme.example`; absent: no links.
     #[serde(default)]
     pub(crate) pages: Option<String>,
+    /// How those pages recognise the person whose link it is, where a tenant does not say: `link`, `code` or `oidc`; absent:
+    /// `code` where replies must be signed, `link` where `in.level` is `sender`.
+    #[serde(default)]
+    pub(crate) link_auth: Option<LinkAuthSetting>,
+    /// The OpenID provider with which people sign in to those pages; absent: nobody does.
+    #[serde(default)]
+    pub(crate) oidc: Option<OidcConfig>,
     /// In whose name agents may send mails beside `from`: addresses, `*@domain`, or `*` for anybody.
     #[serde(default)]
     pub(crate) authors: Vec<String>,
@@ -37,6 +51,18 @@ pub(crate) struct MailConfig {
     /// How mail comes in, where there are addresses that replies go to.
     #[serde(default, rename = "in")]
     pub(crate) incoming: MailInConfig,
+}
+
+/// How decision pages recognise the person whose link it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LinkAuthSetting {
+    /// Whoever has the link is taken for the person.
+    Link,
+    /// A code is mailed to the person.
+    Code,
+    /// The person signs in with the OpenID provider.
+    Oidc,
 }
 
 /// The mail server that takes mails.
@@ -93,7 +119,43 @@ impl MailConfig {
         let smtp = self.smtp.password_file.as_ref();
         let dkim = self.dkim.as_ref().map(|dkim| &dkim.key_file);
         let imap = self.incoming.imap.as_ref().map(|imap| &imap.password_file);
-        [smtp, dkim, imap].into_iter().flatten()
+        let oidc = self.oidc.as_ref().map(|oidc| &oidc.client_secret_file);
+        [smtp, dkim, imap, oidc].into_iter().flatten()
+    }
+
+    /// Looks whether its parts fit, as far as that can be seen without reading secrets.
+    ///
+    /// # Errors
+    /// Pages want a sign-in and there is no provider, or a provider and no pages.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let wanted = self.link_auth == Some(LinkAuthSetting::Oidc);
+        anyhow::ensure!(
+            !wanted || self.oidc.is_some(),
+            "mail.link_auth: \"oidc\" wants an OpenID provider; name one under [mail.oidc]"
+        );
+        self.oidc.as_ref().map_or(Ok(()), |oidc| oidc.check(self.pages.as_deref()))
+    }
+
+    /// The OpenID provider, where there is one.
+    ///
+    /// # Errors
+    /// Its secret cannot be read, or TLS cannot be set up.
+    pub(crate) fn provider(&self) -> anyhow::Result<Option<Provider>> {
+        self.oidc.as_ref().map(|oidc| oidc.provider(self.pages.as_deref())).transpose()
+    }
+
+    /// How decision pages recognise people, and how they are reached.
+    pub(crate) fn page_settings(&self) -> PageSettings {
+        let unsigned = self.incoming.level == LevelSetting::Sender;
+        let link_auth = match self.link_auth {
+            Some(LinkAuthSetting::Link) => LinkAuth::Link,
+            Some(LinkAuthSetting::Code) => LinkAuth::Code,
+            Some(LinkAuthSetting::Oidc) => LinkAuth::Oidc,
+            None if unsigned => LinkAuth::Link,
+            None => LinkAuth::Code,
+        };
+        let plain = self.pages.as_ref().is_some_and(|pages| pages.starts_with("http://"));
+        PageSettings { link_auth, secure: !plain }
     }
 
     /// Who writes, and who takes what was written.
@@ -143,10 +205,10 @@ impl SmtpSettings {
 }
 
 impl DkimSettings {
-    fn read(&self) -> anyhow::Result<Dkim> {
+    fn read(&self) -> anyhow::Result<Signer> {
         let key = secret("mail.dkim.key_file", &self.key_file)?;
-        let dkim = Dkim::read(self.domain.clone(), self.selector.clone(), &key);
-        dkim.map_err(|problem| anyhow::anyhow!("mail.dkim.key_file: {problem}"))
+        let signer = Signer::read(&self.domain, &self.selector, key.reveal());
+        signer.map_err(|problem| anyhow::anyhow!("mail.dkim.key_file: {problem}"))
     }
 }
 

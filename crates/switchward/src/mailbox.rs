@@ -42,6 +42,7 @@ struct Line {
     message_id: String,
     subject: String,
     reply_to: Option<String>,
+    bounce_to: Option<String>,
     text: String,
     /// A mail is sent in ASCII.
     raw: String,
@@ -61,6 +62,7 @@ impl Line {
             message_id: mail.message_id,
             subject: mail.subject,
             reply_to: mail.reply_to,
+            bounce_to: mail.bounce_to,
             text: mail.text,
             raw: String::from_utf8_lossy(&mail.raw).into_owned(),
         }
@@ -75,6 +77,7 @@ impl Line {
             message_id: self.message_id,
             subject: self.subject,
             reply_to: self.reply_to,
+            bounce_to: self.bounce_to,
             text: self.text,
             raw: self.raw.into_bytes(),
         };

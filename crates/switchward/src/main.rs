@@ -11,6 +11,7 @@ mod errands;
 mod exit;
 mod home;
 mod inspector;
+mod key_ring;
 mod mail_config;
 mod mail_in;
 mod mailbox;
@@ -22,6 +23,7 @@ mod private;
 mod quarantine;
 mod ready;
 mod receiver;
+mod sign_in;
 mod telemetry;
 mod tls;
 
@@ -55,6 +57,7 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Doctor(doctor) => commands::doctor::run(&doctor.server, output),
         Command::Server(server) => commands::server::run(server, output),
         Command::Backup(backup) => commands::backup::run(backup, output),
+        Command::Secrets(secrets) => commands::secrets::run(secrets, output),
         Command::Context(context) => commands::context::run(context.what, output),
         Command::Completion(completion) => commands::completion::run(&completion),
         Command::Schema(schema) => commands::schema::run(&schema),

@@ -10,13 +10,16 @@ use std::time::Duration;
 use switchward_delivery::desk::Office;
 use switchward_delivery::mail::Sender;
 use switchward_engine::{
-    Body, Command, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, Key, MailKey,
+    Body, Command, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, Key, KeyRing,
     PutDirectory, Reason, Role, Row, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
+use switchward_gateway::decision::SignIn;
 use switchward_gateway::mail::{self, Mailroom};
 use switchward_gateway::routes::{Health, Services, one_port};
-use switchward_gateway::{Door, decision, serve, services, webhooks};
+use switchward_gateway::{
+    Admission, ConnectionLimits, Door, PageSettings, decision, sealing, serve, services, webhooks,
+};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
 use switchward_store::{DataDir, DiskLevel, DiskOptions};
@@ -29,6 +32,7 @@ use crate::control::Control;
 use crate::errands::{self, DeliveryConfig, RedisConfig};
 use crate::home;
 use crate::inspector;
+use crate::key_ring::{self, Place, explained};
 use crate::mail_config::Incoming;
 use crate::mail_in::Doors;
 use crate::mailbox::{self, Mailbox};
@@ -48,6 +52,7 @@ pub(crate) struct Node {
     cluster: Cluster,
     data: DataDir,
     door: Door,
+    place: Place,
     health: Health,
     app: Router,
     metrics: Router,
@@ -69,6 +74,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) delivery: &'a DeliveryConfig,
     /// What that goes over; nothing: this process alone.
     pub(crate) redis: Option<&'a RedisConfig>,
+    /// What secrets are sealed under, and where that is read again.
+    pub(crate) keys: (KeyRing, Place),
     /// Where mail goes.
     pub(crate) mail: Mail,
     /// What happens when the disk runs low.
@@ -77,6 +84,10 @@ pub(crate) struct Opening<'a> {
     pub(crate) origins: Vec<HeaderValue>,
     /// What holds for a tool call that no rule names, where its tenant says nothing.
     pub(crate) default_effect: Option<DefaultEffect>,
+    /// How decision pages recognise people.
+    pub(crate) pages: PageSettings,
+    /// With whom people sign in to them; nothing: with nobody.
+    pub(crate) sign_in: Option<Arc<dyn SignIn>>,
     /// A backup that was put into the data folder.
     pub(crate) restoring: Option<Restoring>,
 }
@@ -106,14 +117,14 @@ impl Mails {
         match mail {
             Mail::None => Ok(Self::default()),
             Mail::Office(office, incoming) => {
-                let trust = incoming.as_ref().is_some_and(|incoming| incoming.trust_http);
+                let trusted = incoming.as_ref().map(|incoming| incoming.trusted_callers.clone());
                 let doors = match incoming {
                     Some(incoming) => Some(Doors::find(*incoming, door.clone()).await?),
                     None => None,
                 };
                 let room = doors.as_ref().map(|doors| doors.room.clone());
-                let at_port = room.clone().map(|room| if trust { room } else { room.without_trust() });
-                let pages = at_port.as_ref().map(mail::pages).unwrap_or_default();
+                let pages = room.as_ref().map(|room| mail::pages(room, &trusted.unwrap_or_default()));
+                let pages = pages.unwrap_or_default();
                 Ok(Self { office: Some(office), room, doors, pages })
             }
             Mail::Mailbox(sender, mailbox, tenant, hosts) => {
@@ -122,7 +133,7 @@ impl Mails {
                 let office = Office { sender: Arc::new(*sender), post: Arc::new(mailbox.clone()) };
                 let room = mailbox::room(door.clone())?;
                 let pages = mailbox::pages(mailbox, room.clone()).merge(webhooks);
-                let pages = page_guard::before(pages, &hosts).merge(mail::pages(&room));
+                let pages = page_guard::before(pages, &hosts).merge(mail::pages(&room, &[]));
                 Ok(Self { office: Some(office), room: Some(room), doors: None, pages })
             }
         }
@@ -145,10 +156,13 @@ impl Node {
             manual,
             delivery,
             redis,
+            keys: (ring, place),
             mail,
             disk,
             origins,
             default_effect,
+            pages,
+            sign_in,
             restoring,
         } = opening;
         let data = match &restoring {
@@ -163,8 +177,8 @@ impl Node {
             eprintln!("switchward: {why}");
             std::process::exit(1);
         });
-        let options = ClusterOptions { data: data.clone(), shards, cache_bytes, clock, on_fatal };
-        let cluster = Cluster::open(options).await?;
+        let options = ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal };
+        let cluster = Cluster::open(options).await.map_err(|error| explained(error, &place))?;
         if let Some(clock) = &manual {
             catch_up(&cluster, clock).await?;
         }
@@ -175,7 +189,7 @@ impl Node {
         }
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
-        let door = door.defaulting(default_effect);
+        let door = door.defaulting(default_effect).recognising(pages).signing_in(sign_in);
         let development = matches!(mail, Mail::Mailbox(..));
         let door = if development { door.of_development() } else { door };
         door.keeping(Arc::new(quarantine));
@@ -191,13 +205,14 @@ impl Node {
                 .merge(webhooks::pages(&door))
                 .merge(mail_pages),
             origins,
+            &Admission::of(&door),
         );
         let metrics = metrics::page(cluster.clone(), door.clone(), room, imap);
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
         }
         let delivery = errands::Role::start((&cluster, &door), delivery, (redis, &owner), office).await?;
-        Ok(Self { cluster, data, door, health, app, metrics, delivery, doors })
+        Ok(Self { cluster, data, door, place, health, app, metrics, delivery, doors })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
@@ -213,6 +228,7 @@ impl Node {
         let (health, door) = (self.health.clone(), self.door.clone());
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let beside = tokio::spawn(beside(metrics, self.metrics, ended));
+        let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.place, hangups()));
         let disk = tokio::spawn(tell_of_disk(self.health.clone(), self.cluster.clone()));
         let sweeper = Sweeper::start(self.door.clone());
         let stop = async move {
@@ -220,8 +236,9 @@ impl Node {
             health.set_ready(false).await;
             door.drain();
         };
-        serve::serve(listener, tls, self.app, stop).await;
+        serve::serve(listener, tls, self.app, ConnectionLimits::default(), stop).await;
         disk.abort();
+        sealing.abort();
         sweeper.stop().await;
         if let Some(control) = control {
             control.close();
@@ -285,13 +302,13 @@ impl Node {
             return Ok(());
         }
         let directory = Directory { audience: vec![address.to_owned()], ..Directory::default() };
-        let (key, etag) = (MailKey(rand::random()), String::new());
+        let (key, etag) = (sealing::mail_key(&self.cluster.ring(), row.id), String::new());
         self.inner(row.id, Body::PutDirectory(PutDirectory { directory, key, etag })).await
     }
 
     /// Returns true if there is any tenant, and so a key that opens the server.
     pub(crate) async fn has_tenants(&self) -> anyhow::Result<bool> {
-        Ok(!tenants(&self.cluster).await?.is_empty())
+        Ok(!self.cluster.tenants().await?.is_empty())
     }
 
     /// Ends a node that never served.
@@ -323,7 +340,7 @@ async fn beside(listener: Option<TcpListener>, pages: Router, ended: tokio::sync
         // The sender says nothing: it is dropped.
         let _dropped = ended.await;
     };
-    serve::serve(listener, None, pages, stop).await;
+    serve::serve(listener, None, pages, ConnectionLimits::default(), stop).await;
 }
 
 /// Keeps what health says of the disk up to date.
@@ -353,31 +370,21 @@ fn restored(restored: Restored) {
 
 /// Every shard knows of every tenant what it must, and every tenant has what its mail tokens are made with.
 async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
-    for tenant in tenants(cluster).await? {
+    for tenant in cluster.tenants().await? {
         ensure_tenancy(cluster, tenant).await?;
     }
     Ok(())
-}
-
-async fn tenants(cluster: &Cluster) -> anyhow::Result<Vec<TenantId>> {
-    let mut tenants = Vec::new();
-    let view = cluster.catalogue().read().await?;
-    let prefix = Key::prefix_of_catalogue(TenantId(0), switchward_engine::Kind::Tenant);
-    view.scan(&prefix, None, &mut |_, row| {
-        if let Row::Tenant(tenant) = &**row {
-            tenants.push(tenant.id);
-        }
-        std::ops::ControlFlow::Continue(())
-    })
-    .context("failed to read the tenants")?;
-    Ok(tenants)
 }
 
 async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<()> {
     let command = Command::of_server(
         tenant,
         Scope::Catalogue,
-        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, key: MailKey(rand::random()) }),
+        Body::EnsureTenancy(EnsureTenancy {
+            any_approver_address: false,
+            link_auth: None,
+            key: sealing::mail_key(&cluster.ring(), tenant),
+        }),
     );
     match cluster.execute(command).await {
         Ok(_) => Ok(()),

@@ -13,9 +13,10 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 /// What the libraries below are heard with, unless a filter names them. A lone voter has nothing to say of its
 /// elections; what fjall says of a failed write or a broken journal is part of the error that this program says. A merge
-/// that gives way to another one warns like one that failed, and scrubbing tries again by itself.
+/// that gives way to another one warns like one that failed, and scrubbing tries again by itself. The parser of HTML mail
+/// warns of every text that stands outside the cells of a table.
 const LIBRARIES: &str = "openraft=error,fjall=warn,lsm_tree=warn,lsm_tree::compaction::worker=error,\
-                         fjall::batch=off,fjall::db=off,fjall::journal=off";
+                         fjall::batch=off,fjall::db=off,fjall::journal=off,html5ever=error";
 
 /// Ends the export of traces in order when it is dropped.
 pub(crate) struct Telemetry(Option<SdkTracerProvider>);

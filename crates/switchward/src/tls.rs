@@ -17,6 +17,7 @@ use tokio::signal::unix::Signal;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Tls;
+use crate::private;
 
 /// How often it is looked whether the files have changed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -58,7 +59,8 @@ impl Certificates {
 
     /// Shows the files' certificate to new connections from now on. One that is not usable changes nothing.
     fn reload(&self) {
-        match read(&self.files) {
+        let fresh = private::refuse_open_file(&self.files.key_file).and_then(|()| read(&self.files));
+        match fresh {
             Ok(fresh) => {
                 *self.current.write() = Arc::new(fresh);
                 tracing::info!(file = %self.files.cert_file.display(), "the certificate was read again");

@@ -26,5 +26,5 @@ pub use event::{EventType, Filter, Filters, Group};
 pub use greeting::{Greeting, greeting};
 pub use headers::Headers;
 pub use secret::{SecretMalformed, SigningSecret};
-pub use source::{SourceKind, Unproven, Verified, verify};
+pub use source::{Covers, SourceKind, Unproven, Verified, verify};
 pub use unverified::Unverified;

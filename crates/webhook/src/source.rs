@@ -43,6 +43,16 @@ impl SourceKind {
     pub const ALL: &[Self] =
         &[Self::StandardWebhooks, Self::Github, Self::Stripe, Self::Slack, Self::Bearer, Self::None];
 
+    /// What a message's proof covers.
+    #[must_use]
+    pub fn covers(self) -> Covers {
+        match self {
+            Self::StandardWebhooks | Self::Stripe | Self::Slack => Covers::BodyAndTime,
+            Self::Github => Covers::Body,
+            Self::Bearer | Self::None => Covers::Nothing,
+        }
+    }
+
     /// The kind's stable word.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -76,6 +86,17 @@ impl SourceKind {
             Self::None => false,
         }
     }
+}
+
+/// What the proof of a message covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Covers {
+    /// The body and the time at which it was sent: a copy is refused after [`TOLERANCE`](crate::limits::TOLERANCE).
+    BodyAndTime,
+    /// The body alone: a copy proves itself at any time, and its id, which is not covered, may be another one.
+    Body,
+    /// Nothing of the message.
+    Nothing,
 }
 
 /// A message that comes from who it says.

@@ -13,6 +13,7 @@ mod leftovers;
 mod map;
 mod purity;
 mod sentences;
+mod supply;
 mod unwraps;
 
 use std::time::Duration;
@@ -36,6 +37,7 @@ const CHECKS: &[Check] = &[
     map::check,
     purity::check,
     sentences::check,
+    supply::check,
     unwraps::check,
 ];
 

@@ -56,23 +56,30 @@ pub(super) async fn pin(
     resolver: &dyn Resolve,
 ) -> Result<Vec<SocketAddr>, Failed> {
     let addresses = match target.place() {
-        Place::Address(address) => vec![address],
-        Place::Name(name) => resolver.resolve(&name).await.map_err(|error| {
-            tracing::debug!(%name, %error, "a name could not be resolved");
-            Failed::new(Reason::NameUnresolved, format!("failed to resolve {name}"))
+        Place::Address(address) => {
+            check_address(address, egress)?;
+            vec![address]
+        }
+        Place::Name(name) => named(&name, egress, resolver).await.map_err(|why| {
+            tracing::debug!(%name, why, "a name leads nowhere that may be asked");
+            Failed::new(Reason::NameUnusable, format!("{name} leads to no address that may be asked"))
         })?,
     };
-    if addresses.is_empty() {
-        return Err(Failed::new(Reason::NameUnresolved, "the name has no address"));
-    }
-    if addresses.len() > ADDRESSES_MAX {
-        let told = format!("the name has more than {ADDRESSES_MAX} addresses");
-        return Err(Failed::new(Reason::AddressRefused, told));
-    }
-    for address in &addresses {
-        check_address(*address, egress)?;
-    }
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port())).collect())
+}
+
+/// The addresses that a name leads to, if there are any and every one of them may be asked.
+///
+/// # Errors
+///
+/// Why not, for the log alone.
+async fn named(name: &str, egress: &Egress, resolver: &dyn Resolve) -> Result<Vec<IpAddr>, String> {
+    let addresses = resolver.resolve(name).await.map_err(|error| error.to_string())?;
+    if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
+        return Err(format!("it has {} addresses of at most {ADDRESSES_MAX}", addresses.len()));
+    }
+    addresses.iter().try_for_each(|address| check_address(*address, egress)).map_err(|bad| bad.told)?;
+    Ok(addresses)
 }
 
 /// What the transport sees of names: always the addresses that were checked for this request, whatever it asks for.
@@ -121,13 +128,13 @@ mod tests {
     #[tokio::test]
     async fn one_bad_address_among_good_ones_spoils_the_name() {
         let (pinned, _) = pinned(vec![vec!["1.1.1.1", "::ffff:127.0.0.1"]]).await;
-        assert_eq!(pinned, Err(Reason::AddressRefused));
+        assert_eq!(pinned, Err(Reason::NameUnusable));
     }
 
     #[tokio::test]
     async fn no_address_and_too_many_are_refused() {
-        assert_eq!(pinned(vec![vec![]]).await.0, Err(Reason::NameUnresolved));
+        assert_eq!(pinned(vec![vec![]]).await.0, Err(Reason::NameUnusable));
         let many = vec!["1.1.1.1"; ADDRESSES_MAX + 1];
-        assert_eq!(pinned(vec![many]).await.0, Err(Reason::AddressRefused));
+        assert_eq!(pinned(vec![many]).await.0, Err(Reason::NameUnusable));
     }
 }

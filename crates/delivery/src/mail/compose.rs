@@ -4,6 +4,8 @@ use lettre::message::header::{ContentTransferEncoding, ContentType, Header, Head
 use lettre::message::{Body, Mailbox, Message, MessageBuilder, MultiPart, SinglePart};
 use lettre::{Address, address::Envelope};
 
+use sha2::{Digest as _, Sha256};
+
 use super::html::{escaped, page, visible};
 use super::{Choice, Letter, Purpose, Sender, invalid};
 use crate::Failed;
@@ -11,6 +13,8 @@ use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_HEAD_MAX, 
 
 /// What stands above everything that a reply quotes.
 pub(super) const REPLY_ABOVE: &str = "--- reply above this line ---";
+/// Bytes of what mails and threads are called.
+const ID_BYTES: usize = 16;
 /// The longest line of a subject that every client shows.
 const SUBJECT_SHOWN: usize = 65;
 
@@ -31,6 +35,9 @@ pub struct Composed {
     pub subject: String,
     /// Where replies go, where they go anywhere.
     pub reply_to: Option<String>,
+    /// Where it is sent back to if it does not arrive, where that is read: an address of this mail alone, which stands in
+    /// no header.
+    pub bounce_to: Option<String>,
     /// What readers of plain text see.
     pub text: String,
     /// Headers and body, as they are sent.
@@ -38,10 +45,10 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// From whom, to whom. Bounces go where replies go, so that they are read and tell what did not arrive.
+    /// From whom, to whom. Bounces go to an address of the mail's own, so that what comes there tells what did not arrive.
     pub(super) fn envelope(&self) -> Result<Envelope, Failed> {
         let to = vec![address(&self.to)?];
-        let from = self.reply_to.as_ref().unwrap_or(&self.from);
+        let from = self.bounce_to.as_ref().unwrap_or(&self.from);
         Envelope::new(Some(address(from)?), to).map_err(|error| invalid(error.to_string()))
     }
 }
@@ -59,12 +66,9 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
         return Err(invalid(format!("{to} is where replies go: a mail from here is no reply")));
     }
     let host = sender.host();
-    let named = letter
-        .reply_token
-        .as_ref()
-        .map_or_else(|| format!("n.{}", letter.thread), |token| format!("a.{token}"));
-    let message_id = format!("{named}.{}@{host}", letter.id);
-    let thread = format!("<t.{}@{host}>", letter.thread);
+    // What answers it holds these ids, and is passed on: they open nothing, and say nothing.
+    let message_id = format!("m.{}@{host}", opaque(&[&letter.thread, &letter.id]));
+    let thread = format!("<t.{}@{host}>", opaque(&[&letter.thread]));
     let mut builder = addressed(letter, sender, &from, &to)?
         .subject(subject(letter))
         .message_id(Some(format!("<{message_id}>")))
@@ -78,22 +82,30 @@ pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
     if let Some(reply) = &reply_to {
         builder = builder.reply_to(Mailbox::new(None, address(reply)?));
     }
+    let bounce_to = letter.bounce_token.as_ref().and_then(|token| sender.reply_to(token));
     let page_of = letter.page_token.as_ref().and_then(|token| sender.page(token));
     let (subject, text) = (subject(letter), text(letter, page_of.as_deref()));
     let body = MultiPart::alternative()
         .singlepart(part(ContentType::TEXT_PLAIN, text.clone()))
         .singlepart(part(ContentType::TEXT_HTML, page(letter, page_of.as_deref())));
-    let mut message = whole(builder, &body)?;
-    if let Some(key) = &sender.dkim {
-        key.sign(&mut message);
-    }
+    let raw = whole(builder, &body)?.formatted();
+    let raw = match &sender.dkim {
+        Some(key) => key.signed(&raw).map_err(|error| invalid(error.to_string()))?,
+        None => raw,
+    };
     let (from, to) = (from.email.to_string(), to.to_string());
     let author = letter.head.as_ref().and_then(|head| head.from.clone()).unwrap_or_else(|| from.clone());
     let named = match &letter.head {
         Some(head) => head.to.iter().chain(&head.cc).cloned().collect(),
         None => vec![to.clone()],
     };
-    Ok(Composed { from, to, author, named, message_id, subject, reply_to, text, raw: message.formatted() })
+    Ok(Composed { from, to, author, named, message_id, subject, reply_to, bounce_to, text, raw })
+}
+
+/// An id of these parts: the same each time, and nothing can be read off it.
+fn opaque(parts: &[&str]) -> String {
+    let digest = Sha256::digest(parts.join("\0"));
+    digest.iter().take(ID_BYTES).fold(String::new(), |id, byte| format!("{id}{byte:02x}"))
 }
 
 /// From whom and to whom, as it stands at the head: who writes in another's name is named beside it (RFC 5322, 3.6.2).
@@ -155,7 +167,8 @@ fn check(letter: &Letter) -> Result<(), Failed> {
     let lines = |text: &str| text.chars().any(|sign| sign.is_control());
     let plain =
         |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_');
-    let tokens = letter.reply_token.iter().chain(&letter.page_token).chain([&letter.id, &letter.thread]);
+    let tokens = letter.reply_token.iter().chain(&letter.page_token).chain(&letter.bounce_token);
+    let tokens = tokens.chain([&letter.id, &letter.thread]);
     let head = letter.head.iter().flat_map(|head| head.from.iter().chain(&head.to).chain(&head.cc));
     if head.count() > MAIL_HEAD_MAX {
         return Err(invalid(format!("a mail names at most {MAIL_HEAD_MAX} at its head")));

@@ -26,6 +26,9 @@ pub struct Letter {
     /// The token of the decision page.
     #[serde(default)]
     pub page_token: Option<String>,
+    /// The token of the address that it is sent back to.
+    #[serde(default)]
+    pub bounce_token: Option<String>,
     /// What the engine knows of what is asked, in order.
     #[serde(default)]
     pub facts: Vec<Fact>,

@@ -105,7 +105,7 @@ async fn an_errand_with_an_address_of_the_table_is_judged_as_it_says() {
     for (tenant, word, url) in rows() {
         let is_name = url::Url::parse(url).is_ok_and(|url| url.domain().is_some());
         match (word, is_name) {
-            ("allowed", true) => expected.push("name_unresolved"),
+            ("allowed", true) => expected.push("name_unusable"),
             ("allowed", false) => continue,
             (refused, _) => expected.push(refused),
         }
@@ -128,7 +128,7 @@ async fn an_errand_whose_name_leads_to_an_address_of_the_table_is_refused() {
         let public: IpAddr = [1, 1, 1, 1].into();
         for leads in [vec![address], vec![public, address]] {
             let names = Names { rows: vec![leads.clone()], ..Names::default() };
-            assert_eq!(asked(ruled(names.clone()), &name).await, ["address_refused"], "{url}: {leads:?}");
+            assert_eq!(asked(ruled(names.clone()), &name).await, ["name_unusable"], "{url}: {leads:?}");
             assert_eq!(names.asked.lock().expect("nobody panicked").len(), 1, "{url}");
         }
         count += 1;

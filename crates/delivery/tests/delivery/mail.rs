@@ -11,6 +11,8 @@ use switchward_delivery::mail::{
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 
+/// A port at which nobody listens: it is none that a system gives away by itself.
+const DESERTED: u16 = 1;
 const GOLDEN: &str = include_str!("../golden/letter.v1.json");
 
 fn letter() -> Letter {
@@ -24,6 +26,7 @@ fn letter() -> Letter {
         thread: "ses_a-6".into(),
         reply_token: Some("abc234".into()),
         page_token: Some("def567".into()),
+        bounce_token: Some("ghi567".into()),
         facts: vec![Fact { name: "Call".into(), value: "mcp:fs:write_file".into() }],
         choice: Some(Choice {
             approve: "approve".into(),
@@ -63,14 +66,18 @@ fn letters_keep_their_form() {
 #[test]
 fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
     let mail = compose(&letter(), &sender()).expect("it can be written");
-    assert_eq!(mail.message_id, "a.abc234.7@reply.acme.example");
     assert_eq!(mail.reply_to.as_deref(), Some("r+abc234@reply.acme.example"));
+    assert_eq!(mail.bounce_to.as_deref(), Some("r+ghi567@reply.acme.example"));
     let text = raw(&mail);
+    // What its reader quotes, answers or passes on is called by ids that open nothing.
+    let id = mail.message_id.strip_suffix("@reply.acme.example").and_then(|id| id.strip_prefix("m."));
+    assert!(id.is_some_and(|id| id.len() == 32 && !id.contains("abc234")), "{}", mail.message_id);
+    assert!(!text.contains("ghi567") && text.matches("abc234").count() == 1, "{text}");
+    let thread = text.lines().find(|line| line.starts_with("References: <t.")).expect("a thread").to_owned();
     for header in [
         "Subject: Approve? deploy-gate: write_file?\r\n",
         "Reply-To: r+abc234@reply.acme.example\r\n",
-        "In-Reply-To: <t.ses_a-6@reply.acme.example>\r\n",
-        "References: <t.ses_a-6@reply.acme.example>\r\n",
+        &thread.replace("References", "In-Reply-To"),
         "Auto-Submitted: auto-generated\r\n",
         "X-Auto-Response-Suppress: All\r\n",
     ] {
@@ -82,7 +89,7 @@ fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
     }
     let tell = Letter { purpose: Purpose::Tell, subject: "Re: x".into(), id: "8".into(), ..letter() };
     let told = compose(&tell, &sender()).expect("it can be written");
-    assert!(raw(&told).contains("References: <t.ses_a-6@reply.acme.example>\r\n"));
+    assert!(raw(&told).contains(&thread));
     assert_ne!(told.message_id, mail.message_id);
     // Numbers are a session's own: mails of two sessions are never taken for one, also where nobody can reply.
     let closed = |thread: &str| {
@@ -327,14 +334,10 @@ async fn what_a_mail_server_answers_says_whether_to_come_again() {
         assert_eq!(told.err(), wanted, "{at} {answer}");
         if wanted.is_none() {
             let heard = heard.lock();
-            let ids = heard.iter().filter(|line| line.starts_with("Message-ID: <a.abc234.7@")).count();
+            let ids = heard.iter().filter(|line| line.contains(&mail.message_id)).count();
             assert_eq!(ids, 1, "{heard:?}");
         }
     }
-    let closed = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        listener.local_addr().expect("it is bound").port()
-    };
-    let told = smtp(closed).send(1, &mail).await.map_err(|failed| failed.reason);
+    let told = smtp(DESERTED).send(1, &mail).await.map_err(|failed| failed.reason);
     assert_eq!(told, Err(Reason::ConnectFailed));
 }

@@ -7,4 +7,5 @@ mod http;
 mod kept;
 mod mail;
 mod model;
+mod openid;
 mod server;

@@ -2,8 +2,8 @@
 
 use switchward_machine::{Digest, Machine, Time};
 
-use super::{Role, Settings};
-use crate::MailKey;
+use super::{LinkAuth, Role, Settings};
+use crate::seal::Sealed;
 use crate::state::{Correlation, Directory, SourceSecret, Tenancy};
 
 /// Make a machine known to a shard.
@@ -172,8 +172,10 @@ pub struct RetireVersion {
 pub struct EnsureTenancy {
     /// The tenant's setting of the same name.
     pub any_approver_address: bool,
-    /// Drawn for this tenant.
-    pub key: MailKey,
+    /// The tenant's setting of the same name.
+    pub link_auth: Option<LinkAuth>,
+    /// Drawn for this tenant; used where it has none yet. `None` where the server has no key ring.
+    pub key: Option<Sealed>,
 }
 
 /// Who is who in a tenant, all of it.
@@ -182,7 +184,7 @@ pub struct PutDirectory {
     /// The entries in any order.
     pub directory: Directory,
     /// Drawn for this tenant; used where it has no key for its mail tokens yet.
-    pub key: MailKey,
+    pub key: Option<Sealed>,
     /// What the caller saw, see [`Directory::etag`]; empty where any will do.
     pub etag: String,
 }
@@ -205,10 +207,10 @@ pub enum ChangeEndpoint {
         url: String,
         /// What it wants; the caller has looked at them.
         filters: Vec<String>,
-        /// Drawn for it; used where it is new.
-        secret: String,
+        /// Drawn for it, sealed; used where it is new.
+        secret: Sealed,
         /// Drawn for the tenant; used where it has no key for its mail tokens yet.
-        key: MailKey,
+        key: Option<Sealed>,
         /// What the caller saw, see [`Endpoint::etag`](crate::Endpoint::etag); empty where any will do.
         etag: String,
     },
@@ -216,8 +218,8 @@ pub enum ChangeEndpoint {
     Rotate {
         /// Its name.
         id: String,
-        /// The new one.
-        secret: String,
+        /// The new one, sealed.
+        secret: Sealed,
         /// How long the one before it stays good, milliseconds.
         overlap_ms: u64,
         /// What the caller saw; empty where any will do.
@@ -244,4 +246,13 @@ pub enum ChangeEndpoint {
         /// What went wrong, a code and words; nothing where the message has arrived.
         failure: Option<(String, String)>,
     },
+}
+
+/// Secrets of a tenant are sealed under another key: those that still are as they were become as they shall be.
+#[derive(Debug, Clone)]
+pub struct Reseal {
+    /// How each is, and how it shall be: the same secret at the same place.
+    pub secrets: Vec<(Sealed, Sealed)>,
+    /// The names of the sources of webhooks that may have some of them.
+    pub sources: Vec<String>,
 }

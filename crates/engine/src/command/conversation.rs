@@ -53,6 +53,17 @@ pub struct RecordEvent {
     pub token: Option<ReplyToken>,
     /// The name of the tenant's source of webhooks that has sent it, if one has.
     pub webhook: Option<String>,
+    /// What is signed of it, where a copy of the message must be known again.
+    pub once: Option<Once>,
+}
+
+/// A message that is recorded once, however often a copy of it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Once {
+    /// What is signed: 16 bytes of its digest.
+    pub message: [u8; 16],
+    /// How long copies are known, milliseconds.
+    pub known_ms: u64,
 }
 
 /// A reply comes by mail.
@@ -64,8 +75,14 @@ pub struct RecordReply {
     pub subject: String,
     /// The body as it came, with whatever it quotes.
     pub text: String,
-    /// Whether the sender is proved; what others write is recorded and moves nothing.
+    /// Whether the sender is proved, as far as is asked for; what others write is recorded and moves nothing.
     pub authenticated: bool,
+    /// Whether a signature of the sender's covers the address that it was sent to: then nobody else can have sent it there.
+    pub signed: bool,
+    /// Whether gates are decided on pages alone: at a gate it moves nothing.
+    pub pages_only: bool,
+    /// Who brought it with a key; `None` where a mail server did. At a gate of their own it counts only if it is signed.
+    pub brought_by: Option<String>,
     /// Whether whoever commands it vouches for the sender: at a gate it is then their own decision.
     pub vouched: bool,
     /// Whether a model is at hand that can be asked what a reply means.

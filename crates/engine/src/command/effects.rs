@@ -47,7 +47,9 @@ pub struct DeferEffect {
     pub made: bool,
 }
 
-/// A mail has come back: whom it went to cannot be reached. Where nobody is left who can, the gate's next round begins.
+/// A mail has come back. A token of [`Way::Bounce`](crate::Way), which stands in no header of a mail, proves the bounce: its
+/// recipient counts as out of reach, and if nobody else can be reached, the gate's next round begins. A token of a reply
+/// address is known to everybody whom the mail was forwarded to: then the gate shows a warning, and nothing else changes.
 /// Of a gate that is closed, or of a mail that is no more wanted, it changes nothing.
 #[derive(Debug, Clone)]
 pub struct RecordBounce {

@@ -2,8 +2,8 @@
 
 use switchward_machine::{Decision, Digest, OpenId};
 
-use crate::MailToken;
 use crate::policy::LimitCheck;
+use crate::{LinkAuth, MailToken};
 
 /// A person decides.
 #[derive(Debug, Clone)]
@@ -18,9 +18,8 @@ pub struct DecideGate {
     pub shown: Option<Digest>,
     /// What the ledger said, where approving a call meets limits.
     pub limits: Option<LimitCheck>,
-    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
-    /// newest request.
-    pub proof: Option<MailToken>,
+    /// What the decision page that it was said on proves; `None` where it was said elsewhere.
+    pub proof: Option<PageProof>,
 }
 
 /// A person says something about a decision, and does not make it.
@@ -32,9 +31,8 @@ pub struct DiscussGate {
     pub comment: String,
     /// What the person was shown; where given it must be what the gate shows.
     pub shown: Option<Digest>,
-    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
-    /// newest request.
-    pub proof: Option<MailToken>,
+    /// What the decision page that it was said on proves; `None` where it was said elsewhere.
+    pub proof: Option<PageProof>,
 }
 
 /// A participant answers her part of a task.
@@ -48,7 +46,31 @@ pub struct AnswerGate {
     pub comment: String,
     /// What the person was shown; where given it must be what the gate shows.
     pub shown: Option<Digest>,
-    /// The token of the decision page that it was said on, where it was said on one: made for whoever commands it, for the
-    /// newest request.
-    pub proof: Option<MailToken>,
+    /// What the decision page that it was said on proves; `None` where it was said elsewhere.
+    pub proof: Option<PageProof>,
+}
+
+/// What a decision page proves of whoever speaks on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageProof {
+    /// The page's token: made for whoever commands, for the newest request.
+    pub token: MailToken,
+    /// How the person was recognised. The caller has seen to it.
+    pub by: LinkAuth,
+}
+
+/// A code is mailed to the person whose decision page this is, so that the page recognises them.
+#[derive(Debug, Clone)]
+pub struct SendPageCode {
+    /// The page's token: made for whoever commands, for the newest request of an open gate.
+    pub token: MailToken,
+}
+
+/// Somebody enters the code that was mailed to them.
+#[derive(Debug, Clone)]
+pub struct EnterPageCode {
+    /// The page's token: made for whoever commands, for the newest request of an open gate.
+    pub token: MailToken,
+    /// What was entered; blanks in it do not count.
+    pub code: String,
 }

@@ -3,7 +3,7 @@
 use switchward_machine::TenantId;
 
 use super::Body;
-use crate::MailKey;
+use crate::seal::Sealed;
 
 impl Body {
     /// The tenant of which it changes what every shard must know, if it does; `own` is the command's tenant.
@@ -14,7 +14,7 @@ impl Body {
         }
         let directory = matches!(self, Self::EnsureTenancy(_) | Self::PutDirectory(_) | Self::Endpoint(_));
         let changes = directory
-            || matches!(self, Self::PutRetention(_) | Self::HoldEffects(_))
+            || matches!(self, Self::PutRetention(_) | Self::HoldEffects(_) | Self::Reseal(_))
             || matches!(self, Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_) | Self::UpdateTenant(_));
         changes.then_some(own)
     }
@@ -41,7 +41,7 @@ pub struct SetTenantPolicy {
     /// Its version; nothing stands for the one that is active now.
     pub version: Option<u32>,
     /// Drawn for the tenant; used where it has no key for its mail tokens yet.
-    pub key: MailKey,
+    pub key: Option<Sealed>,
 }
 
 /// A policy document holds for a tenant no more.

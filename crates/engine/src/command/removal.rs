@@ -2,8 +2,9 @@
 
 use switchward_machine::{SessionId, TenantId, Time};
 
+use crate::Key;
+use crate::seal::Sealed;
 use crate::state::{Removing, Retention};
-use crate::{Key, MailKey};
 
 /// The data of the scope's session, which has ended, is to be removed.
 #[derive(Debug, Clone)]
@@ -84,7 +85,7 @@ pub struct PutRetention {
     /// The rules.
     pub retention: Retention,
     /// What mail tokens are made with, where the tenant has nothing of it yet.
-    pub key: MailKey,
+    pub key: Option<Sealed>,
     /// The etag that the caller saw; empty for any.
     pub etag: String,
 }

@@ -2,6 +2,9 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
+#[cfg(doc)]
+use crate::limits::BROWSER_KNOWN_MS;
+
 /// A tenant's switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Settings {
@@ -18,6 +21,38 @@ pub struct Settings {
     /// does not hold them.
     #[cbor(n(3), default)]
     pub any_approver_address: bool,
+    /// How a decision page recognises the person whose link it is; `None`: as the server's configuration says.
+    #[n(4)]
+    pub link_auth: Option<LinkAuth>,
+    /// How long a browser that recognised somebody stays known, milliseconds; `None`: [`BROWSER_KNOWN_MS`].
+    #[n(5)]
+    pub browser_known_ms: Option<u64>,
+}
+
+/// How a decision page recognises the person whose link it is, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum LinkAuth {
+    /// Whoever has the link is taken for the person that it was made for.
+    #[n(0)]
+    Link,
+    /// A code is mailed to the person.
+    #[n(1)]
+    Code,
+    /// The person signs in with an OpenID provider, whose verified address must be theirs.
+    #[n(2)]
+    Oidc,
+}
+
+impl LinkAuth {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Code => "code",
+            Self::Oidc => "oidc",
+        }
+    }
 }
 
 impl Settings {

@@ -3,7 +3,6 @@
 use switchward_machine::Digest;
 
 use super::Queued;
-use crate::ReplyKey;
 use crate::state::{Assisted, Pinned, PinnedPolicy};
 
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.
@@ -35,8 +34,8 @@ pub struct Start {
     pub message: Option<String>,
     /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
     pub callees: Vec<Pinned>,
-    /// What its reply tokens are to be made with, drawn for it alone; kept where events from outside can be for it.
-    pub reply_key: Option<ReplyKey>,
+    /// The name of its tenant, which its reply tokens carry; kept where events from outside can be for it.
+    pub reply_tenant: Option<String>,
     /// Who is told of gates that address nobody: addresses and names of the tenant's directory; none: as that says.
     pub audience: Vec<String>,
     /// How those who are asked to decide are reminded; `None`: as the directory says.

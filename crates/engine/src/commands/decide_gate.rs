@@ -3,7 +3,7 @@
 use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId, Time};
 
 use super::authorize::{fresh, stale};
-use crate::command::{Actor, DecideGate};
+use crate::command::{Actor, DecideGate, PageProof};
 use crate::gates::{self, Ruling};
 use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES_MAX};
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, by_ledger, gate_name};
@@ -40,14 +40,33 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
 }
 
-/// Whoever says something on a page must have the token that was made for her, of the newest request.
+/// Whoever says something on a page must have the token that was made for them, of the newest request, and be recognised
+/// as the tenant wants it.
 pub(super) fn proved(
     turn: &Turn<'_, '_>,
     gate: OpenId,
     open: &Open,
-    proof: Option<&MailToken>,
+    proof: Option<&PageProof>,
 ) -> Result<(), Stop> {
-    let Some(token) = proof else { return Ok(()) };
+    let Some(PageProof { token, by }) = proof else { return Ok(()) };
+    has_token(turn, gate, open, token)?;
+    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+    match tenancy.and_then(|known| known.link_auth) {
+        Some(least) if *by < least => {
+            let message = "this page does not know you yet";
+            Err(Rejection::new(Reason::CredentialInvalid, message).fact("link_auth", least.word()).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whoever commands has the page's token that was made for them, of the newest request.
+pub(super) fn has_token(
+    turn: &Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    token: &MailToken,
+) -> Result<(), Stop> {
     let person = turn.command.actor.subject.as_str();
     let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(person));
     if token.about == gate && round == Some(token.round) && turn.made(token, Way::Page, person)? {
@@ -57,8 +76,8 @@ pub(super) fn proved(
 }
 
 /// Which way a command came that may have been said on a page.
-pub(super) fn via(proof: Option<&MailToken>) -> Via {
-    if proof.is_some() { Via::Page } else { Via::Rpc }
+pub(super) fn via(proof: Option<&PageProof>) -> Via {
+    proof.map_or(Via::Rpc, |proof| Via::page(proof.by))
 }
 
 /// The refusal of an answer that is none.

@@ -61,13 +61,23 @@ pub(super) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<
     let asked = open.as_ref().and_then(|open| open.gate.asked.clone());
     drop(open);
     let Some(asked) = asked else { return turn.moved() };
-    let Some(to) = turn.made_for(&bounce.token, Way::Reply, &asked.to)? else { return Err(missing().into()) };
-    let known = asked.bounced.iter().any(|known| known.eq_ignore_ascii_case(&to));
+    let proved = turn.made_for(&bounce.token, Way::Bounce, &asked.to)?;
+    let (to, proved) = match proved {
+        Some(to) => (to, true),
+        None => match turn.made_for(&bounce.token, Way::Reply, &asked.to)? {
+            Some(to) => (to, false),
+            None => return Err(missing().into()),
+        },
+    };
+    let known = asked.bounced.iter().find(|known| known.to.eq_ignore_ascii_case(&to));
+    let known = known.is_some_and(|known| known.proved || !proved);
     if known || asked.round_of(&to) != Some(bounce.token.round) {
         return turn.moved();
     }
-    turn.emit(Flow::MailBounced { gate, to, message: bounce.message.clone() })?;
-    reach(turn, gate)?;
+    turn.emit(Flow::MailBounced { gate, to, message: bounce.message.clone(), proved })?;
+    if proved {
+        reach(turn, gate)?;
+    }
     turn.moved()
 }
 

@@ -8,12 +8,12 @@ use crate::limits::{
 };
 use crate::state::{Endpoint, SourceSecret, Tenancy};
 use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
-use crate::{EndpointFact, Event, Key, MailKey, Reason, Rejection, Reply};
+use crate::{EndpointFact, Event, Key, Reason, Rejection, Reply, Sealed};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Reply, Stop> {
     match change {
         ChangeEndpoint::Put { id, url, filters, secret, key, etag } => {
-            put(turn, (id, url, filters), secret, key, etag)
+            put(turn, (id, url, filters), secret, key.as_ref(), etag)
         }
         ChangeEndpoint::Rotate { id, secret, overlap_ms, etag } => {
             rotate(turn, id, secret, *overlap_ms, etag)
@@ -31,15 +31,15 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Re
 fn put(
     turn: &mut Turn<'_, '_>,
     (id, url, filters): (&str, &str, &[String]),
-    secret: &str,
-    key: &MailKey,
+    secret: &Sealed,
+    key: Option<&Sealed>,
     etag: &str,
 ) -> Result<Reply, Stop> {
     check(id, url, filters)?;
-    check_text("secret", secret, SOURCE_SECRET_BYTES_MAX)?;
+    check_size("secret", secret.secret_bytes(), SOURCE_SECRET_BYTES_MAX, "bytes")?;
     let found = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
     let mut tenancy = found.map_or_else(
-        || Tenancy { revision: 0, ..Tenancy::first(key.clone()) },
+        || Tenancy { revision: 0, ..Tenancy::first(key.cloned()) },
         |found| Tenancy::clone(&found),
     );
     let at = tenancy.endpoints.binary_search_by(|endpoint| endpoint.id.as_str().cmp(id));
@@ -62,7 +62,7 @@ fn put(
             return Err(Rejection::new(Reason::QuotaExceeded, message).into());
         }
         Err(at) => {
-            let secret = SourceSecret { text: secret.to_owned(), until: None };
+            let secret = SourceSecret { sealed: secret.clone(), until: None };
             let (id, url, filters) = (id.to_owned(), url.to_owned(), filters.to_vec());
             let created = turn.now();
             let (secrets, disabled, health) = (vec![secret], None, None);
@@ -77,17 +77,17 @@ fn put(
 fn rotate(
     turn: &mut Turn<'_, '_>,
     id: &str,
-    secret: &str,
+    secret: &Sealed,
     overlap_ms: u64,
     etag: &str,
 ) -> Result<Reply, Stop> {
-    check_text("secret", secret, SOURCE_SECRET_BYTES_MAX)?;
+    check_size("secret", secret.secret_bytes(), SOURCE_SECRET_BYTES_MAX, "bytes")?;
     let (mut tenancy, at) = known(turn, id, etag)?;
     let until = turn.now().after_ms(overlap_ms.min(ROTATION_MS_MAX));
     let endpoint = &mut tenancy.endpoints[at];
     let before = endpoint.secrets.first().filter(|_| overlap_ms > 0);
     let before = before.map(|before| SourceSecret { until: Some(until), ..before.clone() });
-    let secret = SourceSecret { text: secret.to_owned(), until: None };
+    let secret = SourceSecret { sealed: secret.clone(), until: None };
     endpoint.secrets = [secret].into_iter().chain(before).collect();
     written(turn, tenancy)
 }

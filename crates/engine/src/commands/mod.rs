@@ -15,6 +15,7 @@ mod end_turn;
 mod endpoints;
 mod keys;
 mod ledger;
+mod page_code;
 mod pause;
 mod policies;
 mod post_message;
@@ -25,6 +26,7 @@ mod record_reply;
 mod remove;
 mod report;
 mod republish;
+mod reseal;
 mod retention;
 mod retry_node;
 mod signal_completion;
@@ -92,6 +94,8 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::DecideGate(decide) => decide_gate::run(turn, decide),
         Body::DiscussGate(discuss) => discuss_gate::run(turn, discuss),
         Body::AnswerGate(answer) => answer_gate::run(turn, answer),
+        Body::SendPageCode(send) => page_code::send(turn, send),
+        Body::EnterPageCode(enter) => page_code::enter(turn, enter),
         Body::RaiseCap(raise) => raise_cap::run(turn, raise),
         Body::Pause(pause) => pause::pause(turn, pause),
         Body::Resume(resume) => pause::resume(turn, resume),
@@ -131,6 +135,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::RemoveStep(step) => remove::step(turn, step),
         Body::PutRetention(put) => retention::put(turn, put),
         Body::HoldEffects(hold) => tenancy::hold(turn, *hold),
+        Body::Reseal(secrets) => reseal::run(turn, secrets),
         Body::DeleteTenant(delete) => delete_tenant::begin(turn, delete),
         Body::WebhookSource(change) => webhook_sources::run(turn, change),
     }

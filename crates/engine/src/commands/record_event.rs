@@ -7,7 +7,7 @@ use switchward_machine::{OpenId, Port, RunId, WaitOn};
 
 use super::classify::{self, Said};
 use super::record_reply::waiting;
-use crate::command::RecordEvent;
+use crate::command::{Once, RecordEvent};
 use crate::data::{BadWrite, length};
 use crate::event::{Flow, Writer};
 use crate::events;
@@ -30,6 +30,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     intent::known(&session)?;
     drop(session);
     well_formed(event)?;
+    new(turn, event)?;
     let run = match &event.token {
         Some(token) => stands_at(turn, reply_token::addressed(turn, leaf, token)?, event)?,
         None => addressed(turn, leaf, event)?,
@@ -46,6 +47,9 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     let early = (!listens).then_some((data, until, event.model));
     turn.emit(Flow::EventRecorded { run, key: event.key.clone(), early, source })?;
     let number = turn.session()?.sequence;
+    if let Some(Once { message, known_ms }) = event.once {
+        turn.emit(Flow::MessageRecorded { message, until: turn.now().after_ms(known_ms) })?;
+    }
     merged.enter(turn, run, event)?;
     match ended_wait(turn, run, event)? {
         Some(port) => moves::drive(turn, run, Next::Ended(port))?,
@@ -57,6 +61,17 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     }
     let (session, sequence) = (turn.session_id()?, turn.session()?.sequence);
     Ok(Reply::Recorded { session, sequence, event: number })
+}
+
+/// Refuses a copy of a message that was recorded already.
+fn new(turn: &Turn<'_, '_>, event: &RecordEvent) -> Result<(), Stop> {
+    let Some(once) = event.once else { return Ok(()) };
+    let known = turn.rows.recorded_at(&Key::recorded(turn.tenant(), turn.session_id()?, once.message))?;
+    if known.is_some_and(|until| turn.now() < *until) {
+        let message = "a message of this signature was recorded before";
+        return Err(Rejection::new(Reason::RequestIdReused, message).into());
+    }
+    Ok(())
 }
 
 /// Refuses an event that the tenant has bound to other sources.

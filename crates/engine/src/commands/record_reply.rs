@@ -8,7 +8,7 @@ use switchward_expr::own_text;
 use switchward_machine::{Decision, OpenId, RunId, WaitOn};
 
 use crate::command::RecordReply;
-use crate::event::{Flow, SenderProof, Standing};
+use crate::event::{Flow, ReplyFact, SenderProof, Standing};
 use crate::gates;
 use crate::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use crate::state::{Closed, Open, ThingBody};
@@ -112,7 +112,17 @@ fn recorded(
     };
     let (from, text, evidence) = (reply.from.clone(), own.to_owned(), reply.evidence.clone());
     let (about, why) = (about.which(), about.moot());
-    Ok(turn.emit(Flow::ReplyRecorded { run, from, text, proof, about, evidence, why })?)
+    let brought_by = reply.brought_by.clone();
+    Ok(turn.emit(Flow::ReplyRecorded(ReplyFact {
+        run,
+        from,
+        text,
+        proof,
+        about,
+        evidence,
+        why,
+        brought_by,
+    }))?)
 }
 
 /// What a reply is about, once it is known what it says: one without words decides nothing, and one that approves must be
@@ -149,8 +159,11 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
         return foreign(turn, leaf, reply, token);
     }
     if token.about.0 == 0 {
-        let wait = waits_for(turn, leaf, from)?;
-        return Ok(wait.map_or(About::Nothing(Standing::Unexpected), About::Wait));
+        return Ok(match waits_for(turn, leaf, from)? {
+            None => About::Nothing(Standing::Unexpected),
+            Some(_) if !reply.authenticated => About::Nothing(Standing::Unproved),
+            Some(wait) => About::Wait(wait),
+        });
     }
     if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, token.about))? {
         let known = closed.open.gate.wrote_to(from);
@@ -170,9 +183,19 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
         // Who asked cannot decide, whichever way it is said.
         Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, Standing::Own),
         Some(round) if round != token.round => About::Moot(gate, open, Standing::Earlier),
-        Some(_) if !reply.authenticated => About::Moot(gate, open, Standing::Unproved),
+        Some(_) if !counts(turn, &open, reply)? => About::Moot(gate, open, Standing::Unproved),
         Some(_) => About::Gate(gate, open),
     })
+}
+
+/// Returns true if the proof of a reply's sender is enough to decide this gate. A reply that the gate's requester brings
+/// must be signed.
+fn counts(turn: &Turn<'_, '_>, open: &Open, reply: &RecordReply) -> Result<bool, Stop> {
+    if !reply.authenticated || reply.pages_only {
+        return Ok(false);
+    }
+    let Some(by) = reply.brought_by.as_ref().filter(|_| !reply.signed) else { return Ok(true) };
+    Ok(!turn.directory()?.one_person(&open.gate.requester, by))
 }
 
 /// A token that was made for somebody else was passed on, and one that was made for nobody is no token. Whoever is asked

@@ -111,8 +111,8 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if let Some(assistant) = start.assistant.clone() {
         turn.emit(Flow::Assisted { assistant })?;
     }
-    if let Some(key) = start.reply_key.clone().filter(|_| hears_events(turn, start)) {
-        turn.emit(Flow::ReplyKeyDrawn { key })?;
+    if let Some(tenant) = start.reply_tenant.clone().filter(|_| hears_events(turn, start)) {
+        turn.emit(Flow::ReplyTokensBegun { tenant })?;
     }
     if !start.audience.is_empty() {
         turn.emit(Flow::AudienceSet { audience: start.audience.clone() })?;

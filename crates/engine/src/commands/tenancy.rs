@@ -15,10 +15,20 @@ use crate::turn::{Stop, Turn, check_etag, check_size};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
 pub(super) fn ensure(turn: &mut Turn<'_, '_>, ensure: &EnsureTenancy) -> Result<Reply, Stop> {
-    if turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?.is_none() {
-        let any_approver_address = ensure.any_approver_address;
-        let tenancy = Tenancy { any_approver_address, ..Tenancy::first(ensure.key.clone()) };
-        turn.emit(Event::TenancyPut(tenancy))?;
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+    match known.as_deref() {
+        None => {
+            let (any_approver_address, link_auth) = (ensure.any_approver_address, ensure.link_auth);
+            let tenancy = Tenancy { any_approver_address, link_auth, ..Tenancy::first(ensure.key.clone()) };
+            turn.emit(Event::TenancyPut(tenancy))?;
+        }
+        // It was made by a server without a key ring.
+        Some(known) if known.keys.is_empty() && known.deletion.is_none() && ensure.key.is_some() => {
+            let (revision, keys) = (known.revision + 1, ensure.key.iter().cloned().collect());
+            let tenancy = Tenancy { revision, keys, ..known.clone() };
+            turn.emit(Event::TenancyPut(tenancy))?;
+        }
+        Some(_) => {}
     }
     Ok(Reply::Done)
 }

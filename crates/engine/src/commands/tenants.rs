@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use switchward_machine::TenantId;
 
-use crate::command::{CreateTenant, DefaultEffect, DefaultSetIn, Settings, UpdateTenant};
+use crate::command::{CreateTenant, DefaultEffect, DefaultSetIn, LinkAuth, Settings, UpdateTenant};
 use crate::event::TenantFact;
 use crate::state::{TenantChange, between};
 use crate::turn::{Stop, Turn, check_etag};
@@ -55,9 +55,10 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
     let parts = between(&switches(before), &switches(update.settings));
     // Every shard must know of it: gates open there.
     let any_approver_address = update.settings.any_approver_address;
-    if known.any_approver_address != any_approver_address {
+    let link_auth = update.settings.link_auth;
+    if known.any_approver_address != any_approver_address || known.link_auth != link_auth {
         known.revision += 1;
-        known.any_approver_address = any_approver_address;
+        (known.any_approver_address, known.link_auth) = (any_approver_address, link_auth);
     }
     if !parts.is_empty() {
         known.changes += 1;
@@ -80,6 +81,8 @@ fn switches(settings: Settings) -> BTreeMap<String, Value> {
     BTreeMap::from([
         ("allow_foreign_role".to_owned(), json!(settings.allow_foreign_role)),
         ("any_approver_address".to_owned(), json!(settings.any_approver_address)),
+        ("browser_known_ms".to_owned(), json!(settings.browser_known_ms)),
         ("default_effect".to_owned(), json!(effect)),
+        ("link_auth".to_owned(), json!(settings.link_auth.map(LinkAuth::word))),
     ])
 }

@@ -2,11 +2,11 @@
 
 use crate::command::ChangeWebhookSource;
 use crate::limits::{
-    DATA_KEY_BYTES_MAX, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX, SOURCE_POINTER_BYTES_MAX,
-    SOURCE_SECRET_BYTES_MAX,
+    DATA_KEY_BYTES_MAX, MESSAGE_KNOWN_MS_MAX, MESSAGE_KNOWN_MS_MIN, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX,
+    SOURCE_POINTER_BYTES_MAX, SOURCE_SECRET_BYTES_MAX,
 };
 use crate::state::{Correlation, Place, SourceSecret, WebhookSource};
-use crate::turn::{Stop, Turn, check_etag, check_text};
+use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
 use crate::{Event, Key, Reason, Rejection, Reply, WebhookSourceFact};
 
 pub(super) fn run(turn: &mut Turn<'_, '_>, change: &ChangeWebhookSource) -> Result<Reply, Stop> {
@@ -44,7 +44,7 @@ fn create(
     }
     check(correlation)?;
     if let Some(secret) = secret {
-        check_text("secret", &secret.text, SOURCE_SECRET_BYTES_MAX)?;
+        check_size("secret", secret.sealed.secret_bytes(), SOURCE_SECRET_BYTES_MAX, "bytes")?;
     }
     if turn.rows.webhook_source_at(&Key::webhook_source(turn.tenant(), name))?.is_some() {
         return Err(Rejection::new(Reason::AlreadyExists, "there is a source of this name").into());
@@ -69,7 +69,7 @@ fn rotate(
     overlap_ms: u64,
     etag: &str,
 ) -> Result<Reply, Stop> {
-    check_text("secret", &secret.text, SOURCE_SECRET_BYTES_MAX)?;
+    check_size("secret", secret.sealed.secret_bytes(), SOURCE_SECRET_BYTES_MAX, "bytes")?;
     let source = known(turn, name, etag)?;
     let until = turn.now().after_ms(overlap_ms.min(ROTATION_MS_MAX));
     let before = source.secrets.first().filter(|_| overlap_ms > 0);
@@ -85,6 +85,11 @@ fn check(correlation: &Correlation) -> Result<(), Stop> {
     };
     place(&correlation.session, "source.session", "source.session_pointer")?;
     place(&correlation.event_key, "source.event_key", "source.event_key_pointer")?;
+    if !correlation.known_ms.is_none_or(|ms| (MESSAGE_KNOWN_MS_MIN..=MESSAGE_KNOWN_MS_MAX).contains(&ms)) {
+        let (least, most) = (MESSAGE_KNOWN_MS_MIN / 1_000, MESSAGE_KNOWN_MS_MAX / 1_000);
+        let message = format!("messages are known again for {least} to {most} seconds");
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "source.known_time").into());
+    }
     Ok(check_text("source.data_pointer", &correlation.data, SOURCE_POINTER_BYTES_MAX)?)
 }
 

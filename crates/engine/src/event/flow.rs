@@ -1,17 +1,18 @@
 //! Facts about what moves inside a run, its data, the row of runs, and what cannot be delivered.
 
+mod page_codes;
 mod pending;
 mod replies;
 mod votes;
 
 use minicbor::{CborLen, Decode, Encode};
+pub use page_codes::{PageCodeFact, PageCodeStep};
 pub use pending::PendingFact;
-pub use replies::{SenderProof, Standing};
+pub use replies::{ReplyFact, SenderProof, Standing};
 use switchward_machine::{Digest, NodeIx, OpenId, Outcome, Port, RunId, Time};
 pub use votes::VoteFact;
 
 use super::{Speaker, Writer};
-use crate::ReplyKey;
 use crate::state::{
     Assisted, EventSource, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via,
 };
@@ -264,29 +265,7 @@ pub enum Flow {
     },
     /// A reply came by mail.
     #[n(22)]
-    ReplyRecorded {
-        /// The run.
-        #[n(0)]
-        run: RunId,
-        /// Who wrote it.
-        #[n(1)]
-        from: String,
-        /// The writer's own words.
-        #[n(2)]
-        text: String,
-        /// What is known of its sender.
-        #[n(3)]
-        proof: SenderProof,
-        /// The gate or the wait that it is about; nothing where there is none for this sender.
-        #[n(4)]
-        about: Option<OpenId>,
-        /// What is known of where it comes from; may be empty.
-        #[cbor(n(5), default, skip_if = "String::is_empty")]
-        evidence: String,
-        /// Why it moves nothing, where that is known at once.
-        #[n(6)]
-        why: Option<Standing>,
-    },
+    ReplyRecorded(#[n(0)] ReplyFact),
     /// Somebody who wrote is written back to.
     #[n(23)]
     ReplyAnswered {
@@ -385,12 +364,12 @@ pub enum Flow {
         #[n(0)]
         assistant: Assisted,
     },
-    /// The session's reply tokens are made with this.
+    /// The session has reply tokens.
     #[n(42)]
-    ReplyKeyDrawn {
-        /// The key; it is shown to nobody.
+    ReplyTokensBegun {
+        /// The name of its tenant, which they carry.
         #[n(0)]
-        key: ReplyKey,
+        tenant: String,
     },
     /// An effect cannot be delivered: it is a dead letter, and the session has an incident.
     #[n(50)]
@@ -419,7 +398,7 @@ pub enum Flow {
         #[n(0)]
         number: u64,
     },
-    /// A mail that asks somebody at a gate has come back: she cannot be reached.
+    /// A mail that asks somebody at a gate has come back, or somebody says so.
     #[n(44)]
     MailBounced {
         /// The gate.
@@ -431,6 +410,9 @@ pub enum Flow {
         /// What exactly.
         #[n(2)]
         message: String,
+        /// Whether it came to the address that only the mail's own servers were told.
+        #[n(3)]
+        proved: bool,
     },
     /// These are told of gates that address nobody.
     #[n(43)]
@@ -475,6 +457,19 @@ pub enum Flow {
         #[n(2)]
         next: Option<Reminding>,
     },
+    /// A message whose sender signs no time was recorded; what is signed alike is a copy of it.
+    #[n(170)]
+    MessageRecorded {
+        /// What is signed: 16 bytes of its digest.
+        #[cbor(n(0), with = "minicbor::bytes")]
+        message: [u8; 16],
+        /// Until when it is known again.
+        #[n(1)]
+        until: Time,
+    },
+    /// Something about the codes by which a decision page recognises a person.
+    #[n(171)]
+    PageCodes(#[n(0)] PageCodeFact),
     /// Something about data that wait for an approval.
     #[n(120)]
     Pending(#[n(0)] PendingFact),

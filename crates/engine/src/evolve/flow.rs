@@ -2,7 +2,7 @@
 
 use switchward_machine::{ActIx, OpenId, Port, RunId, Status};
 
-use super::{Site, children, effects, gates, work};
+use super::{Site, children, effects, gates, page_codes, work};
 use crate::event::Speaker;
 use crate::limits::EVENTS_NOTED_MAX;
 use crate::state::{Data, Early, Json, Run, Said, Thing, ThingBody};
@@ -19,6 +19,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
             let said = Said { text: text.clone(), by_user: *speaker == Speaker::User, sequence };
             rows.put(Key::said(site.tenant, id), Row::Said(said));
+        }
+        Flow::MessageRecorded { message, until } => {
+            rows.put(Key::recorded(site.tenant, id, *message), Row::Recorded(*until));
         }
         Flow::TurnEnded { run } => turned(rows.run_at_mut(&run_key(*run))?),
         Flow::Wrote { run, key, value, .. } => {
@@ -53,24 +56,23 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         | Flow::ChildCreated { .. }
         | Flow::ChildEnded { .. }
         | Flow::ChildrenJoined { .. } => children::apply(rows, site, flow)?,
+        Flow::PageCodes(fact) => page_codes::apply(rows, site, fact)?,
         Flow::Pending(fact) => pending(rows, site, fact)?,
         Flow::Votes(fact) => gates::voted(rows, site, fact)?,
         Flow::GateEscalated { .. }
         | Flow::GateReminded { .. }
         | Flow::MailBounced { .. }
         | Flow::GateLapsed { .. }
-        | Flow::ReplyRecorded { .. }
+        | Flow::ReplyRecorded(_)
         | Flow::ReplyAnswered { .. }
         | Flow::GateAnswered { .. } => gates::asked(rows, site, flow)?,
         Flow::EffectFailed { .. }
         | Flow::EffectRetried { .. }
         | Flow::EffectDismissed { .. }
         | Flow::EffectDeferred { .. }
-        | Flow::EffectHeld { .. } => {
-            effects::apply(rows, site, flow)?;
-        }
+        | Flow::EffectHeld { .. } => effects::apply(rows, site, flow)?,
         Flow::Assisted { .. }
-        | Flow::ReplyKeyDrawn { .. }
+        | Flow::ReplyTokensBegun { .. }
         | Flow::AudienceSet { .. }
         | Flow::RemindersSet { .. } => given(rows, site, flow)?,
         Flow::Signalled { .. } | Flow::Faulted { .. } => {}
@@ -131,7 +133,7 @@ fn given(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), Vie
         Flow::Assisted { assistant } => session.assistant = Some(Box::new(assistant.clone())),
         Flow::AudienceSet { audience } => session.audience.clone_from(audience),
         Flow::RemindersSet { reminders } => session.reminders = Some(*reminders),
-        Flow::ReplyKeyDrawn { key } => session.reply_key = Some(key.clone()),
+        Flow::ReplyTokensBegun { tenant } => session.reply_tenant = Some(tenant.clone()),
         _ => {}
     }
     Ok(())

@@ -5,7 +5,7 @@ use switchward_machine::{Channel, OpenId, Time};
 use super::{Site, effects};
 use crate::event::VoteFact;
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
-use crate::state::{Asked, Closed, EffectBody, Held, Open, Purpose, Resolution, Run};
+use crate::state::{Asked, Bounced, Closed, EffectBody, Held, Open, Purpose, Resolution, Run};
 use crate::working::Working;
 use crate::{Event, Flow, Key, Row, ViewError};
 
@@ -21,10 +21,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             session.opens.push(*gate);
             session.next_id = gate.0 + 1;
             let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
-            if let Some(exit) = body.exit {
-                at.held = Some(Held { exit, gate: *gate });
-            }
-            let open = Open { run: *run, node: at.node, entry: at.entry, at: site.at, gate: body.clone() };
+            at.held = body.exit.map(|exit| Held { exit, gate: *gate }).or(at.held.take());
+            let gated = body.as_ref().clone();
+            let open = Open { run: *run, node: at.node, entry: at.entry, at: site.at, gate: gated };
             rows.put(Key::open(site.tenant, id, *gate), Row::Open(open));
         }
         Event::GateClosed { gate, decision, by, comment, via } => {
@@ -66,7 +65,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                             asked.mails.push(effect.number);
                         }
                     }
-                    (Some(_), Purpose::Say | Purpose::Tell) => {}
+                    (Some(_), Purpose::Say | Purpose::Tell | Purpose::Code) => {}
                     // Mails of an agent alone have a head of their own.
                     (None, _) => {
                         written(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to, head.is_none());
@@ -155,10 +154,11 @@ pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             }
             Ok(())
         }
-        Flow::MailBounced { gate, to, .. } => {
+        Flow::MailBounced { gate, to, proved, .. } => {
             let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
             if let Some(asked) = &mut open.gate.asked {
-                asked.bounced.push(to.clone());
+                asked.bounced.retain(|known| !known.to.eq_ignore_ascii_case(to));
+                asked.bounced.push(Bounced { to: to.clone(), proved: *proved });
             }
             Ok(())
         }
@@ -254,9 +254,12 @@ fn close(
 ) -> Result<(), ViewError> {
     let id = site.session()?;
     let key = Key::open(site.tenant, id, gate);
-    let Some(open) = rows.open_at(&key)?.map(|open| Open::clone(&open)) else {
+    let Some(mut open) = rows.open_at(&key)?.map(|open| Open::clone(&open)) else {
         return Err(ViewError(format!("key {key:?} holds no open gate")));
     };
+    if let Some(asked) = &mut open.gate.asked {
+        asked.codes.clear();
+    }
     let session = rows.session_at_mut(&site.session_key()?)?;
     session.opens.retain(|known| *known != gate);
     if open.gate.asked.is_some() {

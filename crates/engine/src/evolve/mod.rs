@@ -7,6 +7,7 @@ mod effects;
 mod flow;
 mod gates;
 mod ledger;
+mod page_codes;
 mod removals;
 mod session;
 mod tell;

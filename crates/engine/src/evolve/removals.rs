@@ -84,7 +84,7 @@ fn mark(session: &mut Session, how: Removing, by: &str, at: Time) {
         session.answered.clear();
         session.requests.clear();
         session.assistant = None;
-        session.reply_key = None;
+        session.reply_tenant = None;
         session.audience.clear();
         session.escalation.clear();
     }

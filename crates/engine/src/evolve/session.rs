@@ -107,7 +107,7 @@ fn blank(site: &Site<'_>) -> Session {
         workflows: Vec::new(),
         answered: Vec::new(),
         assistant: None,
-        reply_key: None,
+        reply_tenant: None,
         outbox: None,
         steady: None,
         audience: Vec::new(),

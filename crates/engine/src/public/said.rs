@@ -2,7 +2,7 @@
 
 use super::{PublicEvent, number};
 use crate::Flow;
-use crate::event::{SenderProof, Speaker, Standing};
+use crate::event::{ReplyFact, SenderProof, Speaker, Standing};
 
 /// Somebody said something; what an agent relays is marked.
 pub(super) fn posted(text: &str, speaker: Speaker) -> PublicEvent {
@@ -17,10 +17,11 @@ pub(super) fn posted(text: &str, speaker: Speaker) -> PublicEvent {
 
 /// What came by mail, and whom it was answered to.
 pub(super) fn replied(flow: &Flow) -> Option<PublicEvent> {
-    if let Flow::ReplyRecorded { from, text, proof, about, evidence, why, .. } = flow {
+    if let Flow::ReplyRecorded(ReplyFact { from, text, proof, about, evidence, why, brought_by, .. }) = flow {
         let told = PublicEvent::new("reply.recorded").with("from", from).with("text", text);
         let told = told.with("authenticated", *proof == SenderProof::Mail).with("evidence", evidence);
         let told = told.with("vouched_by", proof.vouched_by());
+        let told = told.with("brought_by", brought_by.as_deref().unwrap_or_default());
         let told = told.with("about", about.as_ref().map(number).unwrap_or_default());
         Some(told.with("why", why.map(Standing::word).unwrap_or_default()))
     } else if let Flow::ReplyAnswered { gate, to, run } = flow {

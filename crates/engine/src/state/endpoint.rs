@@ -1,10 +1,12 @@
 //! Endpoints: where a tenant wants to be told of what happens.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::Time;
+use switchward_machine::{TenantId, Time};
+use zeroize::Zeroizing;
 
-use super::{Dead, SourceSecret};
+use super::{Dead, SourceSecret, webhook_source};
 use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
+use crate::seal::{KeyRing, SecretOf};
 
 /// Where a tenant wants to be told of what happens in its sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -81,10 +83,10 @@ impl Endpoint {
         self.disabled.is_none() && (self.filters.is_empty() || self.filters.iter().any(takes))
     }
 
-    /// The secrets that are good at this time, the newest first.
-    pub fn good_secrets(&self, now: Time) -> impl Iterator<Item = &str> {
-        let good = self.secrets.iter().filter(move |secret| secret.until.is_none_or(|until| now < until));
-        good.map(|secret| secret.text.as_str())
+    /// The secrets that are good at this time, the newest first, opened. One that cannot be opened is none.
+    #[must_use]
+    pub fn good_secrets(&self, ring: &KeyRing, tenant: TenantId, now: Time) -> Vec<Zeroizing<String>> {
+        webhook_source::good(&self.secrets, ring, (tenant, SecretOf::Endpoint(&self.id)), now)
     }
 
     /// Stands for the endpoint as it is now: 16 hexadecimal digits, others after every change but those of its health.

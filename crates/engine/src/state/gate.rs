@@ -3,8 +3,8 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
-use super::{Directory, Json, Voting};
-use crate::limits::MAIL_ARGS_BYTES_MAX;
+use super::{Directory, Json, Via, Voting};
+use crate::limits::{HOUR_MS, MAIL_ARGS_BYTES_MAX, PAGE_CODE_MS, PAGE_CODE_TRIES_MAX, PAGE_CODES_HOUR_MAX};
 use crate::policy::LedgerRule;
 
 /// Something open that belongs to one entry of one node. Stored form.
@@ -159,9 +159,9 @@ pub struct Asked {
     /// Who was told that it is closed, as often as that was.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
     pub told: Vec<String>,
-    /// Whose mails have come back as undeliverable.
+    /// Whose mails have come back, or are said to have.
     #[cbor(n(10), default, skip_if = "Vec::is_empty")]
-    pub bounced: Vec<String>,
+    pub bounced: Vec<Bounced>,
     /// When those who have not answered are written to again; nothing where they are not.
     #[n(11)]
     pub remind: Option<Reminding>,
@@ -174,6 +174,56 @@ pub struct Asked {
     /// Who was named by data or the start and is not asked, because the directory does not hold them.
     #[cbor(n(14), default, skip_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
+    /// The codes that were mailed to those who opened their decision page.
+    #[cbor(n(15), default, skip_if = "Vec::is_empty")]
+    pub codes: Vec<PageCodes>,
+}
+
+/// The codes by which one person's decision page recognises them. A code itself is kept nowhere: it follows from the page's
+/// token and the time at which it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct PageCodes {
+    /// The person's address.
+    #[n(0)]
+    pub to: String,
+    /// When codes were sent within an hour of the last, ordered; the last one counts.
+    #[n(1)]
+    pub sent: Vec<Time>,
+    /// Wrong entries since the last was sent.
+    #[n(2)]
+    pub wrong: u32,
+    /// Whether the last one has been used.
+    #[n(3)]
+    pub used: bool,
+}
+
+impl PageCodes {
+    /// When the code was sent that counts now, and how often it may still be entered; `None` where there is none.
+    #[must_use]
+    pub fn current(&self, now: Time) -> Option<(Time, u32)> {
+        let left = PAGE_CODE_TRIES_MAX.saturating_sub(self.wrong);
+        let sent = *self.sent.last()?;
+        (left > 0 && !self.used && now.since_ms(sent) < PAGE_CODE_MS).then_some((sent, left))
+    }
+
+    /// How long until another may be sent, milliseconds; `None`: now.
+    #[must_use]
+    pub fn wait_ms(&self, now: Time) -> Option<u64> {
+        let first = self.sent.len().checked_sub(PAGE_CODES_HOUR_MAX)?;
+        let free = self.sent.get(first)?.after_ms(HOUR_MS);
+        (free > now).then(|| free.since_ms(now))
+    }
+}
+
+/// Somebody whose mail is said not to have arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Bounced {
+    /// The address.
+    #[n(0)]
+    pub to: String,
+    /// Whether a bounce came to the address that only mail servers were told; anybody could have sent any other.
+    #[n(1)]
+    pub proved: bool,
 }
 
 /// Those who have not answered are written to again, after the same time each time.
@@ -226,7 +276,14 @@ impl Asked {
             voting: None,
             values: None,
             dropped: Vec::new(),
+            codes: Vec::new(),
         }
+    }
+
+    /// The codes that were mailed to a person.
+    #[must_use]
+    pub fn codes_of(&self, person: &str) -> Option<&PageCodes> {
+        self.codes.iter().find(|codes| codes.to.eq_ignore_ascii_case(person))
     }
 
     /// The round in which a person was asked last; nothing where she was not. Addresses are compared without regard to
@@ -329,55 +386,6 @@ pub enum Resolution {
         #[n(3)]
         via: Via,
     },
-}
-
-/// Which way a decision came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
-pub enum Via {
-    /// A call of the API.
-    #[default]
-    #[n(0)]
-    Rpc,
-    /// A reply by mail.
-    #[n(1)]
-    Mail,
-    /// The decision page.
-    #[n(2)]
-    Page,
-    /// A call of the API about somebody's reply, for which the caller vouches: the decision is the caller's own.
-    #[n(110)]
-    Vouched,
-}
-
-impl Via {
-    /// The public name.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Rpc => "rpc",
-            Self::Mail => "email",
-            Self::Page => "page",
-            Self::Vouched => "vouched",
-        }
-    }
-
-    /// Whose decision came this way, in words.
-    #[must_use]
-    pub fn who(self, by: &str) -> String {
-        match self {
-            Self::Rpc | Self::Mail | Self::Page => by.to_owned(),
-            Self::Vouched => format!("a reply vouched by {by}"),
-        }
-    }
-
-    /// Who vouches for what came this way; empty if nobody has to.
-    #[must_use]
-    pub fn vouched_by(self, by: &str) -> &str {
-        match self {
-            Self::Rpc | Self::Mail | Self::Page => "",
-            Self::Vouched => by,
-        }
-    }
 }
 
 /// A call that is permitted and not yet reported. Stored form.

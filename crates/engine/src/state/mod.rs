@@ -9,6 +9,7 @@ mod gate;
 mod ledger;
 mod outbox;
 mod pending;
+mod person;
 mod policy;
 mod quorum;
 mod removal;
@@ -19,6 +20,7 @@ mod settings;
 mod tenancy;
 mod tenant_change;
 mod thing;
+mod via;
 mod webhook_source;
 
 pub use catalogue::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
@@ -26,7 +28,9 @@ pub use children::{Parent, Pinned, Slot};
 pub use data::{Data, Json};
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event_source::{EventBinding, EventSource};
-pub use gate::{Asked, AskedCall, Call, Closed, Gate, Grant, Open, Part, Reminding, Resolution, Via};
+pub use gate::{
+    Asked, AskedCall, Bounced, Call, Closed, Gate, Grant, Open, PageCodes, Part, Reminding, Resolution,
+};
 pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose};
@@ -46,4 +50,5 @@ pub use tenancy::{Deletion, Directory, DirectoryEntry, Tenancy, TenantOutbox};
 pub use tenant_change::{ChangedPart, TenantChange};
 pub(crate) use tenant_change::{between, changed};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
+pub use via::Via;
 pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

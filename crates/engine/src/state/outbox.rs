@@ -293,6 +293,9 @@ pub enum Purpose {
     /// Somebody who was asked and has not decided is reminded of it.
     #[n(90)]
     Remind,
+    /// Somebody who opened their decision page gets the code that it asks for.
+    #[n(170)]
+    Code,
 }
 
 impl EffectBody {

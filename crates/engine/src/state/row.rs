@@ -102,6 +102,9 @@ pub enum Row {
     /// A change of what holds for a tenant.
     #[n(170)]
     TenantChange(#[n(0)] TenantChange),
+    /// A signed message was recorded, and is known again until then.
+    #[n(171)]
+    Recorded(#[n(0)] Time),
 }
 
 /// What one command did to its session, under the sequence of its first event. Stored form.

@@ -5,7 +5,6 @@ use switchward_machine::{Digest, OpenId, RunId, Status, Time};
 
 use super::{EventSource, GateSettings, Json, Outbox, Pinned, PinnedPolicy, Quorum, Removal};
 use crate::key::Kind;
-use crate::reply_token::ReplyKey;
 
 /// A session. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -98,9 +97,9 @@ pub struct Session {
     /// The assistant that it is with, where it is with one.
     #[n(30)]
     pub assistant: Option<Box<Assisted>>,
-    /// What its reply tokens are made with, where events from outside can be for it.
+    /// The name of its tenant, which its reply tokens carry, where events from outside can be for it.
     #[n(31)]
-    pub reply_key: Option<ReplyKey>,
+    pub reply_tenant: Option<String>,
     /// What of it waits to arrive outside, where something does.
     #[n(32)]
     pub outbox: Option<Box<Outbox>>,

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::Time;
+use switchward_machine::{TenantId, Time};
 
 use super::{Endpoint, EventBinding, GateSettings, Retention, TenantPolicy};
-use crate::MailKey;
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
+use crate::seal::{KeyRing, Sealed, SecretOf};
+use crate::{LinkAuth, MailKey};
 
 /// What every shard must know of a tenant. The catalogue holds the record; each shard has a copy. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -16,9 +17,10 @@ pub struct Tenancy {
     /// Rises with every change; a shard never goes back.
     #[n(0)]
     pub revision: u64,
-    /// What mail tokens are made with, the newest first; those of the older ones are still taken.
+    /// What tokens are made with, the newest first, sealed; those of the older ones are still taken. None where the server
+    /// has had no key ring.
     #[n(1)]
-    pub keys: Vec<MailKey>,
+    pub keys: Vec<Sealed>,
     /// Who is who.
     #[n(2)]
     pub directory: Directory,
@@ -48,6 +50,9 @@ pub struct Tenancy {
     /// The number of the last [`TenantChange`](super::TenantChange); the catalogue's record alone counts.
     #[cbor(n(12), default)]
     pub changes: u64,
+    /// How a decision page recognises the person whose link it is; `None`: the tenant does not say.
+    #[n(13)]
+    pub link_auth: Option<LinkAuth>,
 }
 
 /// The deletion of a tenant.
@@ -78,10 +83,10 @@ pub struct TenantOutbox {
 impl Tenancy {
     /// The first of a tenant that had none.
     #[must_use]
-    pub fn first(key: MailKey) -> Self {
+    pub fn first(key: Option<Sealed>) -> Self {
         Self {
             revision: 1,
-            keys: vec![key],
+            keys: key.into_iter().collect(),
             directory: Directory::default(),
             endpoints: Vec::new(),
             told: None,
@@ -91,19 +96,35 @@ impl Tenancy {
             held: None,
             deletion: None,
             changes: 0,
+            link_auth: None,
         }
     }
 
     /// The record of a deleted tenant: the deletion and nothing else.
     #[must_use]
     pub fn tombstone(revision: u64, deletion: Deletion) -> Self {
-        Self { revision, keys: Vec::new(), deletion: Some(deletion), ..Self::first(MailKey([0; 32])) }
+        Self { revision, deletion: Some(deletion), ..Self::first(None) }
     }
 
     /// Returns true if nothing of the tenant goes out now.
     #[must_use]
     pub fn holds_effects(&self) -> bool {
         self.held.is_some() || self.deletion.is_some()
+    }
+
+    /// What tokens are made with, the newest first, opened. One that cannot be opened is none.
+    #[must_use]
+    pub fn mail_keys(&self, ring: &KeyRing, tenant: TenantId) -> Vec<MailKey> {
+        self.keys.iter().filter_map(|key| MailKey::open(ring, tenant, key).ok()).collect()
+    }
+
+    /// Its secrets, sealed, each with where it belongs.
+    pub fn sealed(&self) -> impl Iterator<Item = (SecretOf<'_>, &Sealed)> {
+        let mail = self.keys.iter().map(|key| (SecretOf::Mail, key));
+        let endpoints = self.endpoints.iter().flat_map(|one| {
+            one.secrets.iter().map(|secret| (SecretOf::Endpoint(one.id.as_str()), &secret.sealed))
+        });
+        mail.chain(endpoints)
     }
 
     /// The endpoint of this name.
@@ -242,17 +263,6 @@ impl Directory {
         one.eq_ignore_ascii_case(other) || stands_for(one, other) || stands_for(other, one)
     }
 
-    /// Whether both are one person: as [`same`](Self::same) says, or two addresses of hers. A name without a colon that
-    /// holds no other name is taken for a person's.
-    #[must_use]
-    pub fn one_person(&self, one: &str, other: &str) -> bool {
-        let person = |entry: &&DirectoryEntry| {
-            !entry.name.contains(':') && !entry.members.iter().any(|member| self.members(member).is_some())
-        };
-        let hers = |entry: &DirectoryEntry| has(&entry.members, one) && has(&entry.members, other);
-        self.same(one, other) || self.entries.iter().filter(person).any(hers)
-    }
-
     /// Returns true if this address stands in it: as a member of an entry, or among those who are told or asked.
     #[must_use]
     pub fn holds(&self, address: &str) -> bool {
@@ -293,10 +303,11 @@ fn has(list: &[String], one: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn directory(entries: &[(&str, &[&str])]) -> Directory {
+    /// A directory of these names and their members.
+    pub(in crate::state) fn directory(entries: &[(&str, &[&str])]) -> Directory {
         let entry = |(name, members): &(&str, &[&str])| DirectoryEntry {
             name: (*name).to_owned(),
             members: members.iter().map(|one| (*one).to_owned()).collect(),

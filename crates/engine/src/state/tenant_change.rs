@@ -116,7 +116,6 @@ fn entry(entry: &DirectoryEntry) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MailKey;
 
     fn with(entries: &[(&str, &str)]) -> Tenancy {
         let entry = |(name, member): &(&str, &str)| DirectoryEntry {
@@ -126,7 +125,7 @@ mod tests {
         };
         let entries = entries.iter().map(entry).collect();
         let directory = Directory { entries, ..Directory::default() };
-        Tenancy { directory, ..Tenancy::first(MailKey([1; 32])) }
+        Tenancy { directory, ..Tenancy::first(None) }
     }
 
     #[test]

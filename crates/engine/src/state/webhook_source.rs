@@ -1,8 +1,13 @@
 //! Sources of webhooks that come in.
 
 use minicbor::{CborLen, Decode, Encode};
-use std::fmt;
-use switchward_machine::{Digest, Time};
+use switchward_machine::{Digest, TenantId, Time};
+use zeroize::Zeroizing;
+
+use crate::seal::{KeyRing, Sealed, SecretOf};
+
+#[cfg(doc)]
+use crate::limits::MESSAGE_KNOWN_MS;
 
 /// A source of webhooks: who may send, and which event of which session a message is. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -30,21 +35,26 @@ pub struct WebhookSource {
     pub updated: Time,
 }
 
-/// A secret of a source. Its text is kept, because codes are made with it.
-#[derive(Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+/// A secret of a source or of an endpoint: a text, which codes are made with.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct SourceSecret {
-    /// The secret.
+    /// The secret, sealed for where it stands.
     #[n(0)]
-    pub text: String,
+    pub sealed: Sealed,
     /// When it stops to be good; never, where it is the one of now.
     #[n(1)]
     pub until: Option<Time>,
 }
 
-impl fmt::Debug for SourceSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SourceSecret").field("until", &self.until).finish_non_exhaustive()
-    }
+/// Those of these secrets that are good at this time, in their order, opened. One that cannot be opened is none.
+pub(super) fn good(
+    secrets: &[SourceSecret],
+    ring: &KeyRing,
+    of: (TenantId, SecretOf<'_>),
+    now: Time,
+) -> Vec<Zeroizing<String>> {
+    let good = secrets.iter().filter(|secret| secret.until.is_none_or(|until| now < until));
+    good.filter_map(|secret| ring.open_text(of, &secret.sealed).ok()).collect()
 }
 
 /// Which event of which session a message is.
@@ -59,6 +69,10 @@ pub struct Correlation {
     /// A JSON pointer to what the event brings; empty for the whole body.
     #[n(2)]
     pub data: String,
+    /// How long a message is known again by what it signs, milliseconds, where its sender signs no time; `None`:
+    /// [`MESSAGE_KNOWN_MS`].
+    #[n(3)]
+    pub known_ms: Option<u64>,
 }
 
 /// Where a text comes from.
@@ -73,10 +87,15 @@ pub enum Place {
 }
 
 impl WebhookSource {
-    /// The secrets that are good at this time.
-    pub fn good_secrets(&self, now: Time) -> impl Iterator<Item = &str> {
-        let good = self.secrets.iter().filter(move |secret| secret.until.is_none_or(|until| now < until));
-        good.map(|secret| secret.text.as_str())
+    /// The secrets that are good at this time, opened. One that cannot be opened is none.
+    #[must_use]
+    pub fn good_secrets(&self, ring: &KeyRing, tenant: TenantId, now: Time) -> Vec<Zeroizing<String>> {
+        good(&self.secrets, ring, (tenant, SecretOf::Source(&self.name)), now)
+    }
+
+    /// Its secrets, sealed, each with where it belongs.
+    pub fn sealed(&self) -> impl Iterator<Item = (SecretOf<'_>, &Sealed)> {
+        self.secrets.iter().map(|secret| (SecretOf::Source(&self.name), &secret.sealed))
     }
 
     /// Stands for the source as it is now: 16 hexadecimal digits, others after every change. Tells nothing of its secrets.

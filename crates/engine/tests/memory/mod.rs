@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use switchward_engine::{Changes, Key, Row, View, ViewError};
+use switchward_engine::{
+    Changes, Key, KeyRing, RingKey, Row, SEAL_NONCE_BYTES, Sealed, SecretOf, View, ViewError,
+};
+use switchward_machine::TenantId;
 
 #[derive(Default)]
 pub(crate) struct Rows(pub(crate) BTreeMap<Key, Arc<Row>>);
@@ -28,6 +31,21 @@ impl View for Rows {
         }
         Ok(())
     }
+
+    fn ring(&self) -> &KeyRing {
+        ring()
+    }
+}
+
+/// What secrets are sealed under here.
+pub(crate) fn ring() -> &'static KeyRing {
+    static RING: LazyLock<KeyRing> = LazyLock::new(|| KeyRing::of(vec![RingKey::of([1; 32])]));
+    &RING
+}
+
+/// A secret, sealed for where it belongs.
+pub(crate) fn sealed(tenant: TenantId, place: SecretOf<'_>, secret: &[u8]) -> Sealed {
+    ring().seal([0; SEAL_NONCE_BYTES], (tenant, place), secret).expect("there is a key")
 }
 
 impl Rows {

@@ -56,7 +56,7 @@ fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
         assistant: None,
         message: None,
         callees: Vec::new(),
-        reply_key: None,
+        reply_tenant: None,
         audience: Vec::new(),
         reminders: None,
         quorum: None,

@@ -110,7 +110,7 @@ fn world() -> World {
         assistant: None,
         message: None,
         callees: Vec::new(),
-        reply_key: None,
+        reply_tenant: None,
         audience: Vec::new(),
         reminders: None,
         quorum: None,

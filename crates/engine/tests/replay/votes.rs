@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchward_engine::{
     Actor, Body, Closed, Command, DecideGate, Directory, DirectoryEntry, DiscussGate, EffectBody, Event,
-    Flow, InstallMachine, Key, MailKey, MailToken, Open, Purpose, Quorum, Reason, RecordBounce, RecordReply,
-    Rejection, Reminders, Reply, Resolution, Role, Row, Scope, Session, Settings, Start, Sweep, Tenancy, Via,
-    View, VoteFact, Way, decide, evolve,
+    Flow, InstallMachine, Key, LinkAuth, MailKey, MailToken, Open, PageProof, Purpose, Quorum, Reason,
+    RecordBounce, RecordReply, Rejection, Reminders, Reply, Resolution, Role, Row, SEAL_NONCE_BYTES, Scope,
+    Session, Settings, Start, Sweep, Tenancy, Via, View, VoteFact, Way, decide, evolve,
 };
 use switchward_expr::{Verdict, decision_line};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
 
 use crate::chance::Chance;
-use crate::rows::Rows;
+use crate::rows::{Rows, ring};
 
 const TENANT: TenantId = TenantId(1);
 const ROUND_MS: u64 = 4 * 3_600_000;
@@ -80,7 +80,10 @@ impl Table {
     fn set(asked: &[&str], requester: &str, quorum: Option<Quorum>) -> Result<Self, Rejection> {
         let session = SessionId::from_key(TENANT, "s");
         let mut table = Self { rows: Rows::default(), session, now: Time(1), events: Vec::new() };
-        let tenancy = Tenancy { directory: directory(), ..Tenancy::first(MailKey([5; 32])) };
+        let tenancy = Tenancy {
+            directory: directory(),
+            ..Tenancy::first(MailKey([5; 32]).sealed(ring(), TENANT, [0; SEAL_NONCE_BYTES]))
+        };
         table.rows.apply([(Key::tenancy(TENANT), Some(Arc::new(Row::Tenancy(tenancy))))].into());
         let compiled = compile_file("p.yaml", source(asked).as_bytes(), None);
         let machine = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings)).machine;
@@ -101,7 +104,7 @@ impl Table {
             assistant: None,
             message: None,
             callees: Vec::new(),
-            reply_key: None,
+            reply_tenant: None,
             audience: Vec::new(),
             reminders: Some(Reminders { every_ms: 3_600_000, max: 2 }),
             quorum,
@@ -185,7 +188,10 @@ impl Table {
         let comment = String::new();
         match how {
             How::Rpc | How::Page => {
-                let proof = (how == How::Page).then(|| self.token(Way::Page, person));
+                let proof = (how == How::Page).then(|| {
+                    let token = self.token(Way::Page, person);
+                    PageProof { token, by: LinkAuth::Link }
+                });
                 let decide = DecideGate { gate, decision, comment, shown: None, limits: None, proof };
                 self.submit(person, Body::DecideGate(decide))
             }
@@ -204,6 +210,9 @@ impl Table {
             subject: "Deploy".to_owned(),
             text,
             authenticated: true,
+            signed: true,
+            pages_only: false,
+            brought_by: None,
             vouched: false,
             model: false,
             token,
@@ -394,9 +403,17 @@ fn votes_outlast_a_round_and_those_who_voted_are_not_written_to() {
 fn who_cannot_be_reached_is_told_of_and_the_gate_stays_open() {
     let mut table = Table::set(&["ann", BOB, CLEO], "agent", Some(Quorum::All)).unwrap();
     table.approve("ann").unwrap();
-    let token = table.token(Way::Reply, BOB);
-    let bounce = RecordBounce { token, message: "no such user".into() };
-    table.submit("mail", Body::RecordBounce(bounce)).unwrap();
+    let bounce = |table: &mut Table, way| {
+        let bounce = RecordBounce { token: table.token(way, BOB), message: "no such user".into() };
+        table.submit("mail", Body::RecordBounce(bounce))
+    };
+    // The reply address is known to everybody who got the forwarded mail: a bounce that names it changes nothing.
+    for _ in 0..3 {
+        bounce(&mut table, Way::Reply).unwrap();
+        assert!(table.warned().is_empty() && !table.sent().iter().any(|(to, ..)| to == HEAD));
+    }
+    bounce(&mut table, Way::Page).expect_err("a page has no bounces");
+    bounce(&mut table, Way::Bounce).unwrap();
     assert!(table.warned()[0].ends_with("1 of 3 approvals so far (ann); no mail reaches bob@x.example"));
     assert!(table.sent().iter().any(|(to, ..)| to == HEAD));
     assert_eq!(table.count(), (1, 4));

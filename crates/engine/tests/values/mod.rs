@@ -1,5 +1,6 @@
 //! Values of what is stored about people who are written to.
 
+pub(crate) mod page_codes;
 mod removal;
 
 use super::*;
@@ -7,7 +8,7 @@ use super::*;
 /// Who is told at a gate that others may decide, and was told that it is closed.
 fn told() -> Asked {
     let told = vec!["ann@example.com".into()];
-    let bounced = vec!["lead@example.com".into()];
+    let bounced = vec![Bounced { to: "lead@example.com".into(), proved: false }];
     Asked { last: vec![1], open: true, told, bounced, ..asked() }
 }
 
@@ -23,12 +24,13 @@ fn tenancy() -> Tenancy {
     let directory = Directory { entries: vec![entry], audience, event_bindings };
     Tenancy {
         revision: 3,
-        keys: vec![MailKey([5; 32])],
+        keys: vec![super::sealed(SecretOf::Mail, &[5; 32])],
         directory,
         endpoints: Vec::new(),
         told: None,
         policies: vec![super::tenant_policy()],
         any_approver_address: false,
+        link_auth: None,
         retention: Retention::default(),
         held: None,
         deletion: None,
@@ -120,9 +122,23 @@ pub(super) fn mailed() -> Vec<Event> {
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
     let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
     let flows = [
-        Flow::ReplyRecorded { run, from, text, proof: SenderProof::None, about, evidence, why: None },
+        Flow::ReplyRecorded(ReplyFact {
+            run,
+            from,
+            text,
+            proof: SenderProof::None,
+            about,
+            evidence,
+            why: None,
+            brought_by: Some("kim".into()),
+        }),
         Flow::AudienceSet { audience: vec!["kim".into()] },
-        Flow::MailBounced { gate: OpenId(6), to: "lead@example.com".into(), message: "5.1.1".into() },
+        Flow::MailBounced {
+            gate: OpenId(6),
+            to: "lead@example.com".into(),
+            message: "5.1.1".into(),
+            proved: true,
+        },
         Flow::EffectDeferred { number, until, code: code.clone(), message: message.clone() },
     ];
     let held = Event::Flow(Flow::EffectHeld { number, until, code, message });
@@ -146,13 +162,28 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
         Event::Flow(Flow::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
         Event::Flow(Flow::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
-        Event::Flow(Flow::ReplyRecorded { run, from, text, proof: vouched(), about: None, evidence, why }),
+        Event::Flow(Flow::ReplyRecorded(ReplyFact {
+            run,
+            from,
+            text,
+            proof: vouched(),
+            about: None,
+            evidence,
+            why,
+            brought_by: None,
+        })),
         Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
         Event::Flow(Flow::Votes(VoteFact::Told { gate: OpenId(6), asked: Box::new(asked()) })),
         Event::Flow(Flow::Votes(VoteFact::EscalationSet { contacts: vec!["lead".into()] })),
         Event::Flow(Flow::Votes(VoteFact::Dropped { gate: OpenId(6), who: vec!["eve@example.com".into()] })),
     ];
-    flows.into_iter().map(Event::Flow).chain(latest).chain(removal::events()).collect()
+    flows
+        .into_iter()
+        .map(Event::Flow)
+        .chain(latest)
+        .chain(removal::events())
+        .chain(page_codes::events())
+        .collect()
 }
 
 /// What endpoints are told of the tenant itself.
@@ -169,7 +200,10 @@ fn noted() -> EndpointHealth {
 
 /// What endpoints are and are told.
 pub(super) fn told_of() -> Vec<(&'static str, Row)> {
-    let secret = SourceSecret { text: "whsec_c2VjcmV0".into(), until: Some(Time(9)) };
+    let secret = SourceSecret {
+        sealed: super::sealed(SecretOf::Endpoint("ops"), b"whsec_c2VjcmV0"),
+        until: Some(Time(9)),
+    };
     let (id, url, filters) = ("ops".into(), "https://ops.example/in".into(), vec!["session.*".into()]);
     let disabled = Some("gone".into());
     let endpoint =
@@ -207,7 +241,11 @@ pub(super) fn settled() -> Vec<(&'static str, Row)> {
     let escalation = vec!["lead@example.com".into()];
     let session = Session { escalation, any_approver_address: true, ..session() };
     let retired = vec![Retired { number: 1, at: Time(2), by: "kim".into() }];
-    let asked = Asked { dropped: vec!["eve@example.com".into()], ..asked() };
+    let asked = Asked {
+        dropped: vec!["eve@example.com".into()],
+        bounced: vec![Bounced { to: "lead@example.com".into(), proved: true }],
+        ..asked()
+    };
     vec![
         ("tenancy-settings", Row::Tenancy(Tenancy { directory, any_approver_address: true, ..tenancy() })),
         ("session-escalation", Row::Session(session)),

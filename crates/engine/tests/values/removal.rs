@@ -2,8 +2,8 @@
 
 use minicbor::bytes::ByteVec;
 use switchward_engine::{
-    ChangedPart, Deletion, Event, Json, KeptDecision, MailKey, Removal, RemovalFact, Removed, Removing,
-    Retention, RetentionRule, Row, Session, Tenancy, TenantChange, TenantFact,
+    ChangedPart, Deletion, Event, Json, KeptDecision, Removal, RemovalFact, Removed, Removing, Retention,
+    RetentionRule, Row, SecretOf, Session, Tenancy, TenantChange, TenantFact,
 };
 use switchward_machine::{Digest, OpenId, SessionId, Status, TenantId, Time};
 
@@ -47,7 +47,11 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
     };
     let all = RetentionRule { quarantine_ms: Some(7 * day), ..RetentionRule::default() };
     let retention = Retention { rules: vec![all, rule] };
-    let held = Tenancy { held: Some(Time(4)), changes: 2, ..Tenancy::first(MailKey([5; 32])) };
+    let held = Tenancy {
+        held: Some(Time(4)),
+        changes: 2,
+        ..Tenancy::first(Some(crate::sealed(SecretOf::Mail, &[5; 32])))
+    };
     let deleted = crate::Tenant { deleted: Some(Time(5)), ..crate::tenant() };
     vec![
         ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
@@ -57,7 +61,13 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
         ("tenancy-deleted", Row::Tenancy(Tenancy::tombstone(4, deletion()))),
         ("tenant-deleted", Row::Tenant(deleted)),
         ("tenant-change", Row::TenantChange(change())),
-        ("tenancy-retention", Row::Tenancy(Tenancy { retention, ..Tenancy::first(MailKey([5; 32])) })),
+        (
+            "tenancy-retention",
+            Row::Tenancy(Tenancy {
+                retention,
+                ..Tenancy::first(Some(crate::sealed(SecretOf::Mail, &[5; 32])))
+            }),
+        ),
     ]
 }
 

@@ -8,6 +8,7 @@ use switchward_engine::{DefaultSetIn, EffectOfCall, Event, History, Machines, Pu
 
 use super::timestamp;
 use crate::auth::Caller;
+use crate::hide::without_mail;
 use crate::names;
 
 /// What a reader is shown of one row of history. The first event of a row has the sequence `first` + 1.
@@ -20,7 +21,13 @@ pub(crate) fn of_history(first: u64, history: &History, machines: &Machines) -> 
     .collect()
 }
 
-fn event(sequence: u64, history: &History, event: PublicEvent) -> v1::SessionEvent {
+fn event(sequence: u64, history: &History, mut event: PublicEvent) -> v1::SessionEvent {
+    // What somebody wrote, or answered, may hold the address that replies go to, or the link of a page.
+    for (_, value) in &mut event.fields {
+        if let Some(shown) = without_mail(value) {
+            *value = shown;
+        }
+    }
     let find =
         |name: &str| event.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
     let fields: BTreeMap<String, prost_types::Value> = event

@@ -1,12 +1,14 @@
 //! Whose link it is, and what it is about.
 
-use std::ops::ControlFlow;
+use http::HeaderMap;
+use switchward_engine::limits::BROWSER_KNOWN_MS;
 use switchward_engine::{
-    Actor, GateView, Key, Kind, MailToken, Remark, Role, Row, Session, Tenant, View, Vote, Way, gate_view,
-    remarks,
+    Actor, GateView, Key, LinkAuth, MailKey, MailToken, Remark, Role, Row, Session, Tenant, View, Vote, Way,
+    gate_view, remarks, tenant_numbered,
 };
-use switchward_machine::TenantId;
+use switchward_machine::{TenantId, Time};
 
+use super::browser::{self, Known};
 use crate::auth::Caller;
 use crate::door::{Door, refusal, unreadable};
 use crate::error::Refusal;
@@ -33,11 +35,47 @@ pub(super) struct Asked {
     pub(super) own: bool,
     /// Her approval, where it counts and others are waited for.
     pub(super) vote: Option<Vote>,
+    /// What of the browser is known.
+    pub(super) visit: Visit,
+}
+
+impl Asked {
+    /// Whether a code recognises the person: their page wants one, and does not know them yet.
+    pub(super) fn takes_codes(&self) -> bool {
+        self.visit.wanted == LinkAuth::Code && self.visit.by.is_none()
+    }
+
+    /// Whether a sign-in recognises the person: their page wants one, and does not know them yet.
+    pub(super) fn takes_sign_in(&self) -> bool {
+        let visit = &self.visit;
+        visit.wanted == LinkAuth::Oidc && visit.by.is_none() && visit.requester.is_none()
+    }
+}
+
+/// What a page knows of the browser that shows it.
+pub(super) struct Visit {
+    /// How the person must be recognised.
+    pub(super) wanted: LinkAuth,
+    /// How they are recognised, where that is enough.
+    pub(super) by: Option<LinkAuth>,
+    /// Whom the page recognised in this browser before, where that is who asked.
+    pub(super) requester: Option<String>,
+    /// Whether a code was sent to the person that still counts.
+    pub(super) coded: bool,
+    /// Whether this server can sign people in.
+    pub(super) signs_in: bool,
+    /// What its cookies are signed with.
+    pub(super) key: MailKey,
+    /// How long a browser stays known, milliseconds.
+    pub(super) keep_ms: u64,
+    /// The time.
+    pub(super) now: Time,
 }
 
 /// Reads what a token is about. Nothing tells a token that was never made from one for what is gone.
-pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal> {
-    let view = door.cluster.shard_of(token.session.bucket()).read().await.map_err(refusal)?;
+pub(super) async fn find(door: &Door, token: MailToken, headers: &HeaderMap) -> Result<Found, Refusal> {
+    let shard = door.cluster.shard_of(token.session.bucket());
+    let (view, now) = (shard.read().await.map_err(refusal)?, shard.now());
     let row = view.row(&Key::tenancy(token.tenant)).map_err(unreadable)?;
     let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Found::Nothing) };
     let read = view.steady(|rows| {
@@ -49,7 +87,8 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
     });
     let Some((session, gate, said)) = read.map_err(unreadable)? else { return Ok(Found::Nothing) };
     let Some(asked) = &gate.open().gate.asked else { return Ok(Found::Nothing) };
-    let made = |person: &&String| tenancy.keys.iter().any(|key| key.made(&token, Way::Page, person));
+    let keys = tenancy.mail_keys(view.ring(), token.tenant);
+    let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
     let old = asked.round_of(&person) != Some(token.round);
     let hers = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
@@ -57,6 +96,25 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
     let gated = &gate.open().gate;
     let own = gated.kind.needs_another() && tenancy.directory.one_person(&person, &gated.requester);
     let Some(tenant) = tenant_of(door, token.tenant)? else { return Ok(Found::Nothing) };
+    let Some(key) = keys.first().cloned() else { return Ok(Found::Nothing) };
+    let wanted = tenant.settings.link_auth.unwrap_or(door.pages.link_auth);
+    let keep_ms = tenant.settings.browser_known_ms.unwrap_or(BROWSER_KNOWN_MS);
+    let browser = browser::known(headers, (token.tenant, &keys), (now, keep_ms));
+    let best = browser.iter().filter(|known| known.person.eq_ignore_ascii_case(&person));
+    let best = best.map(|known| known.by).chain([LinkAuth::Link]).max();
+    let asks = |known: &&Known| {
+        gated.kind.needs_another() && tenancy.directory.one_person(&known.person, &gated.requester)
+    };
+    let visit = Visit {
+        wanted,
+        by: best.filter(|by| *by >= wanted),
+        requester: browser.iter().find(asks).map(|known| known.person.clone()),
+        coded: asked.codes_of(&person).is_some_and(|codes| codes.current(now).is_some()),
+        signs_in: door.sign_in.is_some(),
+        key,
+        keep_ms,
+        now,
+    };
     let caller = Caller {
         tenant: tenant.id,
         tenant_name: tenant.name,
@@ -64,22 +122,10 @@ pub(super) async fn find(door: &Door, token: MailToken) -> Result<Found, Refusal
         actor: Actor { subject: person, role: Role::Approver },
         key_id: String::new(),
     };
-    Ok(Found::Asked(Box::new(Asked { token, caller, gate, session, said, old, own, vote })))
+    Ok(Found::Asked(Box::new(Asked { token, caller, gate, session, said, old, own, vote, visit })))
 }
 
 /// The tenant of this number.
 pub(crate) fn tenant_of(door: &Door, id: TenantId) -> Result<Option<Tenant>, Refusal> {
-    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-    let mut found = None;
-    let read = door.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
-        if let Row::Tenant(tenant) = &**row
-            && tenant.id == id
-        {
-            found = Some(tenant.clone());
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    read.map_err(unreadable)?;
-    Ok(found)
+    tenant_numbered(&door.cluster.catalogue().read_stale(), id).map_err(unreadable)
 }

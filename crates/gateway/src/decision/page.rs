@@ -1,7 +1,8 @@
 //! What is seen of a decision page.
 
 use maud::{DOCTYPE, Markup, html};
-use switchward_engine::{Closed, GateView, Open, Resolution, Session};
+use switchward_engine::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
+use switchward_engine::{Closed, GateView, LinkAuth, Open, Resolution, Session};
 use switchward_machine::{Decision, GateSpec, Status};
 
 use super::find::Asked;
@@ -51,7 +52,10 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
         (facts(asked))
         (said(asked))
         @if let GateView::Open(open, machine, _) = &asked.gate {
-            @if !asked.old && !asked.own && let Some(spec) = machine.gate(open.gate.spec) { (form(asked, open, spec)) }
+            @if !asked.old && !asked.own && asked.visit.requester.is_none() {
+                @if asked.visit.by.is_none() { (stranger(asked)) }
+                @else if let Some(spec) = machine.gate(open.gate.spec) { (form(asked, open, spec)) }
+            }
         }
     };
     whole(&subject, &body)
@@ -83,6 +87,16 @@ fn state(asked: &Asked) -> Markup {
         GateView::Open(..) if asked.own => html! {
             div.state.closed {
                 p { "■ You, " strong { (asked.caller.actor.subject) } ", asked for this yourself. Somebody else must decide." }
+            }
+        },
+        GateView::Open(..) if let Some(person) = &asked.visit.requester => html! {
+            div.state.closed {
+                p { "■ This browser is known as " strong { (person) } ", who asked for this. Somebody else must decide." }
+            }
+        },
+        GateView::Open(..) if asked.visit.by.is_none() => html! {
+            div.state.open {
+                p { "● Waiting for a decision of " strong { (asked.caller.actor.subject) } ". This page does not know you yet." }
             }
         },
         GateView::Open(..) if let Some(vote) = &asked.vote => html! {
@@ -217,6 +231,58 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
                 button type="submit" { "Record the decision" }
                 p.hint { (rule.trim_start()) }
             }
+        }
+    }
+}
+
+/// How the person is recognised, before anything can be decided.
+fn stranger(asked: &Asked) -> Markup {
+    match asked.visit.wanted {
+        LinkAuth::Link => html! {},
+        LinkAuth::Code => codes(asked),
+        LinkAuth::Oidc => sign_in(asked),
+    }
+}
+
+/// A link and no form: browsers do not follow the answer to a form to another site.
+fn sign_in(asked: &Asked) -> Markup {
+    html! {
+        @if asked.visit.signs_in {
+            div.step {
+                p { "To decide here, sign in as " strong { (asked.caller.actor.subject) } "." }
+                a.button href={ "/a/" (asked.token) "/sign-in" } rel="nofollow noreferrer" { "Sign in" }
+                p.hint { "You come back to this page. Nothing is decided by it." }
+            }
+        } @else {
+            div.step {
+                p { "This page wants a sign-in, and this server has no OpenID provider." }
+            }
+        }
+    }
+}
+
+fn codes(asked: &Asked) -> Markup {
+    let person = &asked.caller.actor.subject;
+    let action = format!("/a/{}", asked.token);
+    let send = if asked.visit.coded { "Send another code" } else { "Send the code" };
+    html! {
+        @if asked.visit.coded {
+            form method="post" action=(action) {
+                input type="hidden" name="form" value=(form_id());
+                input type="hidden" name="decision" value="enter_code";
+                label for="code" { "The code that was sent to " (person) }
+                input #code.code name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="16" required;
+                p.hint { (PAGE_CODE_DIGITS) " digits, valid for " (PAGE_CODE_MS / 60_000) " minutes. Nothing is decided by it." }
+                button type="submit" { "Go on" }
+            }
+        }
+        form method="post" action=(action) {
+            input type="hidden" name="form" value=(form_id());
+            input type="hidden" name="decision" value="send_code";
+            @if !asked.visit.coded {
+                p { "To decide here, show that you are " strong { (person) } ": a code is mailed to that address." }
+            }
+            button.other[asked.visit.coded] type="submit" { (send) }
         }
     }
 }

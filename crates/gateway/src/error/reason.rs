@@ -62,6 +62,10 @@ reasons! {
     VersionRetired = "VERSION_RETIRED" => FailedPrecondition,
     /// There is no workflow to switch to, or to call.
     NoSuchWorkflow = "NO_SUCH_WORKFLOW" => FailedPrecondition,
+    /// The server has no OpenID provider, with which people could sign in.
+    SignInNotConfigured = "SIGN_IN_NOT_CONFIGURED" => FailedPrecondition,
+    /// The server has no key ring, so it keeps no secret.
+    KeyRingMissing = "KEY_RING_MISSING" => FailedPrecondition,
     /// A policy forbids it.
     PolicyDenied = "POLICY_DENIED" => PermissionDenied,
     /// Who asked cannot decide.

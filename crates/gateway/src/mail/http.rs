@@ -3,8 +3,9 @@
 //! `POST /v1/mail` takes the bytes of one message, as `message/rfc822`, under a key of the role operator or admin. What its
 //! transport knew may stand in the query: `sender` (empty for the null sender), `recipient` (as often as there are some),
 //! `peer` with `helo` (the host that handed the message over to whoever brings it here, and the name that it gave itself).
-//! Only sessions of the key's tenant are found. What a message says that a trusted host has found of it is as good as who
-//! brings it: see [`Mailroom::without_trust`].
+//! Only sessions of the key's tenant are found, and the history says whose key a reply was brought with. What the query says
+//! of the way that a message came, and what the message says that a trusted host has found of it, are as good as who brings
+//! it: they prove something where the configuration names the caller, and nothing else.
 //!
 //! | Status | When |
 //! |---|---|
@@ -44,12 +45,16 @@ const KIND: &str = "message/rfc822";
 #[derive(Clone)]
 struct Desk {
     room: Mailroom,
+    /// Who is believed about the way that a message came: `TENANT/NAME`, the name being a key's subject.
+    trusted: Arc<[String]>,
     places: Arc<Semaphore>,
 }
 
-/// The path of mail, to stand beside the other pages of [`one_port`](crate::routes::one_port).
-pub fn pages(room: &Mailroom) -> Router {
-    let desk = Desk { room: room.clone(), places: Arc::new(Semaphore::new(MAIL_POSTS_MAX)) };
+/// The path of mail, to stand beside the other pages of [`one_port`](crate::routes::one_port). What callers say of the way
+/// that a message came is believed of those that are named here, as `TENANT/NAME`.
+pub fn pages(room: &Mailroom, trusted: &[String]) -> Router {
+    let places = Arc::new(Semaphore::new(MAIL_POSTS_MAX));
+    let desk = Desk { room: room.clone(), trusted: trusted.into(), places };
     Router::new().route("/v1/mail", any(bring)).with_state(desk)
 }
 
@@ -99,17 +104,16 @@ async fn brought(desk: &Desk, request: Request<Body>) -> Result<Outcome, Refused
     }
     let envelope = envelope(&request).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
     let Ok(_place) = desk.places.try_acquire() else { return Ok(Outcome::Later) };
-    let raw = body::read_within(request.into_body(), MESSAGE_BYTES_MAX, 0).await.map_err(|refusal| {
-        let status = if refusal.reason() == Reason::QuotaExceeded {
-            StatusCode::PAYLOAD_TOO_LARGE
-        } else if refusal.reason() == Reason::DeadlineExceeded {
-            StatusCode::REQUEST_TIMEOUT
-        } else {
-            StatusCode::BAD_REQUEST
-        };
-        (status, refusal)
-    })?;
-    Ok(desk.room.of(caller.tenant).ingest(&envelope, &raw).await)
+    let raw = body::read_within(request.into_body(), MESSAGE_BYTES_MAX, 0)
+        .await
+        .map_err(|refusal| (body::status(&refusal), refusal))?;
+    let name = format!("{}/{}", caller.tenant_name, caller.actor.subject);
+    let room = desk.room.of(caller.tenant, caller.actor.subject);
+    if desk.trusted.contains(&name) {
+        return Ok(room.ingest(&envelope, &raw).await);
+    }
+    let envelope = Envelope { peer: None, ..envelope };
+    Ok(room.without_trust().ingest(&envelope, &raw).await)
 }
 
 /// What the query says of the way that the message came.

@@ -7,10 +7,9 @@
 //! server decides rests on it. What is lost with a server's disk is what nobody could match; a cluster's servers are asked
 //! one by one.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use switchward_engine::{Key, Kind, MailToken, Row, View, ViewError};
+use switchward_engine::{Key, MailToken, View as _, tenant_numbered};
 use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_mail::incoming::{Envelope, head};
 
@@ -81,8 +80,11 @@ impl Mailroom {
         };
         let head = head(raw, envelope, &self.settings);
         let tokens: Vec<MailToken> = head.tokens.iter().filter_map(|token| self.read(token)).collect();
-        let tenant =
-            self.only.or_else(|| tokens.iter().map(|token| token.tenant).find(|one| self.is_tenant(*one)));
+        let tenant = self
+            .brought
+            .as_ref()
+            .map(|(tenant, _)| *tenant)
+            .or_else(|| tokens.iter().map(|token| token.tenant).find(|one| self.is_tenant(*one)));
         let session = tokens.iter().find(|token| Some(token.tenant) == tenant).map(|token| token.session);
         let owner = tenant.map_or(0, |tenant| tenant.0).to_be_bytes();
         let mail = Kept {
@@ -140,22 +142,9 @@ impl Mailroom {
     fn is_tenant(&self, id: TenantId) -> bool {
         let rows = self.door.cluster.catalogue().read_stale();
         let record = rows.row(&Key::tenancy_record(id));
-        record.is_ok_and(|record| record.is_some()) || has_tenant(&rows, id).unwrap_or_default()
+        record.is_ok_and(|record| record.is_some())
+            || tenant_numbered(&rows, id).is_ok_and(|tenant| tenant.is_some())
     }
-}
-
-/// Returns true if the catalogue has a tenant of this number.
-///
-/// # Errors
-/// A row cannot be read.
-pub(super) fn has_tenant(catalogue: &dyn View, id: TenantId) -> Result<bool, ViewError> {
-    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-    let mut found = false;
-    catalogue.scan(&prefix, None, &mut |_, row| {
-        found = matches!(&**row, Row::Tenant(tenant) if tenant.id == id);
-        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
-    Ok(found)
 }
 
 impl Outcome {

@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use switchward_engine::{Key, Removing, Retention, Row, View, ViewError};
+use switchward_engine::{Key, Removing, Retention, Row, View, ViewError, tenant_numbered};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, Failure};
 
-use super::quarantine::has_tenant;
 use super::{Kept, Shelf};
 use crate::door::Door;
 use crate::limits::MAIL_KEPT_MS_MAX;
@@ -99,7 +98,7 @@ impl Sweep<'_> {
             Some(Row::Tenancy(record)) => record.deletion.is_none().then(|| kept_ms(&record.retention)),
             // A tenant may have no record yet. One that the rows do not hold at all may be from before a restore, and its
             // number may become another tenant's.
-            _ => has_tenant(&rows, tenant)?.then_some(MAIL_KEPT_MS_MAX),
+            _ => tenant_numbered(&rows, tenant)?.map(|_| MAIL_KEPT_MS_MAX),
         };
         self.tenants.insert(tenant, found);
         Ok(found)

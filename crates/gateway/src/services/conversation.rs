@@ -80,7 +80,8 @@ pub(super) async fn record_event(
     };
     let state = (!message.state.is_empty()).then_some(message.state);
     let model = call.door.own.contains(&WorkKind::Classify);
-    let body = Body::RecordEvent(RecordEvent { key: message.key, data, state, model, token, webhook: None });
+    let key = message.key;
+    let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook: None, once: None });
     let session = moved(call, &name, request, message.expected_sequence, body).await?;
     Ok(reply_tokens::shown_to(&call.caller, session))
 }
@@ -98,6 +99,9 @@ pub(super) async fn record_reply(
         subject: String::new(),
         text,
         authenticated: false,
+        signed: false,
+        pages_only: false,
+        brought_by: None,
         vouched: true,
         model,
         token: None,

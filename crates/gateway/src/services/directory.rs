@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_api::v1::directory_service_server::DirectoryService;
 use switchward_engine::{
-    Body, Directory, DirectoryEntry, EventBinding, GateSettings, Key, MailKey, PutDirectory, Row, Scope,
+    Body, Directory, DirectoryEntry, EventBinding, GateSettings, Key, PutDirectory, Row, Scope,
 };
 use tonic::{Request, Response, Status};
 
@@ -14,6 +14,7 @@ use crate::door::{Call, Door, request_id};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
+use crate::sealing;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -38,7 +39,7 @@ impl DirectoryService for Door {
         };
         let event_bindings = wish.event_bindings.into_iter().map(binding).collect();
         let directory = Directory { entries, audience: wish.audience, event_bindings };
-        let key = MailKey(rand::random());
+        let key = sealing::mail_key(&call.door.cluster.ring(), call.caller.tenant);
         let body = Body::PutDirectory(PutDirectory { directory, key, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let directory = directory_of(&call).await?;

@@ -3,9 +3,10 @@
 use switchward_api::v1;
 use switchward_api::v1::effect_service_server::EffectService;
 use switchward_engine::{
-    Body, DismissEffect, FailEffect, HoldEffects, IndexKey, Reply, RetryEffect, Scope, View, effect_view,
+    Body, DismissEffect, FailEffect, HoldEffects, IndexKey, Key, Reply, RetryEffect, Scope, View, effect_view,
 };
 use switchward_machine::SessionId;
+use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
 use crate::auth::roles;
@@ -136,21 +137,16 @@ async fn list(call: &Call<'_>, message: v1::ListEffectsRequest) -> Result<v1::Li
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let tenant = call.caller.tenant;
     let prefix = IndexKey::effects(tenant, wanted.dead);
-    let mut parts = Vec::new();
-    for shard in call.door.cluster.shards() {
-        let view = shard.read().await.map_err(refusal)?;
-        let part = page.part(&view, &prefix, |entry| {
-            let Some((session, number)) = IndexKey::effect_of(entry) else { return Ok(None) };
-            if wanted.session.is_some_and(|wanted| wanted != session) {
-                return Ok(None);
-            }
-            let found = view.steady(|rows: &dyn View| effect_view(rows, tenant, session, number));
-            let Some(found) = found.map_err(unreadable)? else { return Ok(None) };
-            let effect = convert::effects::effect(&call.caller, session, &found);
-            Ok(wanted.kind.as_ref().is_none_or(|kind| *kind == effect.kind).then_some(effect))
-        });
-        parts.push(part?);
-    }
-    let (effects, next_page_token) = page.merge(parts);
+    let pick = move |call: &Call<'_>, view: &StateView, entry: &Key| {
+        let Some((session, number)) = IndexKey::effect_of(entry) else { return Ok(None) };
+        if wanted.session.is_some_and(|wanted| wanted != session) {
+            return Ok(None);
+        }
+        let found = view.steady(|rows: &dyn View| effect_view(rows, tenant, session, number));
+        let Some(found) = found.map_err(unreadable)? else { return Ok(None) };
+        let effect = convert::effects::effect(&call.caller, session, &found);
+        Ok(wanted.kind.as_ref().is_none_or(|kind| *kind == effect.kind).then_some(effect))
+    };
+    let (effects, next_page_token) = page.of_shards(call, prefix, pick).await?;
     Ok(v1::ListEffectsResponse { effects: mask.keep_each(effects), next_page_token })
 }

@@ -3,10 +3,11 @@
 use switchward_api::v1;
 use switchward_api::v1::gate_service_server::GateService;
 use switchward_engine::{
-    AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Reply, Scope, SessionView, View,
+    AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Key, Reply, Scope, SessionView, View,
     ViewError, gate_view, remarks, session_view,
 };
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
+use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
 use crate::auth::roles;
@@ -158,21 +159,16 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let tenant = call.caller.tenant;
     let prefix = IndexKey::gates(tenant);
-    let mut parts = Vec::new();
-    for shard in call.door.cluster.shards() {
-        let view = shard.read().await.map_err(refusal)?;
-        let part = page.part(&view, &prefix, |entry| {
-            let Some((session, gate)) = IndexKey::gate_of(entry) else { return Ok(None) };
-            if wanted.session.is_some_and(|wanted| wanted != session) {
-                return Ok(None);
-            }
-            let rows = view.steady(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
-            let (Some(of), Some(row @ GateView::Open(..))) = rows else { return Ok(None) };
-            let gate = convert::gates::gate(&call.caller, &of, gate, &row);
-            Ok(wanted.kind.is_none_or(|kind| kind == gate.kind()).then_some(gate))
-        });
-        parts.push(part?);
-    }
-    let (gates, next_page_token) = page.merge(parts);
+    let pick = move |call: &Call<'_>, view: &StateView, entry: &Key| {
+        let Some((session, gate)) = IndexKey::gate_of(entry) else { return Ok(None) };
+        if wanted.session.is_some_and(|wanted| wanted != session) {
+            return Ok(None);
+        }
+        let rows = view.steady(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
+        let (Some(of), Some(row @ GateView::Open(..))) = rows else { return Ok(None) };
+        let gate = convert::gates::gate(&call.caller, &of, gate, &row);
+        Ok(wanted.kind.is_none_or(|kind| kind == gate.kind()).then_some(gate))
+    };
+    let (gates, next_page_token) = page.of_shards(call, prefix, pick).await?;
     Ok(v1::ListGatesResponse { gates: mask.keep_each(gates), next_page_token })
 }

@@ -16,6 +16,7 @@ use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
+use crate::hide;
 use crate::limits::{MAIL_DELETED_MAX, MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
 use crate::mail::{Kept, Shelf, kept_ms};
 use crate::mask::Mask;
@@ -38,7 +39,7 @@ impl MailService for Door {
         let page = Page::read(message.page_size, &message.page_token, &list)?;
         let found = seen(&call).await?.into_iter().map(|mail| {
             let place = [&(!mail.at.0).to_be_bytes()[..], mail.id.as_bytes()].concat();
-            (place, of_mail(&call.caller, &mail))
+            (place, masked(of_mail(&call.caller, &mail)))
         });
         let (mails, next_page_token) = page.cut(found.collect());
         let mails = mask.keep_each(mails);
@@ -63,7 +64,7 @@ impl MailService for Door {
             content: content.into(),
             ..of_mail(&call.caller, &mail)
         };
-        Ok(Response::new(v1::GetQuarantinedMailResponse { mail: Some(mask.keep(shown)) }))
+        Ok(Response::new(v1::GetQuarantinedMailResponse { mail: Some(mask.keep(masked(shown))) }))
     }
 
     async fn delete_quarantined_mail(
@@ -163,6 +164,12 @@ async fn on_shelf<T: Send + 'static>(
     };
     let done = tokio::task::spawn_blocking(move || task(&*shelf)).await;
     done.map_err(|error| error.to_string()).flatten().map_err(broken)
+}
+
+/// A mail as it is shown: what opens a way in is left out, as whoever looks after the quarantine is not whom the mail of ours
+/// went to that it answers.
+fn masked(mail: v1::QuarantinedMail) -> v1::QuarantinedMail {
+    hide::masked("QuarantinedMail", mail)
 }
 
 fn of_mail(caller: &Caller, mail: &Kept) -> v1::QuarantinedMail {

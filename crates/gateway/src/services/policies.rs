@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{
-    AttachPolicy, Body, Key, MailKey, RemoveTenantPolicy, Row, Scope, SetTenantPolicy, TenantPolicy,
+    AttachPolicy, Body, Key, RemoveTenantPolicy, Row, Scope, SetTenantPolicy, TenantPolicy,
 };
 
 use super::definitions::{definition, of_definition};
@@ -10,6 +10,7 @@ use crate::convert::timestamp;
 use crate::door::{Call, named, request_id};
 use crate::error::Refusal;
 use crate::names;
+use crate::sealing;
 
 /// A change of what is attached to a definition.
 pub(super) struct Change<'m> {
@@ -43,7 +44,7 @@ pub(super) async fn set(
 ) -> Result<v1::SetTenantPolicyResponse, Refusal> {
     let request = request_id(&message.request_id, "SetTenantPolicy", &message)?;
     let name = names::definition(&call.caller, "policy", &message.policy)?;
-    let key = MailKey(rand::random());
+    let key = sealing::mail_key(&call.door.cluster.ring(), call.caller.tenant);
     let body =
         Body::SetTenantPolicy(SetTenantPolicy { name: name.to_owned(), version: message.version, key });
     let reply = call.execute(Scope::Catalogue, request, None, body).await;

@@ -2,9 +2,7 @@
 
 use switchward_api::v1;
 use switchward_api::v1::retention_service_server::RetentionService;
-use switchward_engine::{
-    Body, Key, MailKey, PutRetention, Remove, Removing, Retention, RetentionRule, Row, Scope,
-};
+use switchward_engine::{Body, Key, PutRetention, Remove, Removing, Retention, RetentionRule, Row, Scope};
 use tonic::{Request, Response, Status};
 
 use crate::auth::{Caller, roles};
@@ -14,6 +12,7 @@ use crate::error::Refusal;
 use crate::limits::{ERASED_WITHIN_MS, MAIL_KEPT_MS_MAX};
 use crate::mask::Mask;
 use crate::names;
+use crate::sealing;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -61,7 +60,8 @@ impl RetentionService for Door {
         names::parent(&call.caller, "parent", &message.parent)?;
         let rules = wish.rules.into_iter().enumerate();
         let rules = rules.map(|(at, rule)| read(&call.caller, at, rule)).collect::<Result<_, _>>()?;
-        let (retention, key) = (Retention { rules }, MailKey(rand::random()));
+        let (retention, key) =
+            (Retention { rules }, sealing::mail_key(&call.door.cluster.ring(), call.caller.tenant));
         let body = Body::PutRetention(PutRetention { retention, key, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let retention = Some(shown(&call.caller, retention_of(&call).await?));

@@ -3,8 +3,8 @@
 use switchward_api::v1;
 use switchward_api::v1::session_service_server::SessionService;
 use switchward_engine::{
-    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, RaiseCap, RequestId, Resume, Scope, SessionView, View,
-    gate_view, run_views, session_view,
+    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, RaiseCap, RequestId, Resume, Row, Scope, Session,
+    SessionView, View, gate_view, run_views, session_view,
 };
 use switchward_machine::{Micros, SessionId, Status as Word, Time};
 use switchward_shard::StateView;
@@ -280,8 +280,7 @@ fn wanted(text: &str) -> Result<Wanted, Refusal> {
 }
 
 impl Wanted {
-    fn has(&self, view: &SessionView) -> bool {
-        let session = &view.session;
+    fn has(&self, session: &Session) -> bool {
         self.status.is_none_or(|status| session.status == status)
             && self.definition.as_ref().is_none_or(|definition| session.definition == *definition)
             && self.labels.iter().all(|label| session.labels.contains(label))
@@ -305,20 +304,21 @@ async fn list(
         Some(status) => IndexKey::sessions_in(tenant, status),
         None => IndexKey::sessions(tenant),
     };
-    let mut parts = Vec::new();
-    for shard in call.door.cluster.shards() {
-        let view = shard.read().await.map_err(refusal)?;
-        let part = page.part(&view, &prefix, |entry| {
-            let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
-            view.steady(|rows| {
-                let session = session_view(rows, tenant, id).map_err(unreadable)?;
-                let session = session.filter(|session| wanted.has(session));
-                session.map(|session| self::message(call, rows, &session)).transpose()
-            })
-        });
-        parts.push(part?);
-    }
-    let (sessions, next_page_token) = page.merge(parts);
+    let pick = move |call: &Call<'_>, view: &StateView, entry: &Key| {
+        let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
+        // What it is to be filtered by stands in one row of it; its data and the rest are read of what is shown alone.
+        let row = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
+        if !matches!(row.as_deref(), Some(Row::Session(session)) if wanted.has(session)) {
+            return Ok(None);
+        }
+        drop(row);
+        view.steady(|rows| {
+            let session = session_view(rows, tenant, id).map_err(unreadable)?;
+            let session = session.filter(|session| wanted.has(&session.session));
+            session.map(|session| self::message(call, rows, &session)).transpose()
+        })
+    };
+    let (sessions, next_page_token) = page.of_shards(call, prefix, pick).await?;
     Ok(v1::ListSessionsResponse { sessions: mask.keep_each(sessions), next_page_token })
 }
 

@@ -3,8 +3,8 @@
 use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_engine::{
-    Assisted, Body, Directory, Key, Queued, Quorum, Reminders, Reply, ReplyKey, Role, Row, Scope, Start,
-    View, pin_callees, pin_policies,
+    Assisted, Body, Directory, Key, Queued, Quorum, Reminders, Reply, Role, Row, Scope, Start, View,
+    pin_callees, pin_policies,
 };
 use switchward_machine::{Digest, SessionId};
 
@@ -134,7 +134,7 @@ async fn resolved(
         assistant: about.assistant,
         message: (!message.message.is_empty()).then_some(message.message),
         callees,
-        reply_key: Some(ReplyKey { tenant: call.caller.tenant_name.clone(), secret: rand::random() }),
+        reply_tenant: Some(call.caller.tenant_name.clone()),
         audience: message.audience,
         reminders: message.reminders.map(|asked| reminders("reminders", asked)).transpose()?,
         quorum: message.quorum.map(|asked| quorum("quorum", asked)).transpose()?,

@@ -2,9 +2,10 @@
 
 use switchward_api::v1;
 use switchward_api::v1::tenant_service_server::TenantService;
+use switchward_engine::limits::{BROWSER_KNOWN_MS_MAX, BROWSER_KNOWN_MS_MIN};
 use switchward_engine::{
     Body, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant, EnsureTenancy, Key, Kind,
-    MailKey, Reply, Role, Row, Scope, Settings, Tenant, UpdateTenant,
+    LinkAuth, Reply, Role, Row, Scope, Settings, Tenant, UpdateTenant,
 };
 use switchward_machine::TenantId;
 use tonic::{Request, Response, Status};
@@ -12,11 +13,12 @@ use tonic::{Request, Response, Status};
 use super::api_keys::of_key;
 use super::policies;
 use crate::auth::{Caller, NewKey, key_of, roles};
-use crate::convert::{known, timestamp};
+use crate::convert::{duration, known, ms_of, timestamp};
 use crate::door::{Call, Door, named, odd, request_id};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
+use crate::sealing;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -25,7 +27,8 @@ pub(super) const FIRST: TenantId = TenantId(1);
 /// A display name, bytes.
 const DISPLAY_NAME_BYTES_MAX: usize = 128;
 /// What of a tenant can be changed.
-const SWITCHES: [&str; 3] = ["default_effect", "allow_foreign_role", "any_approver_address"];
+const SWITCHES: [&str; 5] =
+    ["default_effect", "allow_foreign_role", "any_approver_address", "link_auth", "browser_known_time"];
 /// A tenant's id, characters.
 const NAME_CHARS_MAX: usize = 63;
 
@@ -96,6 +99,12 @@ impl TenantService for Door {
         }
         if named("any_approver_address") {
             settings.any_approver_address = wish.any_approver_address;
+        }
+        if named("link_auth") {
+            settings.link_auth = link_auth(wish.link_auth, self)?;
+        }
+        if named("browser_known_time") {
+            settings.browser_known_ms = browser_known(wish.browser_known_time)?;
         }
         let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag: wish.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
@@ -176,6 +185,11 @@ pub(super) async fn create(
     let settings =
         Settings { allow_foreign_role: wish.allow_foreign_role, any_approver_address, ..Settings::default() };
     let settings = effect("tenant.default_effect", wish.default_effect, settings)?;
+    let settings = Settings {
+        link_auth: link_auth(wish.link_auth, call.door)?,
+        browser_known_ms: browser_known(wish.browser_known_time)?,
+        ..settings
+    };
     let body = CreateTenant { name: name.clone(), display_name: wish.display_name, settings };
     let reply = call.execute(Scope::Catalogue, request.clone(), None, Body::CreateTenant(body)).await;
     let reply = reply.map_err(|refusal| {
@@ -186,7 +200,11 @@ pub(super) async fn create(
     let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: None };
     inside.caller.tenant = id;
     inside.caller.tenant_name.clone_from(&name);
-    let ensure = Body::EnsureTenancy(EnsureTenancy { any_approver_address, key: MailKey(rand::random()) });
+    let ensure = Body::EnsureTenancy(EnsureTenancy {
+        any_approver_address,
+        link_auth: settings.link_auth,
+        key: sealing::mail_key(&call.door.cluster.ring(), inside.caller.tenant),
+    });
     inside.execute(Scope::Catalogue, None, None, ensure).await?;
     let key = NewKey::draw();
     let body = CreateKey {
@@ -232,6 +250,32 @@ fn effect(field: &str, effect: i32, settings: Settings) -> Result<Settings, Refu
     Ok(Settings { default_effect, default_set_in, ..settings })
 }
 
+/// How decision pages recognise people; unspecified: nothing of its own.
+///
+/// # Errors
+/// SIGN_IN_NOT_CONFIGURED where nobody could sign in.
+fn link_auth(wish: i32, door: &Door) -> Result<Option<LinkAuth>, Refusal> {
+    match known("tenant.link_auth", wish)? {
+        v1::LinkAuth::Unspecified => Ok(None),
+        v1::LinkAuth::Link => Ok(Some(LinkAuth::Link)),
+        v1::LinkAuth::Code => Ok(Some(LinkAuth::Code)),
+        v1::LinkAuth::Oidc if door.sign_in.is_some() => Ok(Some(LinkAuth::Oidc)),
+        v1::LinkAuth::Oidc => {
+            let message = "this server has no OpenID provider; its configuration names one under mail.oidc";
+            Err(Refusal::new(Reason::SignInNotConfigured, message))
+        }
+    }
+}
+
+/// How long a browser stays known, milliseconds; absent: nothing of its own.
+fn browser_known(wish: Option<prost_types::Duration>) -> Result<Option<u64>, Refusal> {
+    let Some(wish) = wish else { return Ok(None) };
+    match ms_of(wish) {
+        Some(ms) if (BROWSER_KNOWN_MS_MIN..=BROWSER_KNOWN_MS_MAX).contains(&ms) => Ok(Some(ms)),
+        Some(_) | None => Err(Refusal::field("tenant.browser_known_time", "must be 10 minutes to 365 days")),
+    }
+}
+
 fn of_tenant(tenant: &Tenant) -> v1::Tenant {
     let said = match tenant.settings.default_effect {
         DefaultEffect::Allow => v1::DefaultEffect::Allow,
@@ -252,5 +296,13 @@ fn of_tenant(tenant: &Tenant) -> v1::Tenant {
         any_approver_address: tenant.settings.any_approver_address,
         delete_time: tenant.deleted.map(timestamp),
         effects_held_time: None,
+        link_auth: match tenant.settings.link_auth {
+            None => v1::LinkAuth::Unspecified,
+            Some(LinkAuth::Link) => v1::LinkAuth::Link,
+            Some(LinkAuth::Code) => v1::LinkAuth::Code,
+            Some(LinkAuth::Oidc) => v1::LinkAuth::Oidc,
+        }
+        .into(),
+        browser_known_time: tenant.settings.browser_known_ms.map(duration),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use switchward_api::v1;
 use switchward_api::v1::webhook_endpoint_service_server::WebhookEndpointService;
 use switchward_engine::limits::ROTATION_MS_MAX;
-use switchward_engine::{Body, ChangeEndpoint, Endpoint, Key, MailKey, RequestId, Row, Scope};
+use switchward_engine::{Body, ChangeEndpoint, Endpoint, Key, RequestId, Row, Scope, Sealed, SecretOf};
 use switchward_machine::TenantId;
 use switchward_webhook::{EventType, Filters, SigningSecret};
 use tonic::{Request, Response, Status};
@@ -19,6 +19,7 @@ use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
+use crate::sealing;
 
 /// Sends single messages to endpoints.
 #[tonic::async_trait]
@@ -64,17 +65,18 @@ impl WebhookEndpointService for Door {
         check_url(&wish.url)?;
         Filters::read(wish.event_types.iter().map(String::as_str))
             .map_err(|error| Refusal::field("endpoint.event_types", error.to_string()))?;
-        let secret = drawn();
+        let (tenant, ring) = (call.caller.tenant, &call.door.cluster.ring());
+        let (secret, sealed) = drawn(&call, &id)?;
         let change = ChangeEndpoint::Put {
             id: id.clone(),
             url: wish.url,
             filters: wish.event_types,
-            secret: secret.clone(),
-            key: MailKey(rand::random()),
+            secret: sealed.clone(),
+            key: sealing::mail_key(ring, tenant),
             etag: wish.etag,
         };
         let row = changed(&call, request, change, &id, &wish.name).await?;
-        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret));
+        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret, &sealed));
         Ok(Response::new(v1::PutWebhookEndpointResponse { endpoint, secret }))
     }
 
@@ -115,10 +117,10 @@ impl WebhookEndpointService for Door {
         let id = names::webhook_endpoint(&call.caller, "name", &message.name)?.to_owned();
         let overlap_ms = message.overlap.map_or(Some(OVERLAP_MS), ms_of).filter(|ms| *ms <= ROTATION_MS_MAX);
         let overlap_ms = overlap_ms.ok_or_else(|| Refusal::field("overlap", "must be at most 7 days"))?;
-        let (secret, etag) = (drawn(), message.expected_etag);
-        let change = ChangeEndpoint::Rotate { id: id.clone(), secret: secret.clone(), overlap_ms, etag };
+        let ((secret, sealed), etag) = (drawn(&call, &id)?, message.expected_etag);
+        let change = ChangeEndpoint::Rotate { id: id.clone(), secret: sealed.clone(), overlap_ms, etag };
         let row = changed(&call, request, change, &id, &message.name).await?;
-        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret));
+        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret, &sealed));
         Ok(Response::new(v1::RotateWebhookEndpointSecretResponse { endpoint, secret }))
     }
 
@@ -171,8 +173,12 @@ fn unknown_type(name: &str) -> Refusal {
     Refusal::field("event_type", format!("there is no type {name:?}; `switchward schema events` lists them"))
 }
 
-fn drawn() -> String {
-    SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text()
+/// A new secret of the endpoint of this name, as it is shown once and as it is kept.
+fn drawn(call: &Call<'_>, id: &str) -> Result<(String, Sealed), Refusal> {
+    let secret = SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text();
+    let of = (call.caller.tenant, SecretOf::Endpoint(id));
+    let sealed = sealing::text(&call.door.cluster.ring(), of, &secret).ok_or_else(sealing::no_ring)?;
+    Ok((secret, sealed))
 }
 
 /// Carries out a change, and gives the endpoint as it is then.
@@ -205,9 +211,8 @@ async fn endpoint(call: &Call<'_>, id: &str, asked: &str) -> Result<Endpoint, Re
 }
 
 /// The secret as it is shown once: of an endpoint that was there before nothing is shown.
-fn shown(row: &Endpoint, text: String) -> String {
-    let is_now = row.secrets.first().is_some_and(|secret| secret.text == text);
-    if is_now { text } else { String::new() }
+fn shown(row: &Endpoint, text: String, sealed: &Sealed) -> String {
+    if sealing::is_newest(&row.secrets, sealed) { text } else { String::new() }
 }
 
 fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {

@@ -2,24 +2,25 @@
 
 use switchward_api::v1;
 use switchward_api::v1::webhook_source_service_server::WebhookSourceService;
-use switchward_engine::limits::ROTATION_MS_MAX;
+use switchward_engine::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
 use switchward_engine::{
-    Body, ChangeWebhookSource, Correlation, Key, Kind, Place, RequestId, Row, Scope, SourceSecret,
+    Body, ChangeWebhookSource, Correlation, Key, Kind, Place, RequestId, Row, Scope, SecretOf, SourceSecret,
     WebhookSource,
 };
 use switchward_webhook::limits::{
     SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN,
 };
-use switchward_webhook::{SigningSecret, SourceKind};
+use switchward_webhook::{Covers, SigningSecret, SourceKind};
 use tonic::{Request, Response, Status};
 
 use crate::auth::{Caller, roles};
-use crate::convert::{known, ms_of, timestamp};
+use crate::convert::{duration, known, ms_of, timestamp};
 use crate::door::{Call, Door, named, request_id};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
+use crate::sealing;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -42,13 +43,14 @@ impl WebhookSourceService for Door {
         if kind == SourceKind::None && !call.door.development {
             return Err(Refusal::field("source.kind", "only a development server takes the kind none").into());
         }
-        let correlation = correlation(&wish)?;
-        let secret = secret_of(kind, message.secret)?;
-        let text = secret.as_ref().map(|secret| secret.text.clone()).unwrap_or_default();
+        let correlation = correlation(kind, &wish)?;
+        let text = secret_of(kind, message.secret)?;
+        let secret = text.as_ref().map(|text| sealed(&call, &name, text)).transpose()?;
+        let kept = secret.clone();
         let change =
             ChangeWebhookSource::Create { name: name.clone(), kind: kind.word().into(), secret, correlation };
         let row = changed(&call, request, change, &name, &wish.name).await?;
-        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text));
+        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, kept.as_ref()));
         Ok(Response::new(v1::CreateWebhookSourceResponse { source, secret }))
     }
 
@@ -91,7 +93,8 @@ impl WebhookSourceService for Door {
         let wish = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
         let name = names::webhook_source(&call.caller, "source.name", &wish.name)?.to_owned();
         known::<v1::WebhookSourceKind>("source.kind", wish.kind)?;
-        let correlation = correlation(&wish)?;
+        let row = source(&call, &name, &wish.name).await?;
+        let correlation = correlation(kind_named(&row), &wish)?;
         let change = ChangeWebhookSource::Correlate { name: name.clone(), correlation, etag: wish.etag };
         let row = changed(&call, request, change, &name, &wish.name).await?;
         let source = Some(of_source(&call.caller, &row));
@@ -110,11 +113,12 @@ impl WebhookSourceService for Door {
         let row = source(&call, &name, &message.name).await?;
         let secret = secret_of(kind_named(&row), message.secret)?;
         let secret = secret.ok_or_else(|| Refusal::field("name", "the source's kind has no secret"))?;
-        let text = secret.text.clone();
+        let (text, secret) = (Some(secret.clone()), sealed(&call, &name, &secret)?);
+        let kept = secret.clone();
         let etag = message.expected_etag;
         let change = ChangeWebhookSource::Rotate { name: name.clone(), secret, overlap_ms, etag };
         let row = changed(&call, request, change, &name, &message.name).await?;
-        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text));
+        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, Some(&kept)));
         Ok(Response::new(v1::RotateWebhookSourceSecretResponse { source, secret }))
     }
 
@@ -161,13 +165,20 @@ async fn source(call: &Call<'_>, name: &str, asked: &str) -> Result<WebhookSourc
 }
 
 /// The secret as it is shown once: a repeated request finds the one that it made before, and that is not shown again.
-fn shown(row: &WebhookSource, text: String) -> String {
-    let is_now = row.secrets.first().is_some_and(|secret| secret.text == text);
-    if is_now { text } else { String::new() }
+fn shown(row: &WebhookSource, text: Option<String>, kept: Option<&SourceSecret>) -> String {
+    let is_now = kept.is_some_and(|kept| sealing::is_newest(&row.secrets, &kept.sealed));
+    text.filter(|_| is_now).unwrap_or_default()
+}
+
+/// The secret of the source of this name, as it is kept.
+fn sealed(call: &Call<'_>, name: &str, text: &str) -> Result<SourceSecret, Refusal> {
+    let of = (call.caller.tenant, SecretOf::Source(name));
+    let sealed = sealing::text(&call.door.cluster.ring(), of, text).ok_or_else(sealing::no_ring)?;
+    Ok(SourceSecret { sealed, until: None })
 }
 
 /// The secret that was given, or a new one.
-fn secret_of(kind: SourceKind, given: String) -> Result<Option<SourceSecret>, Refusal> {
+fn secret_of(kind: SourceKind, given: String) -> Result<Option<String>, Refusal> {
     let draw =
         || SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text();
     let text = match kind {
@@ -193,10 +204,10 @@ fn secret_of(kind: SourceKind, given: String) -> Result<Option<SourceSecret>, Re
         };
         return Err(Refusal::field("secret", format!("of the kind {} {form}", kind.word())));
     }
-    Ok(Some(SourceSecret { text, until: None }))
+    Ok(Some(text))
 }
 
-fn correlation(wish: &v1::WebhookSource) -> Result<Correlation, Refusal> {
+fn correlation(kind: SourceKind, wish: &v1::WebhookSource) -> Result<Correlation, Refusal> {
     let place = |name: &str, fixed: &str, pointer: &str| match (fixed, pointer) {
         ("", "") => Err(Refusal::field(format!("source.{name}"), format!("give it or {name}_pointer"))),
         (fixed, "") => Ok(Place::Fixed(fixed.to_owned())),
@@ -213,7 +224,19 @@ fn correlation(wish: &v1::WebhookSource) -> Result<Correlation, Refusal> {
         session: place("session", &wish.session, &wish.session_pointer)?,
         event_key: place("event_key", &wish.event_key, &wish.event_key_pointer)?,
         data: wish.data_pointer.clone(),
+        known_ms: known_ms(kind, wish.known_time)?,
     })
+}
+
+/// How long messages are known again.
+fn known_ms(kind: SourceKind, time: Option<prost_types::Duration>) -> Result<Option<u64>, Refusal> {
+    let Some(time) = time else { return Ok(None) };
+    if kind.covers() != Covers::Body {
+        let problem =
+            format!("is not for the kind {}: copies of its messages are known otherwise", kind.word());
+        return Err(Refusal::field("source.known_time", problem));
+    }
+    ms_of(time).map(Some).ok_or_else(|| Refusal::field("source.known_time", "is not negative"))
 }
 
 fn kind_of(kind: v1::WebhookSourceKind) -> Result<SourceKind, Refusal> {
@@ -262,5 +285,7 @@ fn of_source(caller: &Caller, row: &WebhookSource) -> v1::WebhookSource {
         create_time: Some(timestamp(row.created)),
         update_time: Some(timestamp(row.updated)),
         etag: row.etag(),
+        known_time: (kind_named(row).covers() == Covers::Body)
+            .then(|| duration(row.correlation.known_ms.unwrap_or(MESSAGE_KNOWN_MS))),
     }
 }

@@ -13,6 +13,8 @@ use tonic::Status;
 use tower::Service;
 
 use super::{answer, request};
+use crate::admission::Admission;
+use crate::beside;
 use crate::body;
 use crate::calls::{frame, unframe};
 use crate::error::{Reason, Refusal};
@@ -49,6 +51,7 @@ const DROPPED: [HeaderName; 13] = [
 /// Whatever is wrong with the request, and whatever the service answers but OK.
 pub(super) async fn unary<S>(
     mut inner: S,
+    admission: &Admission,
     method: &MethodDescriptor,
     request: Request<Body>,
 ) -> Result<Response<Body>, Status>
@@ -57,8 +60,11 @@ where
 {
     let (parts, body) = request.into_parts();
     let parts = grpc_head(parts)?;
-    let bytes = body::read(body, 0).await?;
-    let message = request::message(method.input(), &bytes)?.encode_to_vec();
+    let mut hold = admission.admit(&parts.headers, &parts.extensions).await?;
+    let bytes = body::read(body, 0, &mut hold).await?;
+    let read = || Ok::<_, Refusal>(request::message(method.input(), &bytes)?.encode_to_vec());
+    let message = beside::run(bytes.len(), read)?;
+    drop((bytes, hold));
     let Ok(response) = inner.call(Request::from_parts(parts, Body::from(frame(&message)))).await;
 
     let (head, body) = response.into_parts();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::json;
 use crate::error::{Reason, Refusal};
-use crate::limits::VIOLATIONS_MAX;
+use crate::limits::{JSON_NODES_MAX, VIOLATIONS_MAX};
 
 /// Integers up to here are exact in a double, and so in a `google.protobuf.Value`.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
@@ -15,6 +15,10 @@ const EXACT_INTEGER_MAX: u64 = 1 << 53;
 /// # Errors
 /// `FIELD_INVALID`, with a violation for each field that is unknown, given twice or of the wrong type.
 pub(super) fn message(descriptor: MessageDescriptor, body: &[u8]) -> Result<DynamicMessage, Refusal> {
+    if nodes(body) > JSON_NODES_MAX {
+        let message = format!("the body has more than {JSON_NODES_MAX} values");
+        return Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("values", message));
+    }
     let value =
         json::read(body).map_err(|error| Refusal::field("", format!("the body is not JSON: {error}")))?;
     let Value::Object(members) = &value else {
@@ -29,6 +33,21 @@ pub(super) fn message(descriptor: MessageDescriptor, body: &[u8]) -> Result<Dyna
         let blamed = problems.refuse().err();
         blamed.unwrap_or_else(|| Refusal::field("", error.to_string()))
     })
+}
+
+/// At least as many as a JSON text has values, told from its signs alone.
+fn nodes(body: &[u8]) -> usize {
+    let (mut count, mut quoted, mut escaped) = (1, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' | b'[' | b'{' if !quoted => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 fn decode(descriptor: &MessageDescriptor, value: &Value) -> Result<DynamicMessage, serde_json::Error> {

@@ -110,6 +110,7 @@ async fn received(
         data: said.data,
         state,
         token: Some(token),
+        once: None,
         webhook: None,
         id,
     };

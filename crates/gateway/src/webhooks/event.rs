@@ -1,7 +1,7 @@
 //! Recording what a webhook says as an event of a session.
 
 use serde_json::{Map, Value};
-use switchward_engine::{Body, RecordEvent, Reply, ReplyToken, RequestId, Scope};
+use switchward_engine::{Body, Once, RecordEvent, Reply, ReplyToken, RequestId, Scope};
 use switchward_machine::{Digest, SessionId, WorkKind};
 
 use super::answer::{Outcome, Refused};
@@ -23,6 +23,8 @@ pub(super) struct Brought {
     pub(super) token: Option<ReplyToken>,
     /// The source that has sent it.
     pub(super) webhook: Option<String>,
+    /// What is signed of it, where a copy of it proves itself at any time.
+    pub(super) once: Option<Once>,
     /// What identifies the message among all from where it comes, where the sender says.
     pub(super) id: Option<RequestId>,
 }
@@ -41,7 +43,7 @@ pub(super) fn message_id(from: &str, id: &str) -> RequestId {
 /// # Errors
 /// All that RecordEvent refuses.
 pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome, Refused> {
-    let Brought { session, session_name, key, data, state, token, webhook, id } = brought;
+    let Brought { session, session_name, key, data, state, token, webhook, once, id } = brought;
     if key.is_empty() {
         return Err(Refusal::field("event_key", "is required").into());
     }
@@ -49,7 +51,7 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
     let data = json::of_struct(&json::to_struct(&data)).map_err(|problem| Refusal::field("data", problem))?;
     let Value::Object(data) = data else { return Err(Refusal::field("data", "must be an object").into()) };
     let model = call.door.own.contains(&WorkKind::Classify);
-    let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook });
+    let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook, once });
     match call.execute(Scope::Session(session), id, None, body).await {
         Ok(Reply::Recorded { event, .. }) => {
             let session = names::of_session(&call.caller, session);

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
 use std::time::Duration;
-use switchward_engine::{Actor, Key, Place, Role, Row, Tenant, View as _, WebhookSource};
-use switchward_webhook::{Greeting, Unproven, greeting, verify};
+use switchward_engine::limits::MESSAGE_KNOWN_MS;
+use switchward_engine::{Actor, Key, Once, Place, Role, Row, Tenant, View as _, WebhookSource};
+use switchward_machine::{Digest, TenantId};
+use switchward_webhook::{Covers, Greeting, Unproven, greeting, verify};
 use tonic::metadata::MetadataMap;
 
 use super::answer::{self, Outcome, Refused};
@@ -45,7 +47,7 @@ async fn take(
     body: &Bytes,
 ) -> Result<Outcome, Refused> {
     let (tenant, source) = find(door, tenant, source)?.ok_or_else(unproven)?;
-    let id = prove(door, &source, headers, body)?;
+    let id = prove(door, (tenant.id, &source), headers, body)?;
     door.webhook_rates.take((tenant.id, source.name.clone()), door.cluster.now())?;
     let said: Value = serde_json::from_slice(body)
         .map_err(|error| Refusal::field("", format!("the body is no JSON: {error}")))?;
@@ -78,8 +80,22 @@ async fn take(
     };
     let session = names::session(&call.caller, "session", &session_name)?;
     let id = id.map(|id| message_id(&format!("source:{}", source.name), &id));
+    let once = once(&source, body);
     let (state, token, webhook) = (None, None, Some(source.name));
-    event::record(&call, Brought { session, session_name, key, data, state, token, webhook, id }).await
+    event::record(&call, Brought { session, session_name, key, data, state, token, webhook, once, id }).await
+}
+
+/// By what a copy of the message is known, where its proof is as good at any other time.
+fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
+    let known_ms = source.correlation.known_ms.unwrap_or(MESSAGE_KNOWN_MS);
+    match kind_named(source).covers() {
+        // One secret and one body have one signature: the body stands for it, and under the secret before it too.
+        Covers::Body => {
+            let signed = Digest::of_parts(&[source.name.as_bytes(), body]);
+            signed.0.first_chunk().map(|message| Once { message: *message, known_ms })
+        }
+        Covers::BodyAndTime | Covers::Nothing => None,
+    }
 }
 
 /// The source, and its tenant; nothing where either does not exist.
@@ -95,12 +111,13 @@ fn find(door: &Door, tenant: &str, source: &str) -> Result<Option<(Tenant, Webho
 /// What identifies the message, where the source proves that it has sent it.
 fn prove(
     door: &Door,
-    source: &WebhookSource,
+    (tenant, source): (TenantId, &WebhookSource),
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Option<String>, Refused> {
     let now = door.cluster.now();
-    let secrets: Vec<&str> = source.good_secrets(now).collect();
+    let secrets = source.good_secrets(&door.cluster.ring(), tenant, now);
+    let secrets: Vec<&str> = secrets.iter().map(|secret| secret.as_str()).collect();
     let unsigned = if door.development { Unproven::Allowed } else { Unproven::Refused };
     let now = Duration::from_millis(now.0);
     let verified =

@@ -210,7 +210,12 @@ async fn token(world: &World, session: &v1::Session, gate: &str, way: Way, perso
     let row = world.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
     let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
     let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
-    tenancy.keys[0].token(way, (TenantId(1), id), (OpenId(number), 0), person)
+    tenancy.mail_keys(&world.node.cluster.ring(), TenantId(1))[0].token(
+        way,
+        (TenantId(1), id),
+        (OpenId(number), 0),
+        person,
+    )
 }
 
 /// The page of whom the gate asks.
@@ -234,6 +239,9 @@ pub(crate) async fn by_mail(
         subject: "Re: it".to_owned(),
         text: text.to_owned(),
         authenticated,
+        signed: authenticated,
+        pages_only: false,
+        brought_by: None,
         evidence: String::new(),
         digest: Digest::of_parts(&[person.as_bytes(), text.as_bytes(), &[u8::from(authenticated)]]),
     };

@@ -6,6 +6,9 @@ use http::HeaderValue;
 use prost::Message;
 use switchward_api::v1;
 use switchward_gateway::auth::NewKey;
+use switchward_gateway::limits::JSON_NODES_MAX;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::rpcs::all;
 use crate::told::Told;
@@ -135,5 +138,47 @@ async fn a_tenant_is_never_without_an_admin() {
     crate::told::refused(outcome, "STATE_MISMATCH");
     let still: v1::ListApiKeysResponse = world.ask("admin", "ListApiKeys", &list).await;
     assert_eq!(still.api_keys.len(), keys.api_keys.len());
+    world.node.end().await;
+}
+
+/// A request whose body never comes: whoever has no credential is answered before any of it is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_body_is_waited_for_of_whoever_has_no_credential() {
+    let world = World::start().await;
+    for (kind, credential, wanted) in [
+        ("application/json", "", "HTTP/1.1 401 "),
+        ("application/json", "authorization: Bearer swk_none\r\n", "HTTP/1.1 401 "),
+        ("application/grpc-web+proto", "", "grpc-status: 16"),
+        ("application/grpc-web-text", "", "grpc-status: 16"),
+    ] {
+        let mut stream = TcpStream::connect(world.node.line.address).await.expect("it listens");
+        let head = format!(
+            "POST /switchward.v1.SessionService/ListSessions HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\n\
+             {credential}content-length: 4000000\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.expect("it reads");
+        let mut answer = Vec::new();
+        let mut bytes = [0; 4096];
+        while !String::from_utf8_lossy(&answer).contains(wanted) {
+            let count = stream.read(&mut bytes).await.expect("it answers");
+            assert!(count > 0, "{kind}: {:?}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&bytes[..count]);
+        }
+    }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_of_more_values_than_may_be_is_refused_before_it_is_read() {
+    let world = World::start().await;
+    let nested = format!("{{\"input\":{{\"a\":[{}[]]}}}}", "[],".repeat(JSON_NODES_MAX));
+    for (body, status) in
+        [(nested.clone(), 429), (format!("{{\"request_id\":\"{}\"}}", ",[".repeat(60_000)), 400)]
+    {
+        let raw = Raw::post(Way::Json, "StartSession", body).with_key(world.acme.key("agent"));
+        let answer = world.node.line.send(raw).await;
+        assert_eq!(answer.status, status, "what is quoted is one value");
+        assert!(answer.headers.contains_key("content-length"), "an answer over HTTP/1.1 says how long it is");
+    }
     world.node.end().await;
 }

@@ -70,6 +70,25 @@ async fn who_asked_cannot_decide() {
     world.node.end().await;
 }
 
+/// A key whose subject is another spelling of the same mailbox is no second person.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asked_cannot_decide_by_another_spelling() {
+    let world = World::start().await;
+    let line = &world.node.line;
+    let asks = key(&world, v1::KeyRole::Operator, "kim@acme.example").await;
+    let session = world.session().await;
+    let call = tool_call(&session.name, "mcp:filesystem:write_file");
+    let asked: v1::AuthorizeToolCallResponse =
+        line.ask(&asks, "AuthorizeToolCall", &call).await.expect("an ask");
+    for other in ["kim+lead@acme.example", "Kim@ACME.example"] {
+        let twin = key(&world, v1::KeyRole::Approver, other).await;
+        let outcome: Result<v1::DecideGateResponse, _> =
+            line.ask(&twin, "DecideGate", &decide(&asked.gate, GateDecision::Approve)).await;
+        refused(outcome, "SELF_APPROVAL");
+    }
+    world.node.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_second_is_told_of_the_first_decision() {
     let world = World::start().await;

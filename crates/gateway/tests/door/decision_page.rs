@@ -18,7 +18,8 @@ pub(crate) fn get(path: &str) -> Raw {
     }
 }
 
-fn post(path: &str, form: &str) -> Raw {
+/// A form that is sent to a page.
+pub(crate) fn form_of(path: &str, form: &str) -> Raw {
     let kind = ("content-type", "application/x-www-form-urlencoded".to_owned());
     Raw { method: Method::POST, headers: vec![kind], body: form.to_owned().into(), ..get(path) }
 }
@@ -39,10 +40,10 @@ pub(crate) fn hidden(page: &str) -> String {
 /// Opens a page, and sends its form with these words.
 async fn say(world: &World, path: &str, words: &str) -> Answer {
     let page = text(&world.node.line.send(get(path)).await);
-    world.node.line.send(post(path, &format!("{words}{}", hidden(&page)))).await
+    world.node.line.send(form_of(path, &format!("{words}{}", hidden(&page)))).await
 }
 
-fn path_of(asked: &Asked, person: &str) -> String {
+pub(crate) fn path_of(asked: &Asked, person: &str) -> String {
     format!("/a/{}", asked.token(Way::Page, person))
 }
 
@@ -57,7 +58,7 @@ pub(crate) async fn not_hers(world: &World, asked: &Asked, person: &str) {
     let page = text(&world.node.line.send(get(&path)).await);
     assert!(page.contains("asked for this yourself") && !page.contains("<form"), "{page}");
     let form = format!("decision=approve&shown={}&form={}", asked.gate.args_digest, "0".repeat(32));
-    let answer = world.node.line.send(post(&path, &form)).await;
+    let answer = world.node.line.send(form_of(&path, &form)).await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", text(&answer));
 }
 
@@ -116,7 +117,7 @@ async fn what_is_shown_is_what_is_decided() {
         (format!("&shown={}&form={form}", &shown[1..]), StatusCode::BAD_REQUEST),
         (String::new(), StatusCode::BAD_REQUEST),
     ] {
-        let answer = world.node.line.send(post(&path, &format!("decision=approve{fields}"))).await;
+        let answer = world.node.line.send(form_of(&path, &format!("decision=approve{fields}"))).await;
         assert_eq!(answer.status, status, "{fields}: {}", text(&answer));
         assert_eq!(self::status(&world, &asked).await, OPEN, "{fields}");
     }
@@ -132,7 +133,7 @@ async fn what_is_shown_is_what_is_decided() {
     assert!(!page.contains("<form"), "{page}");
     // The second one learns who was faster.
     let refuses = format!("decision=reject{}", hidden(&danas_page));
-    let late = world.node.line.send(post(&danas, &refuses)).await;
+    let late = world.node.line.send(form_of(&danas, &refuses)).await;
     assert_eq!(late.status, StatusCode::CONFLICT);
     assert!(text(&late).contains("kim@acme.example decided before"), "{}", text(&late));
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
@@ -155,7 +156,7 @@ async fn a_link_is_good_for_whom_it_was_made() {
         let path = format!("/a/{token}");
         let (seen, said) = (
             world.node.line.send(get(&path)).await,
-            world.node.line.send(post(&path, "decision=approve")).await,
+            world.node.line.send(form_of(&path, "decision=approve")).await,
         );
         assert_eq!((seen.status, said.status), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND), "{token}");
         assert!(text(&seen).contains("This link leads to no request."), "{token}");
@@ -178,13 +179,13 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     let asks = format!("decision=discuss&comment=which+file%3F{}", hidden(&page));
     // However often the button is pressed, it is said once.
     for _ in 0..2 {
-        let answer = world.node.line.send(post(&path, &asks)).await;
+        let answer = world.node.line.send(form_of(&path, &asks)).await;
         assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", text(&answer));
     }
     assert_eq!(world.look(&asked.session.name).await.sequence, before + 1);
     assert_eq!(status(&world, &asked).await, OPEN);
     // The name of her form stands for nothing on somebody else's page: the same words of another are another remark.
-    let answer = world.node.line.send(post(&path_of(&asked, KIM), &asks)).await;
+    let answer = world.node.line.send(form_of(&path_of(&asked, KIM), &asks)).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", text(&answer));
     assert!(world.look(&asked.session.name).await.sequence > before + 1);
     // Whoever looks at it next sees what was asked.
@@ -197,7 +198,7 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     let kims = text(&world.node.line.send(get(&path_of(&asked, KIM))).await);
     assert!(kims.contains("Said so far") && kims.contains("which file?"), "{kims}");
     // The same form is good for nothing else.
-    let answer = world.node.line.send(post(&path, &format!("decision=reject{}", hidden(&page)))).await;
+    let answer = world.node.line.send(form_of(&path, &format!("decision=reject{}", hidden(&page)))).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", text(&answer));
     assert_eq!(status(&world, &asked).await, OPEN);
     let answer = say(&world, &path, "decision=reject&comment=no").await;

@@ -1,18 +1,24 @@
 //! Mail that comes in: who may decide by it, and what everybody else's comes to.
 
-mod answers;
+pub(crate) mod answers;
 mod flood;
+
+use std::sync::LazyLock;
 
 use switchward_api::v1;
 use switchward_engine::{Key, MailKey, MailToken, Row, Standing, View as _, Way};
+use switchward_gateway::Door;
 use switchward_gateway::mail::{Level, Mailroom, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_mail::Signer;
 use switchward_mail::incoming::{Dns, Envelope, Settings};
 
 use crate::world::World;
 
 /// The host whose word about senders is believed here.
 const TRUSTED: &str = "mx.acme.example";
+/// The name of the keys that mails are signed with here.
+const SELECTOR: &str = "s1";
 /// The domain of reply addresses.
 const REPLIES: &str = "reply.acme.example";
 pub(crate) const KIM: &str = "kim@acme.example";
@@ -28,6 +34,11 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// What the tenant's mail tokens are made with.
+    pub(crate) fn key(&self) -> &MailKey {
+        &self.key
+    }
+
     /// The token of a mail to somebody.
     pub(crate) fn token(&self, way: Way, person: &str) -> MailToken {
         self.key.token(way, (TenantId(1), self.id), (self.number, 0), person)
@@ -46,7 +57,7 @@ impl World {
     }
 
     /// The same, asked by whoever has this key; the owners are Dana and whoever the name stands for.
-    async fn asked_by(&self, secret: &str, name: &str, addresses: &[&str]) -> Asked {
+    pub(crate) async fn asked_by(&self, secret: &str, name: &str, addresses: &[&str]) -> Asked {
         self.asked_about(secret, (name, addresses), "").await
     }
 
@@ -79,13 +90,17 @@ impl World {
         let row = self.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
         let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
         let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
-        Asked { session, gate, id, number: OpenId(number), key: tenancy.keys[0].clone() }
+        Asked {
+            session,
+            gate,
+            id,
+            number: OpenId(number),
+            key: tenancy.mail_keys(&self.node.cluster.ring(), TenantId(1)).remove(0),
+        }
     }
 
     fn room(&self, level: Level) -> Mailroom {
-        let settings = Settings { trusted_hosts: vec![TRUSTED.to_owned()], ..Settings::of(REPLIES) };
-        let dns = Dns::of_records(&[], &[]).expect("no records");
-        Mailroom::new(self.node.door.clone(), settings, dns, level)
+        room(self.node.door.clone(), level)
     }
 
     async fn gate_now(&self, asked: &Asked) -> v1::Gate {
@@ -104,7 +119,31 @@ impl World {
     }
 }
 
-/// A message as the host in front hands it over.
+/// A room that believes one host, and knows the keys of those who write here.
+fn room(door: Door, level: Level) -> Mailroom {
+    let dns = Dns::of_records(&[], &[]).expect("no records");
+    for signer in SIGNERS.iter() {
+        let (name, text) = signer.record();
+        dns.tell(&name, &text).expect("a key");
+    }
+    let settings = Settings { trusted_hosts: vec![TRUSTED.to_owned()], ..Settings::of(REPLIES) };
+    Mailroom::new(door, settings, dns, level)
+}
+
+/// The keys of the domains that people write from here.
+static SIGNERS: LazyLock<Vec<Signer>> = LazyLock::new(|| {
+    let domains = ["acme.example", "home.example", "example.com", "evil.example"];
+    domains.iter().map(|domain| Signer::draw(domain, SELECTOR).expect("a key")).collect()
+});
+
+/// A message as the mail server of its sender's domain would sign it.
+pub(crate) fn signed(from: &str, raw: &[u8]) -> Vec<u8> {
+    let name = format!("{SELECTOR}._domainkey.{}", from.rsplit_once('@').expect("a domain").1);
+    let signer = SIGNERS.iter().find(|signer| signer.record().0 == name).expect("a domain with a key");
+    signer.signed(raw).expect("a signature")
+}
+
+/// A message as the host in front hands it over; signed by its sender's domain where `proof` is `pass`.
 struct Message<'m> {
     from: &'m str,
     to: &'m MailToken,
@@ -117,13 +156,11 @@ struct Message<'m> {
 impl Message<'_> {
     fn raw(&self) -> Vec<u8> {
         let Self { from, to, text, id, proof, more } = self;
-        let domain = from.rsplit_once('@').map_or("", |(_, domain)| domain);
         let raw = format!(
-            "Authentication-Results: {TRUSTED}; spf={proof} smtp.mailfrom={from}; dmarc={proof} header.from={domain}\r\n{more}\
-             From: {from}\r\nTo: r+{to}@{REPLIES}\r\nSubject: Re: release\r\nMessage-ID: <{id}@acme.example>\r\n\
+            "{more}From: {from}\r\nTo: r+{to}@{REPLIES}\r\nSubject: Re: release\r\nMessage-ID: <{id}@acme.example>\r\n\
              MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n"
         );
-        raw.into_bytes()
+        if *proof == "pass" { signed(from, raw.as_bytes()) } else { raw.into_bytes() }
     }
 
     async fn bring(&self, room: &Mailroom) -> Outcome {
@@ -292,5 +329,68 @@ async fn not_her_own(subject: &str) {
     let reply = Message { from: DANA, ..from_kim(&token, "approve", "two") };
     assert_eq!(reply.bring(&room).await, recorded("decided"));
     assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Decided));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_that_who_asked_brings_decides_only_where_it_is_signed() {
+    let world = World::start().await;
+    let room = world.room(Level::Sender);
+    for (by, proof, outcome) in [
+        ("operator", "fail", "sender_not_proved"),
+        ("operator", "pass", "decided"),
+        ("somebody", "fail", "decided"),
+    ] {
+        let asked = world.asked_by(world.acme.key("operator"), "kim", &[KIM]).await;
+        let by = if by == "operator" { asked.gate.requested_by.clone() } else { by.to_owned() };
+        let token = asked.token(Way::Reply, KIM);
+        let message = Message { proof, ..from_kim(&token, "approve", "one") };
+        let brought = room.of(TenantId(1), by.clone()).ingest(&Envelope::default(), &message.raw()).await;
+        assert_eq!(brought, recorded(outcome), "{by} {proof}");
+        assert_eq!(answers::fact(&world, &asked.session, "reply.recorded", "brought_by").await, by);
+    }
+    world.node.end().await;
+}
+
+/// What whoever posts a mail says of the way that it came: the host of the sender's domain, and its sender.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_way_that_a_posted_mail_is_said_to_have_come_proves_nothing() {
+    let world = World::start().await;
+    let asked = world.asked_by(world.acme.key("operator"), "kim", &[KIM]).await;
+    let token = asked.token(Way::Reply, KIM);
+    let message = Message { proof: "fail", ..from_kim(&token, "approve", "one") };
+    let path = format!("/v1/mail?peer=192.0.2.10&helo=mx.acme.example&sender={}", KIM.replace('@', "%40"));
+    let post = crate::callbacks::raw(&path, message.raw()).with("content-type", "message/rfc822");
+    let answer = world.node.line.send(post.with_key(world.acme.key("operator"))).await;
+    assert_eq!(answer.json(), serde_json::json!({ "outcome": "recorded", "why": "sender_not_proved" }));
+    assert_eq!(world.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bounce_counts_where_it_comes_to_the_address_that_only_mail_servers_were_told() {
+    let world = World::start().await;
+    let (asked, room) = (world.asked().await, world.room(Level::Strict));
+    let null = Envelope { sender: Some(String::new()), ..Envelope::default() };
+    let bounce = |way| {
+        let token = asked.token(way, KIM);
+        let from = "MAILER-DAEMON@evil.example";
+        Message { from, proof: "pass", ..from_kim(&token, "550 5.1.1 no such user", "one") }.raw()
+    };
+    // Whoever was passed the request, or stands in its copy, knows where replies go.
+    for _ in 0..3 {
+        assert_eq!(room.ingest(&null, &bounce(Way::Reply)).await, Outcome::Bounced);
+    }
+    let gate = world.gate_now(&asked).await;
+    assert!(
+        gate.undeliverable.is_empty() && gate.warnings[0].contains("anybody could have sent"),
+        "{gate:?}"
+    );
+    assert_eq!(room.ingest(&null, &bounce(Way::Bounce)).await, Outcome::Bounced);
+    assert_eq!(world.gate_now(&asked).await.undeliverable, [KIM]);
+    // A reply to that address is none.
+    let token = asked.token(Way::Bounce, DANA);
+    let reply = Message { from: DANA, ..from_kim(&token, "approve", "two") };
+    assert_eq!(reply.bring(&room).await, Outcome::Quarantined("token_invalid"));
     world.node.end().await;
 }

@@ -6,8 +6,10 @@
     reason = "a test looks at what it is about"
 )]
 
+mod browser;
 mod client;
 mod node;
+mod openid;
 mod rpcs;
 mod told;
 #[path = "../transport/ways.rs"]
@@ -39,6 +41,8 @@ mod mailing;
 mod masks;
 mod named;
 mod outside;
+mod page_codes;
+mod page_sign_in;
 mod posting;
 mod publishing;
 mod quarantine;

@@ -6,14 +6,16 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, HoldEffects, IndexKey, Role, Scope,
-    Settings, View,
+    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, EnsureTenancy, HoldEffects, IndexKey,
+    KeyRing, LinkAuth, RingKey, Role, Scope, Settings, UpdateTenant, View,
 };
 use switchward_gateway::auth::NewKey;
+use switchward_gateway::decision::SignIn;
 use switchward_gateway::routes::{Services, one_port};
 use switchward_gateway::serve::serve;
 use switchward_gateway::services::{Pinged, Pings};
-use switchward_gateway::{Door, decision, mail, services, webhooks};
+use switchward_gateway::{Admission, ConnectionLimits};
+use switchward_gateway::{Door, PageSettings, decision, mail, sealing, services, webhooks};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, ClusterOptions, ManualClock};
 use switchward_store::DataDir;
@@ -46,7 +48,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) async fn start() -> Self {
+    /// One whose pages sign people in by these means, where there are some.
+    pub(crate) async fn start(sign_in: Option<Arc<dyn SignIn>>) -> Self {
         // In memory where there is such a folder: nothing here is about disks, and everything waits for them.
         let data = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
         let clock = ManualClock::new(BEGUN);
@@ -57,11 +60,14 @@ impl Node {
             shards: SHARDS,
             cache_bytes: CACHE_BYTES,
             clock: Arc::new(clock.clone()),
+            ring: KeyRing::of(vec![RingKey::of([1; 32])]),
             on_fatal: Box::new(move |why| told.lock().push(why.to_owned())),
         };
         let cluster = Cluster::open(options).await.expect("a cluster");
         let (all, health) = Services::new().await;
-        let door = Door::new(cluster.clone(), Some(clock.clone()));
+        let door = Door::new(cluster.clone(), Some(clock.clone()))
+            .recognising(PageSettings { link_auth: LinkAuth::Link, secure: true })
+            .signing_in(sign_in);
         door.pinging(Arc::new(Echo));
         let shelf = Arc::new(Memory::default());
         door.keeping(Arc::<Memory>::clone(&shelf));
@@ -69,12 +75,14 @@ impl Node {
             .pages()
             .merge(webhooks::pages(&door))
             .merge(decision::pages(door.clone()))
-            .merge(mail::pages(&posting::room(&door)));
-        let app = one_port(services::all(all, &door).into_router(), pages, Vec::new());
+            .merge(mail::pages(&posting::room(&door), &[]));
+        let app = one_port(services::all(all, &door).into_router(), pages, Vec::new(), &Admission::of(&door));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(serve(listener, None, app, async { stopped.await.unwrap_or_default() }));
+        let served = tokio::spawn(serve(listener, None, app, ConnectionLimits::default(), async {
+            stopped.await.unwrap_or_default()
+        }));
         let line = Line::connect(address).await;
         Self { cluster, clock, line, door, shelf, fatal, stop, served, data }
     }
@@ -85,6 +93,9 @@ impl Node {
         let tenant =
             CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
         self.inner(TenantId(0), Body::CreateTenant(tenant)).await;
+        let drawn = sealing::mail_key(&self.cluster.ring(), TenantId(1));
+        let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key: drawn };
+        self.inner(TenantId(1), Body::EnsureTenancy(ensure)).await;
         let first = CreateKey {
             id: key.id.clone(),
             tenant_name: name.into(),
@@ -101,6 +112,13 @@ impl Node {
     /// Holds the effects of the first tenant, as a restore does.
     pub(crate) async fn hold(&self) {
         self.inner(TenantId(1), Body::HoldEffects(HoldEffects { held: true })).await;
+    }
+
+    /// A tenant's pages want a sign-in, whether there is a provider or not.
+    pub(crate) async fn want_sign_in(&self, name: &str) {
+        let settings = Settings { link_auth: Some(LinkAuth::Oidc), ..Settings::default() };
+        let update = UpdateTenant { name: name.into(), settings, etag: String::new() };
+        self.inner(TenantId(1), Body::UpdateTenant(update)).await;
     }
 
     async fn inner(&self, tenant: TenantId, body: Body) {

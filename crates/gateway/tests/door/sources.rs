@@ -295,3 +295,47 @@ async fn a_source_that_sends_too_much_waits() {
     );
     world.node.end().await;
 }
+
+/// GitHub signs neither the time nor its delivery's id: whoever has seen one message could send it for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_of_a_message_without_a_time_is_known_by_its_signature() {
+    use v1::WebhookSourceKind::{Github, Slack};
+    let world = World::start().await;
+    let line = &world.node.line;
+    let session = parcel(&world).await;
+    let wish = |kind: v1::WebhookSourceKind, seconds: i64| v1::CreateWebhookSourceRequest {
+        source: Some(v1::WebhookSource {
+            name: "forge".into(),
+            kind: kind.into(),
+            session_pointer: "/order/0/session".into(),
+            event_key_pointer: "/type".into(),
+            data_pointer: "/data".into(),
+            known_time: Some(prost_types::Duration { seconds, nanos: 0 }),
+            ..v1::WebhookSource::default()
+        }),
+        secret: SECRET.into(),
+        ..Default::default()
+    };
+    for request in [wish(Slack, 3_600), wish(Github, 59), wish(Github, 91 * 24 * 3_600)] {
+        let made: Result<v1::CreateWebhookSourceResponse, _> =
+            world.attempt("admin", "CreateWebhookSource", &request).await;
+        let told = told::refused(made, "FIELD_INVALID");
+        assert_eq!(told.fields, ["source.known_time"], "{told:?}");
+    }
+    let made: v1::CreateWebhookSourceResponse =
+        world.ask("admin", "CreateWebhookSource", &wish(Github, 3_600)).await;
+    let known = made.source.expect("a source").known_time.expect("a time");
+    assert_eq!(known.seconds, 3_600);
+    let body = said(&session, "noted");
+    let copy = |delivery: &str| {
+        let signature = format!("sha256={}", hex_code(SECRET, &body));
+        to("forge", &body).with("x-hub-signature-256", signature).with("x-github-delivery", delivery)
+    };
+    assert_eq!(line.send(copy("d-1")).await.status, StatusCode::ACCEPTED);
+    for delivery in ["d-1", "d-2", "d-4"] {
+        let answer = line.send(copy(delivery)).await;
+        assert_eq!((answer.status, answer.json()), (StatusCode::OK, json!({ "duplicate": true })));
+    }
+    world.node.clock.advance(3_601_000);
+    assert_eq!(line.send(copy("d-3")).await.status, StatusCode::ACCEPTED);
+}

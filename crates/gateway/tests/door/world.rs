@@ -1,11 +1,13 @@
 //! Two tenants with keys of every role, and something of each kind in both.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prost::Message;
 use switchward_api::v1;
 use switchward_engine::limits::ENDPOINTS_MAX;
+use switchward_gateway::decision::SignIn;
 use switchward_gateway::mail::Shelf as _;
 use switchward_machine::TenantId;
 use tonic::Status;
@@ -120,7 +122,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Self {
-        let node = Node::start().await;
+        Self::signing_in(None).await
+    }
+
+    /// One whose pages sign people in by these means, where there are some.
+    pub(crate) async fn signing_in(sign_in: Option<Arc<dyn SignIn>>) -> Self {
+        let node = Node::start(sign_in).await;
         let first = node.first_tenant("acme").await;
         let acme = seed(&node, "acme", "only-acme", &first).await;
         let request =

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use switchward_api::v1::session_service_server::SessionServiceServer;
 use switchward_gateway::routes::{Health, Services, one_port};
 use switchward_gateway::serve::serve;
+use switchward_gateway::{Admission, ConnectionLimits};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -28,16 +29,21 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
+        Self::limited(ConnectionLimits::default()).await
+    }
+
+    /// A server that has so many connections.
+    async fn limited(limits: ConnectionLimits) -> Self {
         let (services, health) = Services::new().await;
         let sessions = fake::Sessions::default();
         let stuck = Arc::clone(&sessions.stuck);
         let services = services.with(SessionServiceServer::new(sessions)).into_router();
-        let app = one_port(services, health.pages(), Vec::new());
+        let app = one_port(services, health.pages(), Vec::new(), &Admission::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async { stopped.await.unwrap_or_default() };
-        let done = tokio::spawn(serve(listener, None, app, stopped));
+        let done = tokio::spawn(serve(listener, None, app, limits, stopped));
         Self { address, health, stuck, stop, done }
     }
 }

@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use switchward_api::v1 as api;
+use switchward_gateway::ConnectionLimits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio_stream::StreamExt;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -122,4 +125,50 @@ async fn the_server_stops_when_its_calls_are_done() {
     assert_eq!(open.await.expect("the call ends").status, 504);
     tokio::time::timeout(Duration::from_secs(60), server.done).await.expect("in time").expect("no panic");
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+/// Whoever opens many connections and says nothing keeps nobody out, from the same address either.
+#[tokio::test]
+async fn connections_that_say_nothing_make_room() {
+    for limits in [
+        ConnectionLimits { all: 8, ..ConnectionLimits::default() },
+        ConnectionLimits { of_peer: 8, ..ConnectionLimits::default() },
+    ] {
+        let server = Server::limited(limits).await;
+        let mut silent = Vec::new();
+        for _ in 0..40 {
+            silent.push(TcpStream::connect(server.address).await.expect("it listens"));
+        }
+        let answer = send(server.address, get("/healthz")).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+        // The first of them was closed.
+        let mut rest = Vec::new();
+        silent[0].read_to_end(&mut rest).await.expect("it ends in order");
+        assert!(rest.is_empty());
+        server.stop.send(()).expect("it runs");
+        drop(silent);
+        server.done.await.expect("it ends");
+    }
+}
+
+/// What two readers could take for different requests, as bytes, and that it is answered once with 400.
+#[tokio::test]
+async fn ambiguous_heads_are_answered_with_400() {
+    let server = Server::start().await;
+    let length = "content-length: 2\r\n";
+    let chunked = "transfer-encoding: chunked\r\n";
+    for head in [
+        "GET /healthz HTTP/1.1\r\n\r\n".to_owned(),
+        "GET /healthz HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_owned(),
+        "GET /healthz HTTP/1.1\nhost: a\n\n".to_owned(),
+        format!("POST /healthz HTTP/1.1\r\nhost: a\r\n{length}{chunked}\r\n0\r\n\r\n"),
+        format!("POST /healthz HTTP/1.1\r\nhost: a\r\n{chunked}{length}\r\n0\r\n\r\n"),
+    ] {
+        let mut stream = TcpStream::connect(server.address).await.expect("a connection");
+        stream.write_all(head.as_bytes()).await.expect("it is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head:?}: {answer:?}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{head:?}: {answer:?}");
+    }
 }

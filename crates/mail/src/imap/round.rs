@@ -7,14 +7,16 @@ use std::time::Duration;
 use async_imap::error::Error;
 use async_imap::extensions::idle::IdleResponse;
 use async_imap::types::Fetch;
-use futures::TryStreamExt as _;
+use futures::stream::FuturesUnordered;
+use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::link::{ImapError, Session, within};
 use super::probe::exists;
 use super::{Account, Collect, Filed};
+use crate::incoming::sender_of;
 use crate::limits::{
-    IMAP_ATTEMPTS_MAX, IMAP_COMMAND_TIME_MAX, IMAP_MESSAGE_TIME_MAX, IMAP_ROUND_MESSAGES_MAX,
-    MESSAGE_BYTES_MAX,
+    IMAP_AT_ONCE_MAX, IMAP_ATTEMPTS_MAX, IMAP_COMMAND_TIME_MAX, IMAP_MESSAGE_TIME_MAX,
+    IMAP_ROUND_MESSAGES_MAX, MESSAGE_BYTES_MAX,
 };
 
 /// How often each message of a folder was begun and not finished.
@@ -68,6 +70,16 @@ struct Able {
     idle: bool,
     moving: bool,
     uid_expunge: bool,
+}
+
+/// What was read of a message.
+enum Read {
+    /// It is not there any more.
+    Gone,
+    /// It cannot be read, and that was told.
+    Unreadable,
+    /// Its bytes.
+    Whole(Vec<u8>),
 }
 
 /// How a round ended.
@@ -142,14 +154,8 @@ impl<C: Collect> Rounds<'_, C> {
         self.attempts.keep(opened.uid_validity, &unseen);
         unseen.sort_unstable_by_key(|uid| (self.attempts.put_off.contains(uid), *uid));
         let more = unseen.len() > IMAP_ROUND_MESSAGES_MAX;
-        for uid in unseen.into_iter().take(IMAP_ROUND_MESSAGES_MAX) {
-            match self.take(session, uid).await? {
-                None | Some(Filed::Later) => {}
-                Some(filed @ (Filed::Done | Filed::Quarantine)) => {
-                    self.put_away(session, uid, filed, able).await?;
-                }
-            }
-        }
+        unseen.truncate(IMAP_ROUND_MESSAGES_MAX);
+        self.take(session, &unseen, able).await?;
         Ok(match (self.attempts.put_off.is_empty(), more) {
             (false, _) => Round::Later,
             (true, true) => Round::More,
@@ -157,29 +163,87 @@ impl<C: Collect> Rounds<'_, C> {
         })
     }
 
-    /// Brings a message to whoever takes it; nothing where it is not there any more.
-    async fn take(&mut self, session: &mut Session, uid: u32) -> Result<Option<Filed>, ImapError> {
+    /// Takes messages, several at once, so that one whose sender is looked up holds up no other; those of one sender one
+    /// after the other.
+    async fn take(&mut self, session: &mut Session, uids: &[u32], able: Able) -> Result<(), ImapError> {
+        let (collector, mut taken, mut senders) = (self.collector, FuturesUnordered::new(), HashMap::new());
+        let mut went = Ok(());
+        for uid in uids.iter().copied() {
+            let read = match self.read(session, uid).await {
+                Ok(Read::Gone) => continue,
+                Ok(Read::Unreadable) => {
+                    self.put_away(session, uid, Filed::Quarantine, able).await.map(|()| None)
+                }
+                Ok(Read::Whole(raw)) => Ok(Some(raw)),
+                Err(error) => Err(error),
+            };
+            let raw = match read {
+                Ok(None) => continue,
+                Ok(Some(raw)) => raw,
+                Err(error) => {
+                    went = Err(error);
+                    break;
+                }
+            };
+            let sender = sender_of(&raw);
+            while went.is_ok()
+                && (taken.len() >= IMAP_AT_ONCE_MAX
+                    || (!sender.is_empty() && senders.values().any(|known| *known == sender)))
+                && let Some((uid, filed)) = taken.next().await
+            {
+                senders.remove(&uid);
+                went = self.settle(session, uid, filed, able).await;
+            }
+            if went.is_err() {
+                self.attempts.done(uid);
+                break;
+            }
+            senders.insert(uid, sender);
+            taken.push(async move { (uid, collector.collect(raw).await) });
+        }
+        while let Some((uid, filed)) = taken.next().await {
+            if went.is_ok() {
+                went = self.settle(session, uid, filed, able).await;
+            } else {
+                // It is brought again, and that is nothing that it did.
+                self.attempts.done(uid);
+            }
+        }
+        went
+    }
+
+    /// Reads a message, and tells of one that is not read.
+    async fn read(&mut self, session: &mut Session, uid: u32) -> Result<Read, ImapError> {
         if !self.attempts.begin(uid) {
             self.collector.unread("unreadable");
-            return Ok(Some(Filed::Quarantine));
+            return Ok(Read::Unreadable);
         }
-        let Some(size) = fetched(session, uid, "(UID RFC822.SIZE)").await? else { return Ok(None) };
+        let Some(size) = fetched(session, uid, "(UID RFC822.SIZE)").await? else { return Ok(Read::Gone) };
         if size.size.is_none_or(|size| size as usize > MESSAGE_BYTES_MAX) {
             self.collector.unread("too_large");
-            return Ok(Some(Filed::Quarantine));
+            return Ok(Read::Unreadable);
         }
         // One byte more than may be, so that a message that is longer than was said is seen to be.
         let part = format!("(UID BODY.PEEK[]<0.{}>)", MESSAGE_BYTES_MAX + 1);
-        let Some(message) = fetched(session, uid, &part).await? else { return Ok(None) };
-        let raw = message.body().unwrap_or_default().to_vec();
-        drop(message);
-        let filed = self.collector.collect(raw).await;
-        if filed == Filed::Later {
-            // That is nothing that the message did.
-            self.attempts.done(uid);
-            self.attempts.put_off.insert(uid);
+        let Some(message) = fetched(session, uid, &part).await? else { return Ok(Read::Gone) };
+        Ok(Read::Whole(message.body().unwrap_or_default().to_vec()))
+    }
+
+    /// Puts a message away that was taken; one that could not be is brought again.
+    async fn settle(
+        &mut self,
+        session: &mut Session,
+        uid: u32,
+        filed: Filed,
+        able: Able,
+    ) -> Result<(), ImapError> {
+        if filed != Filed::Later {
+            return self.put_away(session, uid, filed, able).await;
         }
-        Ok(Some(filed))
+        // That is nothing that the message did.
+        self.attempts.done(uid);
+        self.attempts.put_off.insert(uid);
+        Ok(())
     }
 
     /// Marks a message as seen, and moves it to where it belongs.

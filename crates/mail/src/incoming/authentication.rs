@@ -1,21 +1,17 @@
 //! How far a sender's address is proved: DKIM, SPF and the policy of the sender's domain (RFC 6376, 7208, 9989), computed
-//! here or told by a trusted host.
-//!
-//! A signature counts where it covers the fields that [`Settings::signed_fields`] names and the whole body. It also has to
-//! cover the address that the first token came from: a signed mail to somebody else, sent once more to a reply address,
-//! has a good signature and is no reply.
+//! here or told by a trusted host. Which signatures count is written in `signatures`.
 
-use mail_auth::common::crypto::Algorithm;
-use mail_auth::common::headers::Header;
-use mail_auth::dkim::Signature;
 use mail_auth::dmarc::verify::DmarcParameters;
 use mail_auth::spf::verify::SpfParameters;
-use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult, DmarcResult, SpfOutput, SpfResult};
+use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult, DmarcResult, SpfOutput, SpfResult, Txt};
+use std::sync::Arc;
 
-use super::address::domain_in_ascii;
-use super::headers::Headers;
+use super::address::{self, domain_in_ascii};
+use super::dns::KeyText;
+use super::headers::{self, Headers};
 use super::results::{self, Told};
-use super::{Address, Dns, Envelope, Place, Settings, Token, tokens};
+use super::signatures::{self, Key};
+use super::{Address, Dns, Envelope, Settings, told, unbroken};
 use crate::limits::{DNS_TIME_MAX, SIGNATURES_MAX};
 
 /// Who found out.
@@ -43,13 +39,13 @@ pub enum Check {
 /// How far a sender's address is proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authentication {
-    /// Signatures of the sender's domain that count.
+    /// Signatures of the sender's domain that count: they cover the reply address that the message was sent to.
     pub dkim: Check,
     /// Whether the sender's domain sends from the host that handed the message over.
     pub spf: Check,
     /// What the policy of the sender's domain says; [`Check::None`] where it has none.
     pub dmarc: Check,
-    /// Whether the address in `From` is proved to be the sender's.
+    /// Whether the address in `From` is proved to be the sender's, by a signature or by where the message came from.
     pub aligned: bool,
     /// Who found out.
     pub how: Proof,
@@ -57,41 +53,124 @@ pub struct Authentication {
     pub detail: Vec<&'static str>,
 }
 
+impl Authentication {
+    /// The authentication of a message that nothing was asked about, and why.
+    #[must_use]
+    pub fn none(why: &'static str) -> Self {
+        let (dkim, spf, dmarc) = (Check::None, Check::None, Check::None);
+        Self { dkim, spf, dmarc, aligned: false, how: Proof::Computed, detail: vec![why] }
+    }
+
+    /// Returns true if the sender is proved to have written this message to this reply address: by a signature that covers
+    /// the address. Where a message came from proves no more than that its domain sent it, to whomever.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.aligned && self.dkim == Check::Pass
+    }
+
+    /// Returns true if it is not proved because the DNS did not answer.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let checks = [self.dkim, self.spf, self.dmarc];
+        !self.is_signed() && self.how == Proof::Computed && checks.contains(&Check::Temporary)
+    }
+}
+
 /// The message that is asked about.
 pub(super) struct Asked<'r> {
     /// From its first field on.
-    pub(super) raw: &'r [u8],
+    raw: &'r [u8],
     pub(super) headers: &'r Headers<'r>,
     pub(super) from: &'r Address,
-    pub(super) tokens: &'r [Token],
+    /// The token of the reply address.
+    pub(super) token: &'r str,
 }
 
-/// What is known of a message's proof: a trusted host's word where there is one, else what is computed.
-pub(super) async fn of(
-    asked: &Asked<'_>,
+/// Says how far it is proved that the sender of a reply wrote it to the reply address with this token. Asks `dns`, and
+/// nothing else outside; takes [`DNS_TIME_MAX`] at most for that.
+///
+/// A trusted host's word counts where there is one, else what is computed. The keys of a signature are asked for only
+/// where the signature would count, and nothing else is asked where none would.
+pub async fn authenticate(
+    raw: &[u8],
+    token: &str,
     envelope: &Envelope,
     settings: &Settings,
     dns: &Dns,
 ) -> Authentication {
-    let Some(message) = AuthenticatedMessage::parse_with_opts(asked.raw, None, true) else {
-        return failed(Proof::Computed, "unreadable");
-    };
-    if !read_alike(&message, asked) {
-        return failed(Proof::Computed, "read_otherwise");
-    }
-    if message.dkim_headers.len() + message.errors.len() > SIGNATURES_MAX {
-        return failed(Proof::Computed, "too_many_signatures");
-    }
-    if let Some(told) = results::of(asked.headers, settings) {
-        return told_by_host(asked, &message, &told, settings);
-    }
-    match tokio::time::timeout(DNS_TIME_MAX, computed(asked, &message, envelope, settings, dns)).await {
-        Ok(found) => found,
-        Err(_) => Authentication { dkim: Check::Temporary, ..failed(Proof::Computed, "dns_too_slow") },
-    }
+    let found = unbroken::wait(unguarded(raw, token, envelope, settings, dns)).await;
+    found.unwrap_or_else(|| Authentication::none("breaks_reader"))
 }
 
-/// Whether what is checked is what was read here: the same sender, and the same body.
+async fn unguarded(
+    raw: &[u8],
+    token: &str,
+    envelope: &Envelope,
+    settings: &Settings,
+    dns: &Dns,
+) -> Authentication {
+    let lines = headers::with_line_ends(raw);
+    let raw: &[u8] = &lines;
+    let Ok(headers) = Headers::of(raw) else { return Authentication::none("unreadable") };
+    let Ok(from) = address::the_sender(&headers) else { return Authentication::none("unreadable") };
+    let asked = Asked { raw: &raw[headers.begins_at..], headers: &headers, from: &from, token };
+    of(&asked, envelope, settings, dns).await
+}
+
+async fn of(asked: &Asked<'_>, envelope: &Envelope, settings: &Settings, dns: &Dns) -> Authentication {
+    let Some(mut message) = AuthenticatedMessage::parse_with_opts(asked.raw, None, true) else {
+        return Authentication::none("unreadable");
+    };
+    if !read_alike(&message, asked) {
+        return Authentication::none("read_otherwise");
+    }
+    if message.dkim_headers.len() + message.errors.len() > SIGNATURES_MAX {
+        return Authentication::none("too_many_signatures");
+    }
+    let said = results::of(asked.headers, settings);
+    if let Some(said) = said.as_ref().filter(|said| said.iter().any(|it| it.method == "dkim")) {
+        return told::by_host(asked, &message, said, settings);
+    }
+    let why_not = signatures::keep_counting(&mut message, asked, settings);
+    let body_at = asked.headers.body_at - asked.headers.begins_at;
+    let trimmed = signatures::without_blank_end(asked.raw, body_at);
+    let relaxed = trimmed.as_deref().and_then(|raw| signatures::split_relaxed(&mut message, raw));
+    let messages: Vec<_> = [Some(&message), relaxed.as_ref()].into_iter().flatten().collect();
+    let none_counts = messages.iter().all(|message| message.dkim_headers.is_empty());
+    if none_counts && !may_send(envelope, asked.from) {
+        let mut found = Authentication::none("not_signed");
+        found.detail.extend(why_not);
+        return found;
+    }
+    // Whose servers are asked first has the budget, and the rest if they do not answer.
+    let signer = messages.iter().flat_map(|message| &message.dkim_headers).next();
+    let domain = signer.map_or(asked.from.domain.as_str(), |header| header.header.d.as_str());
+    let Some(turn) = dns.begin(&domain.to_ascii_lowercase()) else {
+        return Authentication { dkim: Check::Temporary, ..Authentication::none("dns_unreachable") };
+    };
+    let found = tokio::time::timeout(DNS_TIME_MAX, computed(asked, &messages, envelope, settings, dns)).await;
+    let mut found = found.unwrap_or_else(|_| Authentication {
+        dkim: Check::Temporary,
+        ..Authentication::none("dns_too_slow")
+    });
+    if found.is_open() {
+        turn.failed();
+    }
+    found.detail.extend(why_not);
+    vetoed(found, said.as_deref())
+}
+
+/// What a trusted host refuses does not pass here.
+fn vetoed(found: Authentication, said: Option<&[Told]>) -> Authentication {
+    if !said.is_some_and(told::is_refused) {
+        return found;
+    }
+    let mut detail = found.detail;
+    detail.push("host_did_not_pass");
+    Authentication { dmarc: Check::Fail, aligned: false, detail, ..found }
+}
+
+/// Returns true if what is checked is what was read here: the same sender, and the same body.
 fn read_alike(message: &AuthenticatedMessage<'_>, asked: &Asked<'_>) -> bool {
     let sender = match &message.from[..] {
         [from] => Address::parse(from).is_some_and(|from| from.text.eq_ignore_ascii_case(&asked.from.text)),
@@ -100,81 +179,82 @@ fn read_alike(message: &AuthenticatedMessage<'_>, asked: &Asked<'_>) -> bool {
     sender && message.body_offset as usize == asked.headers.body_at - asked.headers.begins_at
 }
 
-fn failed(how: Proof, why: &'static str) -> Authentication {
-    let (dkim, spf, dmarc) = (Check::None, Check::None, Check::None);
-    Authentication { dkim, spf, dmarc, aligned: false, how, detail: vec![why] }
+/// Returns true if the transport may show that the sender's domain sent it.
+fn may_send(envelope: &Envelope, from: &Address) -> bool {
+    let domain = envelope.sender.as_deref().and_then(|sender| sender.rsplit_once('@'));
+    let domain = domain.and_then(|(_, domain)| domain_in_ascii(domain));
+    envelope.peer.is_some()
+        && domain.is_some_and(|domain| aligned(&domain, &from.domain) || aligned(&from.domain, &domain))
 }
 
-/// Why a signature does not count, if it does not.
-fn flaw(header: &Header<'_, Signature>, asked: &Asked<'_>, settings: &Settings) -> Option<&'static str> {
-    let signature = &header.header;
-    let covers = |name: &str| signature.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
-    if signature.l != 0 || has_length(header.value) {
-        return Some("signature_of_a_part");
+/// The signatures that hold by keys that count, and whether the key of one could not be read now; why others do not hold is
+/// added to `detail`.
+async fn holding<'m>(
+    messages: &[&'m AuthenticatedMessage<'m>],
+    dns: &'m Dns,
+    detail: &mut Vec<&'static str>,
+) -> (Vec<DkimOutput<'m>>, bool) {
+    let (mut usable, mut unreachable) = (Vec::new(), false);
+    for header in messages.iter().flat_map(|message| &message.dkim_headers) {
+        let name = format!("{}._domainkey.{}.", header.header.s, header.header.d).to_ascii_lowercase();
+        match dns.key(&name).await {
+            KeyText::There(text) => match Key::read(&text) {
+                Ok(key) => {
+                    detail.extend(key.short.then_some("short_key"));
+                    dns.remember(&name, Txt::DomainKey(Arc::new(key.key)));
+                    usable.push(&header.header);
+                }
+                Err(why) => detail.push(why),
+            },
+            KeyText::Missing => detail.push("no_key"),
+            KeyText::Unreachable => unreachable = true,
+        }
     }
-    if signature.a == Algorithm::RsaSha1 {
-        return Some("weak_signature");
+    let mut outputs = Vec::new();
+    for message in messages {
+        outputs.extend(dns.authenticator.verify_dkim(dns.asking(*message)).await);
     }
-    if signature.atps.is_some() {
-        return Some("signature_of_another");
+    let mut holding = Vec::new();
+    for output in outputs {
+        let known = output.signature().is_some_and(|signature| usable.contains(&signature));
+        match output.result() {
+            DkimResult::Pass if known => holding.push(output),
+            // A key that was not read here proves nothing, whatever the library has read meanwhile.
+            DkimResult::Pass => {}
+            DkimResult::TempError(_) => unreachable = true,
+            DkimResult::Neutral(_) | DkimResult::Fail(_) | DkimResult::PermError(_) | DkimResult::None => {
+                detail.push("signature_broken");
+            }
+        }
     }
-    if !settings.signed_fields.iter().all(|name| covers(name)) {
-        return Some("field_not_signed");
-    }
-    if settings.signed_fields.iter().any(|name| asked.headers.all(name).count() != 1) {
-        return Some("signed_field_missing");
-    }
-    let token = asked.tokens.first()?;
-    let named = |field: &str| covers(field) && tokens::stands_in(&token.text, asked.headers, field, settings);
-    let answered = [("in-reply-to", Place::InReplyTo), ("references", Place::References)];
-    let by_id = answered.iter().any(|(field, place)| token.place == *place && covers(field));
-    (!named("to") && !named("cc") && !by_id).then_some("token_not_signed")
-}
-
-/// Whether a signature's value has the tag `l`, whatever its value is.
-fn has_length(value: &[u8]) -> bool {
-    value.split(|byte| *byte == b';').any(|tag| {
-        let mut tag = tag.iter().filter(|byte| !byte.is_ascii_whitespace());
-        tag.next().is_some_and(|byte| byte.eq_ignore_ascii_case(&b'l')) && tag.next() == Some(&b'=')
-    })
+    detail.extend(unreachable.then_some("dkim_temporary"));
+    (holding, unreachable)
 }
 
 async fn computed(
     asked: &Asked<'_>,
-    message: &AuthenticatedMessage<'_>,
+    messages: &[&AuthenticatedMessage<'_>],
     envelope: &Envelope,
     settings: &Settings,
     dns: &Dns,
 ) -> Authentication {
     let mut detail = Vec::new();
-    let outputs = dns.authenticator.verify_dkim(dns.asking(message)).await;
-    let mut counting: Vec<DkimOutput<'_>> = Vec::new();
-    for output in outputs {
-        let header =
-            output.signature().and_then(|of| message.dkim_headers.iter().find(|it| it.header == *of));
-        match (output.result(), header.and_then(|header| flaw(header, asked, settings))) {
-            (DkimResult::Pass, None) => counting.push(output),
-            (DkimResult::TempError(_), None) => {
-                detail.push("dkim_temporary");
-                counting.push(output);
-            }
-            (DkimResult::Pass | DkimResult::TempError(_), Some(why)) => detail.push(why),
-            (
-                DkimResult::Neutral(_) | DkimResult::Fail(_) | DkimResult::PermError(_) | DkimResult::None,
-                _,
-            ) => {
-                detail.push("signature_broken");
-            }
-        }
-    }
-    let spf = spf(envelope, settings, dns).await;
+    let (counting, key_unreachable) = holding(messages, dns, &mut detail).await;
+    let spf = spf(envelope, asked.from, settings, dns).await;
     let sender = sender_domain(envelope, &spf);
-    let parameters = DmarcParameters::new(message, &counting, &sender, &spf);
+    let parameters = DmarcParameters::new(messages[0], &counting, &sender, &spf);
     let policy = dns.authenticator.verify_dmarc(dns.asking(parameters)).await;
+    let temporary = |found: Authentication| {
+        if key_unreachable && !found.is_signed() {
+            Authentication { dkim: Check::Temporary, ..found }
+        } else {
+            found
+        }
+    };
     let unreachable = matches!(policy.dkim_result(), DmarcResult::TempError(_))
         || matches!(policy.spf_result(), DmarcResult::TempError(_));
     if policy.dmarc_record().is_none() && !unreachable {
-        return without_policy(asked, &counting, &spf, &sender, detail);
+        return temporary(without_policy(asked, &counting, &spf, &sender, detail));
     }
     let (dkim, spf) = (check(policy.dkim_result()), check(policy.spf_result()));
     let aligned = dkim == Check::Pass || spf == Check::Pass;
@@ -184,7 +264,7 @@ async fn computed(
         (false, false) => Check::Fail,
     };
     detail.push(if aligned { "policy_passed" } else { "not_aligned" });
-    Authentication { dkim, spf, dmarc, aligned, how: Proof::Computed, detail }
+    temporary(Authentication { dkim, spf, dmarc, aligned, how: Proof::Computed, detail })
 }
 
 fn check(result: &DmarcResult) -> Check {
@@ -227,16 +307,16 @@ fn without_policy(
     Authentication { dkim, spf, dmarc: Check::None, aligned, how: Proof::Computed, detail }
 }
 
-/// Whether a domain stands for another one that has told no policy: it is the same, or above it. A domain below it does
-/// not: without a policy nobody says that the upper one is no registry.
-fn aligned(of: &str, from: &str) -> bool {
+/// Returns true if a domain stands for another one that has told no policy: it is the same, or above it. A domain below it
+/// does not: without a policy nobody says that the upper one is no registry.
+pub(super) fn aligned(of: &str, from: &str) -> bool {
     let Some(of) = domain_in_ascii(of) else { return false };
     of == from || from.strip_suffix(&of).is_some_and(|rest| rest.ends_with('.'))
 }
 
-async fn spf(envelope: &Envelope, settings: &Settings, dns: &Dns) -> SpfOutput {
+async fn spf(envelope: &Envelope, from: &Address, settings: &Settings, dns: &Dns) -> SpfOutput {
     let (Some(peer), Some(sender)) = (&envelope.peer, &envelope.sender) else { return SpfOutput::default() };
-    if sender.is_empty() {
+    if !may_send(envelope, from) {
         return SpfOutput::default();
     }
     let asked = SpfParameters::verify_mail_from(peer.address, &peer.helo, &settings.host, sender);
@@ -247,71 +327,4 @@ fn sender_domain(envelope: &Envelope, spf: &SpfOutput) -> String {
     let domain = envelope.sender.as_deref().and_then(|sender| sender.rsplit_once('@'));
     let domain = domain.map_or(spf.domain(), |(_, domain)| domain);
     domain_in_ascii(domain).unwrap_or_default()
-}
-
-/// What a trusted host told, held against the same rules.
-fn told_by_host(
-    asked: &Asked<'_>,
-    message: &AuthenticatedMessage<'_>,
-    told: &[Told],
-    settings: &Settings,
-) -> Authentication {
-    let mut detail = Vec::new();
-    let from = asked.from.domain.as_str();
-    let of = |method: &'static str| told.iter().filter(move |it| it.method == method);
-    let policy = of("dmarc").next();
-    let here = policy.is_none_or(|policy| policy.domain("header.from").is_none_or(|domain| domain == from));
-    let dmarc = match policy.map(|policy| policy.result.as_str()) {
-        None | Some("none") => Check::None,
-        Some("pass") if here => Check::Pass,
-        Some("temperror") => Check::Temporary,
-        Some(_) => Check::Fail,
-    };
-    // The host has found the organisation of both domains where it says that the policy passed.
-    let stands = |domain: &str| match dmarc {
-        Check::Pass => aligned(domain, from) || aligned(from, domain),
-        Check::None => aligned(domain, from),
-        Check::Fail | Check::Temporary => false,
-    };
-    let mut dkim = Check::None;
-    for signed in of("dkim") {
-        let domain = signed.domain("header.d").or_else(|| signed.domain("header.i")).unwrap_or_default();
-        let passed = signed.result == "pass" && stands(domain);
-        match (passed, passed.then(|| flaws(domain, signed, asked, message, settings)).flatten()) {
-            (true, None) => dkim = Check::Pass,
-            (true, Some(why)) => detail.push(why),
-            (false, _) => {}
-        }
-        dkim = if dkim == Check::None { Check::Fail } else { dkim };
-    }
-    let spf = match of("spf").next() {
-        Some(spf) if spf.result == "pass" && spf.domain("smtp.mailfrom").is_some_and(stands) => Check::Pass,
-        Some(spf) if spf.result == "none" => Check::None,
-        Some(_) => Check::Fail,
-        None => Check::None,
-    };
-    let aligned = dmarc != Check::Fail && here && (dkim == Check::Pass || spf == Check::Pass);
-    detail.push(if aligned { "host_passed" } else { "host_did_not_pass" });
-    Authentication { dkim, spf, dmarc, aligned, how: Proof::TrustedHost, detail }
-}
-
-/// Why the signatures that a host speaks of do not count: all that it may have meant must.
-fn flaws(
-    domain: &str,
-    signed: &Told,
-    asked: &Asked<'_>,
-    message: &AuthenticatedMessage<'_>,
-    settings: &Settings,
-) -> Option<&'static str> {
-    let selector = signed.property("header.s");
-    let meant: Vec<_> = message
-        .dkim_headers
-        .iter()
-        .filter(|it| it.header.d.eq_ignore_ascii_case(domain))
-        .filter(|it| selector.is_none_or(|selector| it.header.s.eq_ignore_ascii_case(selector)))
-        .collect();
-    if meant.is_empty() || !message.errors.is_empty() {
-        return Some("signature_not_found");
-    }
-    meant.iter().find_map(|header| flaw(header, asked, settings))
 }

@@ -25,27 +25,48 @@ pub(super) fn own_words(message: &Message<'_>, body: &[u8]) -> Result<Own, Unusa
     check_preamble(root, body)?;
     let mut found = Found::default();
     look(message, 0, 0, &mut found)?;
-    let shown = match (found.plain, found.html) {
-        (Some(part), html) => match text_of(part)? {
-            text if text.trim().is_empty() && html.is_some() => shown(html)?,
-            text => Own { text: unwrapped(part, text), suspicious: false },
-        },
-        (None, html) => shown(html)?,
-    };
+    if found.doubtful || found.parts().any(|part| part.is_encoding_problem) {
+        // What is shown depends on who reads it.
+        return Ok(doubtful());
+    }
+    let plain = found.plain.map(|part| text_of(part).map(|text| unwrapped(part, text))).transpose()?;
+    let plain = plain.filter(|text| found.html.is_none() || !text.trim().is_empty());
+    let plain = plain.map(|text| own_of(Own { text, suspicious: false })).transpose()?;
+    let html = found.html.map(|part| text_of(part).map(html::shown)).transpose()?;
+    let html = html.map(own_of).transpose()?;
+    match (plain, html) {
+        (Some(plain), Some(html)) if !begin_alike(&plain.text, &html.text) => Ok(doubtful()),
+        (Some(plain), _) => Ok(plain),
+        (None, Some(html)) => Ok(html),
+        (None, None) => Err(Unusable::NoText),
+    }
+}
+
+/// Words of which nobody can say whether their reader would see the same.
+fn doubtful() -> Own {
+    Own { text: String::new(), suspicious: true }
+}
+
+/// The sender's own words in what is shown.
+fn own_of(shown: Own) -> Result<Own, Unusable> {
     if shown.suspicious && shown.text.is_empty() {
         return Ok(shown);
-    }
-    let broken = [found.plain, found.html].into_iter().flatten().any(|part| part.is_encoding_problem);
-    if broken {
-        // What is shown depends on who mends it.
-        return Ok(Own { text: String::new(), suspicious: true });
     }
     let own = own::words(&signed_text(&shown.text).ok_or(Unusable::Encrypted)?);
     Ok(Own { suspicious: own.suspicious || shown.suspicious, ..own })
 }
 
-fn shown(part: Option<&MessagePart<'_>>) -> Result<Own, Unusable> {
-    Ok(html::shown(text_of(part.ok_or(Unusable::NoText)?)?))
+/// Returns true if two texts have the same first line, as far as programs write the same in both forms: marks around bold
+/// words and spaces do not matter, and the end of a line that was wrapped stands on the next one.
+fn begin_alike(plain: &str, html: &str) -> bool {
+    let first = |text: &str| {
+        let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let signs = line.chars().filter(|c| !c.is_whitespace() && !"*_\u{fffd}".contains(*c));
+        signs.flat_map(char::to_lowercase).collect::<String>()
+    };
+    let (plain, html) = (first(plain), first(html));
+    let (short, long) = if plain.len() < html.len() { (&plain, &html) } else { (&html, &plain) };
+    short == long || (short.len() >= WRAPPED_BYTES_MIN && long.starts_with(short.as_str()))
 }
 
 /// Refuses text in front of the first part: whoever changes the boundary of a message whose `Content-Type` nobody has
@@ -59,7 +80,7 @@ fn check_preamble(root: &MessagePart<'_>, body: &[u8]) -> Result<(), Unusable> {
             return Ok(());
         }
         let told = String::from_utf8_lossy(line).to_ascii_lowercase();
-        let usual = ["mime", "multi-part", "multipart"].iter().any(|word| told.contains(word));
+        let usual = PREAMBLES.iter().any(|beginning| told.trim_start().starts_with(beginning));
         if !told.trim().is_empty() && !usual {
             return Err(Unusable::HiddenPreamble);
         }
@@ -67,11 +88,33 @@ fn check_preamble(root: &MessagePart<'_>, body: &[u8]) -> Result<(), Unusable> {
     Ok(())
 }
 
+/// What programs write for readers that know no parts.
+const PREAMBLES: &[&str] = &[
+    "this is a multi",
+    "this is a mime",
+    "this is a s/mime",
+    "this is an openpgp/mime",
+    "this is a cryptographically signed",
+    "this message is in mime",
+    "if you are reading this",
+    "if you see this",
+];
+/// A first line so long, without its spaces, may have been wrapped.
+const WRAPPED_BYTES_MIN: usize = 50;
+
 /// What was found on the way down the first parts.
 #[derive(Default)]
 struct Found<'m> {
     plain: Option<&'m MessagePart<'m>>,
     html: Option<&'m MessagePart<'m>>,
+    /// Whether readers differ about what is shown.
+    doubtful: bool,
+}
+
+impl<'m> Found<'m> {
+    fn parts(&self) -> impl Iterator<Item = &'m MessagePart<'m>> + use<'m> {
+        [self.plain, self.html].into_iter().flatten()
+    }
 }
 
 /// Goes down: into every alternative, else into the first part only. What is attached is not what was written.
@@ -86,6 +129,7 @@ fn look<'m>(message: &'m Message<'m>, id: u32, depth: usize, found: &mut Found<'
             if kind.is("multipart", "encrypted") {
                 return Err(Unusable::Encrypted);
             }
+            found.doubtful |= kind.is("multipart", "related") && starts_elsewhere(message, part, parts);
             let alternative = kind.is("multipart", "alternative");
             for part in parts.iter().take(if alternative { PARTS_MAX } else { 1 }) {
                 look(message, *part, depth + 1, found)?;
@@ -94,10 +138,12 @@ fn look<'m>(message: &'m Message<'m>, id: u32, depth: usize, found: &mut Found<'
         _ if part.content_disposition().is_some_and(|it| it.ctype().eq_ignore_ascii_case("attachment")) => {}
         PartType::Text(_) if kind.is("text", "plain") => {
             check_charset(part)?;
+            found.doubtful |= is_coded_oddly(part);
             found.plain = found.plain.or(Some(part));
         }
         PartType::Html(_) => {
             check_charset(part)?;
+            found.doubtful |= is_coded_oddly(part);
             found.html = found.html.or(Some(part));
         }
         PartType::Binary(_) | PartType::InlineBinary(_) if kind.encrypted() => {
@@ -106,6 +152,22 @@ fn look<'m>(message: &'m Message<'m>, id: u32, depth: usize, found: &mut Found<'
         PartType::Text(_) | PartType::Binary(_) | PartType::InlineBinary(_) | PartType::Message(_) => {}
     }
     Ok(())
+}
+
+/// Returns true if parts that belong together begin with another than the first (RFC 2387, 3.2).
+fn starts_elsewhere(message: &Message<'_>, part: &MessagePart<'_>, parts: &[u32]) -> bool {
+    let Some(start) = part.content_type().and_then(|it| it.attribute("start")) else { return false };
+    let first = parts.first().and_then(|id| message.parts.get(*id as usize));
+    let id = |text: &str| text.trim().trim_matches(['<', '>']).to_owned();
+    first.and_then(|first| first.content_id()).map(id) != Some(id(start))
+}
+
+/// Returns true if a part is coded in a way that readers do not know, or that hides words from what looks for them.
+fn is_coded_oddly(part: &MessagePart<'_>) -> bool {
+    let encoding = part.content_transfer_encoding().unwrap_or_default().trim().to_ascii_lowercase();
+    let charset = part.content_type().and_then(|it| it.attribute("charset")).unwrap_or_default();
+    let known = ["", "7bit", "8bit", "binary", "quoted-printable", "base64"];
+    !known.contains(&encoding.as_str()) || charset.to_ascii_lowercase().contains("utf-7")
 }
 
 /// The type of a part; `text/plain` where it says none.

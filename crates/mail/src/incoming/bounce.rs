@@ -11,8 +11,7 @@ use crate::limits::{
 /// A mail of ours that did not arrive, or not yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounce {
-    /// Whether it never will: a status of class 5, or failed without a status. What is only late, or says nothing of
-    /// it, is not permanent.
+    /// Whether it never will: a status of class 5, or none and no word of a delay.
     pub permanent: bool,
     /// The addresses that it did not reach, as they are written, at most [`BOUNCE_RECIPIENTS_MAX`].
     pub recipients: Vec<String>,
@@ -39,10 +38,10 @@ impl Bounce {
         .to_owned()
     }
 
-    /// Whether nothing in it tells of a delivery: it has the null sender, and no more is known.
+    /// Returns true if nothing in it tells of a mail of ours: it has the null sender, and no more is known.
     #[must_use]
-    pub fn silent(&self) -> bool {
-        self.status.is_none() && !self.delayed && self.recipients.is_empty()
+    pub fn is_silent(&self) -> bool {
+        self.tokens.is_empty() && self.status.is_none() && !self.delayed && self.recipients.is_empty()
     }
 }
 
@@ -84,11 +83,13 @@ pub(super) fn of(
     }
     let listed = failed_recipients.and_then(|text| address::listed(&text).ok()).unwrap_or_default();
     let recipients: Vec<String> = listed.into_iter().map(|address| address.text).collect();
-    let told = Told { failed: !recipients.is_empty(), recipients, ..Told::default() };
+    let delayed = recipients.is_empty() && says_delayed(headers, raw);
+    let told = Told { failed: !delayed, delayed, recipients, ..Told::default() };
     Some(Sorted::Bounce(bounce(&told, (message, raw), headers, envelope, settings)))
 }
 
-/// A mail with the null sender, of which nothing else is known: whoever sent it wants no answer (RFC 5321 §4.5.5).
+/// A mail with the null sender that no other machine wrote: whoever sent it wants no answer (RFC 5321 §4.5.5). Whatever its
+/// form, it tells that a mail did not arrive, for good where it does not speak of a delay.
 pub(super) fn null_sender(
     headers: &Headers<'_>,
     of: (&Message<'_>, &[u8]),
@@ -98,7 +99,41 @@ pub(super) fn null_sender(
     let empty = |text: &str| text.trim().trim_matches(['<', '>']).trim().is_empty();
     let by_transport = envelope.sender.as_deref().is_some_and(empty);
     let by_header = headers.all("return-path").any(|field| empty(&field.bare()));
-    (by_transport || by_header).then(|| bounce(&Told::default(), of, headers, envelope, settings))
+    if !(by_transport || by_header) {
+        return None;
+    }
+    let delayed = says_delayed(headers, of.1);
+    let told = Told { failed: !delayed, delayed, ..Told::default() };
+    Some(bounce(&told, of, headers, envelope, settings))
+}
+
+/// Words by which a mail without a form says that a delivery is tried again.
+const DELAYS: &[&str] = &[
+    "will be retried",
+    "will retry",
+    "will try again",
+    "will keep trying",
+    "will continue to try",
+    "still being retried",
+    "still trying",
+    "has been delayed",
+    "is delayed",
+    "delivery delayed",
+    "delayed mail",
+    "delivery delay",
+    "not yet been delivered",
+    "temporarily deferred",
+    "you do not need to resend",
+    "warning: message",
+    "warning: could not send message for past",
+];
+
+fn says_delayed(headers: &Headers<'_>, raw: &[u8]) -> bool {
+    let body = &raw[headers.body_at..];
+    let body = String::from_utf8_lossy(&body[..body.len().min(BOUNCE_TEXT_BYTES_MAX)]).to_lowercase();
+    let body = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    let subject = headers.subject().to_lowercase();
+    DELAYS.iter().any(|words| subject.contains(words) || body.contains(words))
 }
 
 fn bounce(

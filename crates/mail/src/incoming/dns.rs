@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use mail_auth::common::parse::TxtRecordParser;
@@ -18,12 +19,25 @@ use mail_auth::{
 };
 use parking_lot::Mutex;
 
-use crate::limits::DNS_CACHE_RECORDS_MAX;
+use super::budget::{Budget, Turn};
+use crate::limits::{DNS_AGAIN, DNS_CACHE_RECORDS_MAX, DNS_KEY_KEPT};
 
 /// Where records of domains come from: keys of signatures, policies, lists of hosts.
 pub struct Dns {
     pub(super) authenticator: MessageAuthenticator,
     memory: Memory,
+    budget: Budget,
+}
+
+/// The record of a signer's key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum KeyText {
+    /// It is there; the texts of several records, one behind the other.
+    There(Arc<[u8]>),
+    /// There is none.
+    Missing,
+    /// The DNS did not say.
+    Unreachable,
 }
 
 impl fmt::Debug for Dns {
@@ -44,7 +58,7 @@ impl Dns {
     /// Where that configuration cannot be read.
     pub fn of_the_system() -> Result<Self, DnsError> {
         let authenticator = MessageAuthenticator::new_system_conf().map_err(|e| DnsError(e.to_string()))?;
-        Ok(Self { authenticator, memory: Memory::open() })
+        Ok(Self::behind(authenticator))
     }
 
     /// The DNS that these name servers know, asked over UDP, and over TCP where an answer is too long for that.
@@ -67,7 +81,7 @@ impl Dns {
     /// The DNS behind a resolver that the caller has set up.
     #[must_use]
     pub fn behind(authenticator: MessageAuthenticator) -> Self {
-        Self { authenticator, memory: Memory::open() }
+        Self { authenticator, memory: Memory::open(), budget: Budget::default() }
     }
 
     /// Text records and addresses of hosts that are told here; every other name does not exist, and nobody is asked. Of
@@ -81,16 +95,55 @@ impl Dns {
             ResolverOpts::default(),
         );
         let memory = Memory::closed();
-        for (name, text) in texts {
-            memory.texts.rows.lock().insert(fqdn(name), (read(name, text.as_bytes())?, None));
-        }
         for (name, address) in hosts {
             match address {
                 IpAddr::V4(address) => memory.v4.add_host(name, *address),
                 IpAddr::V6(address) => memory.v6.add_host(name, *address),
             }
         }
-        Ok(Self { authenticator: authenticator.map_err(|e| DnsError(e.to_string()))?, memory })
+        let authenticator = authenticator.map_err(|e| DnsError(e.to_string()))?;
+        let dns = Self { authenticator, memory, budget: Budget::default() };
+        texts.iter().try_for_each(|(name, text)| dns.tell(name, text))?;
+        Ok(dns)
+    }
+
+    /// Tells a text record, for good; another one of this name is none any more.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub fn tell(&self, name: &str, text: &str) -> Result<(), DnsError> {
+        if is_key(name) {
+            let text = KeyText::There(text.as_bytes().into());
+            self.memory.keys.rows.lock().insert(fqdn(name), (text, None));
+        }
+        self.memory.texts.rows.lock().insert(fqdn(name), (read(name, text.as_bytes())?, None));
+        Ok(())
+    }
+
+    /// Returns the record of a key, by its whole name. What was said is remembered, also that nothing was.
+    pub(super) async fn key(&self, name: &str) -> KeyText {
+        let name = fqdn(name);
+        if let Some(known) = self.memory.keys.get::<str>(&name) {
+            return known;
+        }
+        let (text, kept) = match self.authenticator.txt_raw_lookup(&*name).await {
+            Ok(text) => (KeyText::There(text.into()), DNS_KEY_KEPT),
+            Err(Error::Dns(Missing::RecordNotFound(_))) => (KeyText::Missing, DNS_AGAIN),
+            Err(_) => (KeyText::Unreachable, DNS_AGAIN),
+        };
+        self.memory.keys.insert(name, text.clone(), Instant::now() + kept);
+        text
+    }
+
+    /// Remembers what a name's text says.
+    pub(super) fn remember(&self, name: &str, text: Txt) {
+        self.memory.texts.insert(fqdn(name), text, Instant::now() + DNS_KEY_KEPT);
+    }
+
+    /// Begins to ask about a message of a domain; `None` where others ask about too many of it, or where its servers did
+    /// not answer lately.
+    pub(super) fn begin(&self, domain: &str) -> Option<Turn<'_>> {
+        self.budget.begin(domain)
     }
 
     /// What is remembered of texts.
@@ -129,9 +182,13 @@ fn fqdn(name: &str) -> Box<str> {
     format!("{}.", name.trim_end_matches('.').to_ascii_lowercase()).into()
 }
 
+fn is_key(name: &str) -> bool {
+    name.contains("._domainkey.")
+}
+
 /// The record that a name of this kind holds.
 fn read(name: &str, text: &[u8]) -> Result<Txt, DnsError> {
-    let record = if name.contains("._domainkey.") {
+    let record = if is_key(name) {
         DomainKey::parse(text).map(Txt::from)
     } else if name.starts_with("_dmarc.") {
         Dmarc::parse(text).map(Txt::from)
@@ -142,6 +199,7 @@ fn read(name: &str, text: &[u8]) -> Result<Txt, DnsError> {
 }
 
 struct Memory {
+    keys: Rows<Box<str>, KeyText>,
     texts: Rows<Box<str>, Txt>,
     mx: Rows<Box<str>, RecordSet<MX>>,
     v4: Rows<Box<str>, RecordSet<Ipv4Addr>>,
@@ -152,6 +210,7 @@ struct Memory {
 impl Memory {
     fn open() -> Self {
         Self {
+            keys: Rows::of(None),
             texts: Rows::of(None),
             mx: Rows::of(None),
             v4: Rows::of(None),
@@ -163,6 +222,7 @@ impl Memory {
     fn closed() -> Self {
         let missing = Error::Dns(Missing::RecordNotFound(ResponseCode::NXDomain));
         Self {
+            keys: Rows::of(Some(KeyText::Missing)),
             texts: Rows::of(Some(Txt::Error(missing))),
             mx: Rows::of(Some(none())),
             v4: Rows::of(Some(none())),

@@ -1,421 +1,446 @@
-//! The words of HTML that a reader sees, line by line, without what programs mark as quoted.
+//! The words of HTML that a person sees, line by line, without what programs mark as quoted.
 //!
-//! Not a browser: where one might show something else, the words are left out, and where it cannot be told what follows
-//! belongs to, the reading ends.
+//! The tree is the one that browsers make. Of styles only so much is worked out as tells words that are seen from words
+//! that may not be; which of several declarations counts is not. So words are left out rather than taken, and if a style
+//! can change the order of words or cover others, nothing of the page is taken.
 
-use mail_parser::decoders::html::add_html_token;
+mod colour;
+mod font;
+mod harmless;
+mod look;
+mod sheet;
+mod space;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod value;
 
+use self::colour::{BLACK, Colour, Colours, WHITE, of_attribute, seen};
+use self::font::{Size, is_symbols, readable};
+use self::look::Look;
+use self::sheet::Sheet;
+use self::space::Space;
+use self::tree::{Element, Step, Tree};
 use super::clients::{CUT_IDS, QUOTE_CLASSES, QUOTE_IDS};
 use super::own::Own;
-use super::style::{BLACK, Colour, Look, Sheet, WHITE, colour, seen};
-use crate::limits::{HTML_ATTRIBUTES_MAX, HTML_DEPTH_MAX};
 
-/// A word that is seen, but is no word: a picture, something struck through.
+/// A mark for what is seen and is no word, such as a picture, and for words that may not be seen.
 const NO_WORD: char = '\u{fffc}';
 
-/// Elements that have no end.
-const VOID: &[&str] = &[
-    "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "link",
-    "meta", "param", "source", "track", "wbr",
-];
+/// Elements that hold no words of the page.
+const SILENT: &[&str] = &["head", "script", "style", "title", "noembed", "noframes"];
 
-/// Elements whose contents are no words of the page.
-const RAW: &[&str] = &[
-    "script",
-    "style",
-    "title",
+/// Elements that are never shown.
+const ABSENT: &[&str] = &["template", "datalist", "rp"];
+
+/// Elements of which something is shown, but not what they hold, or not as words in a line.
+const UNCLEAR: &[&str] = &[
+    "select",
+    "button",
+    "object",
+    "applet",
+    "audio",
+    "video",
+    "canvas",
+    "svg",
+    "math",
+    "map",
+    "details",
+    "dialog",
+    "marquee",
+    "frameset",
+    "iframe",
     "textarea",
     "xmp",
-    "iframe",
-    "noembed",
-    "noframes",
-    "noscript",
     "plaintext",
+    "bdo",
+    "meter",
+    "progress",
+    "fieldset",
+    "tfoot",
 ];
 
-/// Elements whose contents are not shown, or not as words.
-const UNSHOWN: &[&str] = &[
-    "head", "template", "select", "datalist", "button", "object", "applet", "audio", "video", "canvas",
-    "svg", "math", "map", "details", "dialog", "rp", "marquee", "frameset",
+/// Elements that hold nothing and are shown as something other than words.
+const PICTURES: &[&str] = &["img", "input", "embed", "frame"];
+
+/// Elements that begin and end a line; all others stand in one.
+const BLOCKS: &[&str] = &[
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "body",
+    "caption",
+    "center",
+    "dd",
+    "dir",
+    "div",
+    "dl",
+    "dt",
+    "figcaption",
+    "figure",
+    "footer",
+    "form",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hgroup",
+    "hr",
+    "li",
+    "listing",
+    "main",
+    "menu",
+    "nav",
+    "ol",
+    "optgroup",
+    "option",
+    "p",
+    "pre",
+    "search",
+    "section",
+    "summary",
+    "table",
+    "tr",
+    "ul",
 ];
 
-/// Elements that stand in a line.
-const INLINE: &[&str] = &[
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
-    "i", "ins", "kbd", "label", "mark", "nobr", "q", "s", "samp", "small", "span", "strike", "strong", "sub",
-    "sup", "time", "tt", "u", "var", "html", "body", "tbody", "thead", "tfoot", "ruby", "rt",
+/// Parts of tables that are shown above others wherever they stand, and parts that they are shown above.
+const TABLE_TOPS: &[&str] = &["caption", "thead"];
+const TABLE_ROWS: &[&str] = &["tbody", "tr"];
+
+/// Elements that may have a background by an attribute.
+const COLOURED: &[&str] = &["body", "table", "tbody", "thead", "tfoot", "tr", "td", "th"];
+
+/// Sizes of letters that elements have, compared to those around them.
+const SIZES: &[(&str, f32)] = &[
+    ("small", 0.8),
+    ("sub", 0.8),
+    ("sup", 0.8),
+    ("rt", 0.5),
+    ("big", 1.2),
+    ("h1", 2.0),
+    ("h2", 1.5),
+    ("h3", 1.2),
+    ("h5", 0.8),
+    ("h6", 0.7),
 ];
 
-/// Elements that an end tag of something around them does not close.
-const BARRIERS: &[&str] = &["table", "td", "th", "caption", "html"];
-
-enum Token<'h> {
-    Text(&'h str),
-    Open(Element),
-    Close(String),
-}
-
-/// A start tag.
-struct Element {
-    name: String,
-    attributes: Vec<(String, String)>,
-}
-
-impl Element {
-    fn attribute(&self, name: &str) -> &str {
-        self.attributes.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.attributes.iter().any(|(known, _)| known == name)
-    }
-}
-
-/// Reads tags and what stands between them.
-struct Reader<'h> {
-    rest: &'h str,
-}
-
-impl<'h> Iterator for Reader<'h> {
-    type Item = Token<'h>;
-
-    fn next(&mut self) -> Option<Token<'h>> {
-        while !self.rest.is_empty() {
-            let Some(tag) = self.rest.strip_prefix('<') else { return Some(self.text(0)) };
-            let first = tag.chars().next();
-            if tag.starts_with("!--") {
-                self.rest = behind_comment(tag);
-            } else if matches!(first, Some('!' | '?')) {
-                self.rest = tag.split_once('>').map_or("", |(_, rest)| rest);
-            } else if let Some(end) = tag.strip_prefix('/') {
-                let (inside, rest) = end.split_once('>').unwrap_or((end, ""));
-                self.rest = rest;
-                return Some(Token::Close(name_of(inside)));
-            } else if first.is_some_and(|c| c.is_ascii_alphabetic()) {
-                return Some(Token::Open(self.element(tag)));
-            } else {
-                return Some(self.text(1));
-            }
-        }
-        None
-    }
-}
-
-impl<'h> Reader<'h> {
-    /// Text up to the next tag, of which so many bytes are no tag whatever they look like.
-    fn text(&mut self, sure: usize) -> Token<'h> {
-        let end = self.rest[sure..].find('<').map_or(self.rest.len(), |at| at + sure);
-        let (text, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        Token::Text(text)
-    }
-
-    fn element(&mut self, tag: &'h str) -> Element {
-        let name = name_of(tag);
-        let mut element = Element { attributes: Vec::new(), name };
-        let mut rest = tag[element.name.len().min(tag.len())..].trim_start();
-        loop {
-            rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
-            if rest.is_empty() {
-                break;
-            }
-            if let Some(behind) = rest.strip_prefix('>') {
-                rest = behind;
-                break;
-            }
-            let end = rest.find(|c: char| c.is_ascii_whitespace() || "/>=".contains(c)).unwrap_or(rest.len());
-            // A sign that can begin no name is one.
-            let end = end.max(rest.chars().next().map_or(0, char::len_utf8));
-            let (name, behind) = rest.split_at(end);
-            let (value, behind) = value_of(behind);
-            if element.attributes.len() < HTML_ATTRIBUTES_MAX {
-                element.attributes.push((name.to_ascii_lowercase(), decoded(value)));
-            }
-            rest = behind;
-        }
-        self.rest = rest;
-        element
-    }
-
-    /// The contents of an element that holds no elements, and goes behind its end.
-    fn raw(&mut self, name: &str) -> &'h str {
-        let bytes = self.rest.as_bytes();
-        let end = format!("</{name}");
-        let mut at = 0;
-        while let Some(found) = self.rest[at..].find("</") {
-            at += found;
-            if bytes[at..].len() >= end.len()
-                && bytes[at..at + end.len()].eq_ignore_ascii_case(end.as_bytes())
-            {
-                let inside = &self.rest[..at];
-                self.rest = self.rest[at..].split_once('>').map_or("", |(_, rest)| rest);
-                return inside;
-            }
-            at += 2;
-        }
-        std::mem::take(&mut self.rest)
-    }
-}
-
-fn behind_comment(tag: &str) -> &str {
-    let inside = &tag[3..];
-    if let Some(rest) = inside.strip_prefix('>').or_else(|| inside.strip_prefix("->")) {
-        return rest;
-    }
-    let ends = ["-->", "--!>"].iter().filter_map(|end| inside.find(end).map(|at| at + end.len()));
-    ends.min().map_or("", |end| &inside[end..])
-}
-
-fn name_of(tag: &str) -> String {
-    let end = tag.find(|c: char| c.is_ascii_whitespace() || "/>".contains(c)).unwrap_or(tag.len());
-    tag[..end].to_ascii_lowercase()
-}
-
-/// The value behind an attribute's name, if there is one, and what follows.
-fn value_of(behind: &str) -> (&str, &str) {
-    let Some(value) = behind.trim_start().strip_prefix('=') else { return ("", behind) };
-    let value = value.trim_start();
-    for quote in ['"', '\''] {
-        if let Some(inside) = value.strip_prefix(quote) {
-            return inside.split_once(quote).unwrap_or((inside, ""));
-        }
-    }
-    value.split_at(value.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(value.len()))
-}
-
-/// A text with its character references replaced.
-fn decoded(text: &str) -> String {
-    let mut all = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, behind)) = rest.split_once('&') {
-        all.push_str(before);
-        let end = behind.bytes().take(32).position(|b| b == b';');
-        let named = end.filter(|end| behind[..*end].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'#'));
-        match named {
-            Some(end) if end > 0 => {
-                add_html_token(&mut all, format!("&{};", &behind[..end]).as_bytes(), false);
-                rest = &behind[end + 1..];
-            }
-            _ => {
-                all.push('&');
-                rest = behind;
-            }
-        }
-    }
-    all + rest
+/// Whether the words in an element are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Words {
+    Taken,
+    /// A program has marked them as quoted.
+    Quoted,
+    /// They are not seen, and leave no gap.
+    Absent,
+    /// It is not known whether they are seen.
+    Unclear,
 }
 
 /// An element that is open.
-struct Frame {
-    name: String,
-    /// Whether nothing in it is taken, for whatever reason.
-    skipped: bool,
-    /// Whether it is the one that hides or quotes what is in it.
-    first: bool,
+struct Frame<'t> {
+    name: &'t str,
+    words: Words,
+    /// Whether a line goes through the letters.
     struck: bool,
-    pre: bool,
+    /// Whether line breaks in the source are seen.
+    breaks: bool,
+    /// Whether it stands in a line.
     inline: bool,
-    ink: Colour,
-    paper: Colour,
+    /// Whether what is directly in it may stand in one line.
+    row: bool,
+    /// Whether this is a table of which a row was read.
+    rows: bool,
+    letters: Vec<Colour>,
+    backgrounds: Vec<Colour>,
+    opacity: f32,
+    letters_px: f32,
+    space: Space,
+}
+
+impl Frame<'_> {
+    /// The window of the page.
+    fn window() -> Self {
+        Self {
+            name: "",
+            words: Words::Taken,
+            struck: false,
+            breaks: false,
+            inline: true,
+            row: false,
+            rows: false,
+            letters: vec![BLACK],
+            backgrounds: vec![WHITE],
+            opacity: 1.0,
+            letters_px: 16.0,
+            space: Space::default(),
+        }
+    }
 }
 
 /// The page as far as it was read.
-struct Page {
-    frames: Vec<Frame>,
+struct Page<'t> {
+    frames: Vec<Frame<'t>>,
     sheet: Sheet,
+    /// The colours of links, if the page says so.
+    links: Colours,
     text: String,
     suspicious: bool,
     ended: bool,
+    doubtful: bool,
 }
 
-/// The words that are seen, line by line; a line `>` stands where something quoted was.
+/// Returns the words that are seen, line by line, with a line `>` in place of what is quoted. `suspicious` tells that
+/// something was hidden; the text is empty then if nobody can tell what is seen.
 pub(super) fn shown(html: &str) -> Own {
-    let mut sheet = Sheet::default();
-    let mut reader = Reader { rest: html };
-    while let Some(token) = reader.next() {
-        match token {
-            Token::Open(element) if element.name == "style" => sheet.add(reader.raw("style")),
-            Token::Open(element) if RAW.contains(&element.name.as_str()) => _ = reader.raw(&element.name),
-            Token::Open(_) | Token::Text(_) | Token::Close(_) => {}
+    let unclear = Own { text: String::new(), suspicious: true };
+    let Some(tree) = Tree::parse(html) else { return unclear };
+    let sheet = Sheet::of(&tree);
+    let mut page = Page {
+        doubtful: sheet.doubtful,
+        sheet,
+        frames: vec![Frame::window()],
+        links: Colours::default(),
+        text: String::new(),
+        suspicious: false,
+        ended: false,
+    };
+    for step in tree.steps() {
+        match step {
+            Step::Open(element) => page.open(element),
+            Step::Text(text) => page.text(text),
+            Step::Close => page.close(),
         }
-    }
-    if sheet.doubtful {
-        return Own { text: String::new(), suspicious: true };
-    }
-    let mut page = Page { frames: Vec::new(), sheet, text: String::new(), suspicious: false, ended: false };
-    let mut reader = Reader { rest: html };
-    while let Some(token) = reader.next() {
-        match token {
-            Token::Open(element) if RAW.contains(&element.name.as_str()) => _ = reader.raw(&element.name),
-            Token::Open(element) => page.open(&element),
-            Token::Close(name) => page.close(&name),
-            Token::Text(text) => page.text(text),
-        }
-        if page.ended {
+        if page.ended || page.doubtful {
             break;
         }
     }
-    Own { text: page.text, suspicious: page.suspicious }
+    if page.doubtful { unclear } else { Own { text: page.text, suspicious: page.suspicious } }
 }
 
-impl Page {
-    fn skips(&self) -> bool {
-        self.frames.last().is_some_and(|frame| frame.skipped)
+impl<'t> Page<'t> {
+    fn takes(&self) -> bool {
+        self.frames.last().is_none_or(|frame| frame.words == Words::Taken)
     }
 
     fn line(&mut self) {
-        if !self.skips() && !self.text.is_empty() && !self.text.ends_with('\n') {
+        if self.takes() && !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
+        }
+    }
+
+    fn space(&mut self) {
+        if self.takes() && !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
+            self.text.push(' ');
+        }
+    }
+
+    fn mark(&mut self) {
+        if !self.text.ends_with(NO_WORD) {
+            self.text.push(NO_WORD);
         }
     }
 
     fn text(&mut self, text: &str) {
-        let (pre, struck) = self.frames.last().map_or((false, false), |frame| (frame.pre, frame.struck));
-        let text = decoded(text);
-        if self.skips() {
-            return;
-        }
-        if struck && !text.trim().is_empty() {
-            self.text.push(NO_WORD);
-        } else if pre {
-            self.text.push_str(&text);
-        } else {
-            for c in text.chars() {
-                let space = c.is_ascii_whitespace();
-                if !space {
-                    self.text.push(c);
-                } else if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
-                    self.text.push(' ');
+        let Some(frame) = self.frames.last() else { return };
+        let blank = text.trim().is_empty();
+        match frame.words {
+            Words::Quoted | Words::Absent => {}
+            Words::Unclear if blank => {}
+            Words::Unclear => self.mark(),
+            Words::Taken if frame.struck && !blank => self.mark(),
+            Words::Taken if frame.breaks => self.text.push_str(text),
+            Words::Taken => {
+                for c in text.chars() {
+                    if c.is_ascii_whitespace() { self.space() } else { self.text.push(c) }
                 }
             }
         }
     }
 
-    fn void(&mut self, element: &Element) {
-        match element.name.as_str() {
-            "br" if !self.skips() => self.text.push('\n'),
-            "hr" => {
-                // Some programs draw this one above what they quote.
-                self.ended |= element.attribute("id").eq_ignore_ascii_case("stopspelling")
-                    || element.attribute("tabindex") == "-1";
-                self.line();
-            }
-            "img" if !self.skips() => {
-                let dot = |name| matches!(element.attribute(name).trim_end_matches("px"), "0" | "1");
-                let hidden = Look::of(element.attribute("style")).hidden;
-                if !(dot("width") || dot("height") || hidden) {
-                    self.text.push(NO_WORD);
-                }
-            }
-            "input" if !self.skips() && element.attribute("type") != "hidden" => self.text.push(NO_WORD),
-            _ => {}
-        }
-    }
-
-    fn open(&mut self, element: &Element) {
-        let name = element.name.as_str();
-        if VOID.contains(&name) {
-            return self.void(element);
-        }
-        self.close_implied(name);
-        if self.frames.len() >= HTML_DEPTH_MAX || (name == "body" && !self.text.trim().is_empty()) {
-            (self.ended, self.suspicious) = (true, true);
-            return;
-        }
+    fn open(&mut self, element: &'t Element) {
+        let name = element.name();
         let id = element.attribute("id").to_ascii_lowercase();
-        let ruled = name == "div" && Look::of(element.attribute("style")).ruled;
-        if ruled || CUT_IDS.iter().any(|known| id.ends_with(known)) {
-            self.ended = true;
+        let quotes = quotes(element, &id);
+        let Some(around) = self.frames.last() else { return };
+        self.doubtful |= around.words == Words::Taken && around.rows && TABLE_TOPS.contains(&name);
+        let mut frame = match around.words {
+            Words::Taken => {
+                let look = self.look(element);
+                self.doubtful |= look.doubtful;
+                self.ended |= look.ruled && name == "div";
+                self.frame(element, &look, quotes)
+            }
+            words @ (Words::Quoted | Words::Absent | Words::Unclear) => {
+                self.ended |= name == "div" && Look::of(element.attribute("style")).ruled;
+                Frame { name, words, ..Frame::window() }
+            }
+        };
+        self.ended |= CUT_IDS.iter().any(|known| id.ends_with(known));
+        if self.ended || self.doubtful {
             return;
         }
-        let frame = self.frame(element, &id);
-        let quote = frame.skipped && frame.first && quotes(element, &id);
+        if let Some(around) = self.frames.last_mut() {
+            around.rows |= around.name == "table" && TABLE_ROWS.contains(&name);
+        }
+        if frame.words == Words::Taken && (name == "br" || name == "hr" || PICTURES.contains(&name)) {
+            self.void(element);
+            frame.inline = true;
+        } else if name == "hr" {
+            self.ended |= cuts(element);
+        } else if name == "br" {
+            self.space();
+        }
         if !frame.inline {
             self.line();
+        } else if matches!(name, "td" | "th") || self.frames.last().is_some_and(|around| around.row) {
+            self.space();
         }
-        if quote {
+        if self.takes() && frame.words == Words::Quoted {
             self.line();
             self.text.push_str(">\n");
         }
-        if name == "td" || name == "th" {
-            self.text.push(' ');
+        if self.takes() && frame.words == Words::Unclear && UNCLEAR.contains(&name) {
+            self.mark();
+        }
+        if frame.words == Words::Taken && name == "q" {
+            self.text.push('"');
         }
         self.frames.push(frame);
     }
 
-    fn frame(&mut self, element: &Element, id: &str) -> Frame {
-        let name = element.name.as_str();
-        let look = Look::of(element.attribute("style"));
-        let (sheet_hidden, sheet_struck) = self.sheet.look(name, id, element.attribute("class"));
-        let above = self.frames.last();
-        let attribute = |name| Some(element.attribute(name)).filter(|value| !value.is_empty());
-        let paper = attribute("bgcolor").and_then(|value| colour(value).ok().flatten());
-        let told = attribute("color").or_else(|| attribute("text")).map(colour);
-        let unseen = matches!(told, Some(Err(_)));
-        let told = told.and_then(|colour| colour.ok().flatten());
-        let ink = look.ink.or(told).or(above.map(|frame| frame.ink)).unwrap_or(BLACK);
-        let paper = look.paper.or(paper).or(above.map(|frame| frame.paper)).unwrap_or(WHITE);
-        let hidden = look.hidden
-            || unseen
-            || sheet_hidden
-            || !seen(ink, paper)
-            || element.has("hidden")
-            || element.attribute("aria-hidden").eq_ignore_ascii_case("true")
-            || UNSHOWN.contains(&name);
-        let quoted = quotes(element, id);
-        let over = above.is_some_and(|frame| frame.skipped);
-        self.suspicious |= hidden && !over && name != "head";
-        let strikes = ["s", "strike", "del"].contains(&name) || look.struck || sheet_struck;
-        Frame {
-            name: name.to_owned(),
-            skipped: over || hidden || quoted,
-            first: !over && (hidden || quoted),
-            struck: strikes || above.is_some_and(|frame| frame.struck),
-            pre: name == "pre" || above.is_some_and(|frame| frame.pre),
-            inline: look.inline || INLINE.contains(&name),
-            ink,
-            paper,
+    /// What an element stands for that holds nothing.
+    fn void(&mut self, element: &Element) {
+        let dot = |name| matches!(element.attribute(name).trim_end_matches("px"), "0" | "1");
+        match element.name() {
+            "br" => self.text.push('\n'),
+            "hr" => {
+                self.ended |= cuts(element);
+                self.line();
+            }
+            "input" if element.attribute("type").eq_ignore_ascii_case("hidden") => {}
+            "img" if dot("width") || dot("height") => {}
+            _ => self.text.push(NO_WORD),
         }
     }
 
-    /// Some elements end where another of their kind begins.
-    fn close_implied(&mut self, name: &str) {
-        let ends = match name {
-            "p" | "li" | "tr" | "td" | "th" | "dt" | "dd" | "option" => name,
-            _ => return,
+    /// What CSS and HTML say of an element.
+    fn look(&mut self, element: &Element) -> Look {
+        let name = element.name();
+        let mut look = Look::of(element.attribute("style"));
+        let mut hint = Colours::default();
+        hint.extend(["color", "text"].iter().find_map(|it| of_attribute(element.attribute(it))));
+        match (look.letters.is_empty(), name) {
+            (true, "font" | "body") if !hint.is_empty() => look.letters = hint,
+            (true, "a") => look.letters.add_rule(&self.links),
+            (true, _) => look.letters.add_rule(&hint),
+            (false, _) => {}
+        }
+        let mut hint = Colours::default();
+        hint.extend(of_attribute(element.attribute("bgcolor")));
+        if look.background.is_empty() && COLOURED.contains(&name) {
+            look.background = hint;
+        } else if look.background.is_empty() {
+            look.background.add_rule(&hint);
+        }
+        look.background.unknown |= !element.attribute("background").is_empty();
+        if let Some((_, times)) = SIZES.iter().find(|(known, _)| *known == name) {
+            look.suggest(Size::Times(*times));
+        }
+        if name == "font" && !element.attribute("size").is_empty() {
+            // The smallest that there is.
+            look.suggest(Size::Pixels(10.0));
+        }
+        let is = |attribute, value| element.attribute(attribute).eq_ignore_ascii_case(value);
+        look.hidden |= is_symbols(element.attribute("face"))
+            || (name == "table" && (is("align", "left") || is("align", "right")))
+            || is("aria-hidden", "true");
+        look.absent |= element.has("hidden") || element.has("popover");
+        self.sheet.apply(element, &mut look);
+        // These change what is seen of cells that are not in them.
+        let columns = ["col", "colgroup"].contains(&name);
+        look.doubtful |= columns && (look.hidden || look.absent || !look.background.is_empty());
+        look
+    }
+
+    fn frame(&mut self, element: &'t Element, look: &Look, quotes: bool) -> Frame<'t> {
+        let name = element.name();
+        let window = Frame::window();
+        let around = self.frames.last().unwrap_or(&window);
+        let mut frame = Frame {
+            name,
+            words: Words::Taken,
+            struck: around.struck || look.struck || ["s", "strike", "del"].contains(&name),
+            breaks: look.breaks.unwrap_or(around.breaks || name == "pre" || name == "listing"),
+            inline: look.inline || around.row || !BLOCKS.contains(&name),
+            row: look.row,
+            rows: false,
+            letters: look.letters.letters(&around.letters),
+            backgrounds: look.background.backgrounds(&around.backgrounds),
+            opacity: look.opacity(around.opacity),
+            letters_px: look.letters_px(around.letters_px),
+            space: look.space.within(&around.space),
         };
-        if self.frames.last().is_some_and(|frame| frame.name == ends && !frame.first) {
-            self.close(ends);
+        self.doubtful |= frame.space.overlays();
+        let unclear = look.hidden
+            || (look.absent && look.displayed)
+            || look.letters.unknown
+            || look.background.unknown
+            || frame.space.hides()
+            || !readable(frame.letters_px)
+            || !seen(&frame.letters, &frame.backgrounds, frame.opacity)
+            || UNCLEAR.contains(&name);
+        let silent = SILENT.contains(&name);
+        let absent = silent || ABSENT.contains(&name) || (look.absent && !look.displayed);
+        frame.words = if absent {
+            Words::Absent
+        } else if unclear {
+            Words::Unclear
+        } else if quotes {
+            Words::Quoted
+        } else {
+            Words::Taken
+        };
+        let hidden = matches!(frame.words, Words::Absent | Words::Unclear);
+        self.suspicious |= hidden && !silent && !PICTURES.contains(&name) && !matches!(name, "br" | "hr");
+        frame.inline |= hidden;
+        if name == "body" {
+            let links = ["link", "vlink", "alink"].map(|it| of_attribute(element.attribute(it)));
+            self.links.extend(links.into_iter().flatten());
         }
+        frame
     }
 
-    fn close(&mut self, name: &str) {
-        let Some(at) = self.frames.iter().rposition(|frame| frame.name == name) else { return };
-        if self.frames[at + 1..].iter().any(|frame| BARRIERS.contains(&frame.name.as_str())) {
-            return;
+    fn close(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        let quoted = frame.words == Words::Quoted;
+        if frame.words == Words::Taken && frame.name == "q" {
+            self.text.push('"');
         }
-        // What is hidden inside something that ends before it: browsers go on hiding in some of these cases.
-        if self.frames[at + 1..].iter().any(|frame| frame.first || frame.struck) {
-            (self.ended, self.suspicious) = (true, true);
-            return;
-        }
-        let inline = self.frames[at].inline;
-        let marks = self.frames[at].first;
-        self.frames.truncate(at);
-        if !inline || marks {
+        if !frame.inline || quoted {
             self.line();
         }
-        if name == "p" && !self.skips() && !self.text.is_empty() {
+        if frame.name == "p" && !frame.inline && self.takes() && !self.text.is_empty() {
             self.text.push('\n');
         }
     }
 }
 
-/// Whether an element holds what a program quotes or signs with.
+/// Returns true if an element holds what a program quotes or signs with.
 fn quotes(element: &Element, id: &str) -> bool {
     let class = element.attribute("class").to_ascii_lowercase();
-    element.name == "blockquote"
+    element.name() == "blockquote"
         || class.split_ascii_whitespace().any(|class| QUOTE_CLASSES.contains(&class))
         || QUOTE_IDS.iter().any(|known| id.ends_with(known))
         || element.attribute("type").eq_ignore_ascii_case("cite")
+}
+
+/// Returns true if a rule is the one that some programs draw above what they quote.
+fn cuts(rule: &Element) -> bool {
+    rule.attribute("id").eq_ignore_ascii_case("stopspelling") || rule.attribute("tabindex") == "-1"
 }

@@ -4,7 +4,7 @@
 use mail_parser::{MessageParser, PartType};
 
 use super::headers::{self, Headers, cut};
-use super::{Envelope, Settings, address, body, html, tokens};
+use super::{Envelope, Settings, address, body, html, tokens, unbroken};
 use crate::limits::{LEGIBLE_HEADERS_BYTES_MAX, LEGIBLE_TEXT_BYTES_MAX, PARTS_MAX};
 
 /// What a message says of itself at its head.
@@ -21,6 +21,10 @@ pub struct Head {
 /// Reads the head of a message, as far as it can be read.
 #[must_use]
 pub fn head(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Head {
+    unbroken::run(|| head_unguarded(raw, envelope, settings)).unwrap_or_default()
+}
+
+fn head_unguarded(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Head {
     let lines = headers::with_line_ends(raw);
     let Ok(headers) = Headers::of(&lines) else { return Head::default() };
     let written = || headers.first("from").map(|field| field.bare()).unwrap_or_default();
@@ -28,6 +32,16 @@ pub fn head(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Head {
     let tokens = tokens::of(&headers, envelope, settings).unwrap_or_default();
     let tokens = tokens.into_iter().map(|token| token.text).collect();
     Head { from, subject: headers.subject(), tokens }
+}
+
+/// Who is said to have written a message; empty where that cannot be read.
+pub(crate) fn sender_of(raw: &[u8]) -> String {
+    let sender = || {
+        let lines = headers::with_line_ends(raw);
+        let headers = Headers::of(&lines).ok()?;
+        address::the_sender(&headers).ok().map(|from| from.text.to_ascii_lowercase())
+    };
+    unbroken::run(sender).flatten().unwrap_or_default()
 }
 
 /// A message as text.
@@ -51,7 +65,7 @@ pub fn legible(raw: &[u8]) -> Legible {
     };
     let below = &raw[headers.body_at..];
     let shown = whole(&raw[headers.begins_at..headers.body_at], LEGIBLE_HEADERS_BYTES_MAX);
-    let text = words(&raw[headers.begins_at..], below);
+    let text = unbroken::run(|| words(&raw[headers.begins_at..], below)).flatten();
     let text = text.unwrap_or_else(|| String::from_utf8_lossy(below).into_owned());
     Legible { headers: shown, text: cut(&text, LEGIBLE_TEXT_BYTES_MAX) }
 }

@@ -72,7 +72,7 @@ const LISTS: &[&str] = &[
 pub(super) fn own(headers: &Headers<'_>, settings: &Settings) -> Option<MachineKind> {
     let automatic = headers.all("auto-submitted").any(|field| field.bare().starts_with("auto-generated"));
     let ids = headers.ids("message-id");
-    let ours = ids.iter().any(|id| settings.in_message_id(id).is_some());
+    let ours = ids.iter().any(|id| settings.is_own_id(id));
     (automatic && ours).then_some(MachineKind::Own)
 }
 

@@ -1,15 +1,19 @@
 //! `Authentication-Results` of hosts that are trusted (RFC 8601).
+//!
+//! One field is believed: the topmost one, and only where it stands above what a host outside may have written. A host
+//! does not write such a field into every message, and not every host takes out what others wrote under its name, so a
+//! field further down may be the sender's own.
 
 use super::Settings;
-use super::headers::{Field, Headers, without_comments};
-use crate::limits::RESULTS_FIELDS_MAX;
+use super::headers::Headers;
+use crate::limits::COMMENT_DEPTH_MAX;
 
 /// What a host says of one method.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Told {
-    /// The method: `dkim`, `spf`, `dmarc`.
+    /// The method: `dkim`, `spf`, `dmarc`; in lower case.
     pub(super) method: String,
-    /// What came out: `pass`, `fail` and others.
+    /// What came out: `pass`, `fail` and others; in lower case.
     pub(super) result: String,
     /// What it was found for, such as `header.d` and its value; in lower case but for `header.b`.
     pub(super) properties: Vec<(String, String)>,
@@ -27,71 +31,258 @@ impl Told {
     }
 }
 
-/// Fields that a host writes between two results of its own.
-const BETWEEN: &[&str] = &["received-spf", "dkim-filter"];
-
-/// What the trusted host says: the topmost run of its fields. Of each method the first field of the run that speaks of it
-/// counts, so that what somebody has put directly below cannot add a result that the host has not given. Nothing where
-/// no field of a trusted host is there.
+/// Returns what the trusted host says, method by method, in its order; `None` where no trusted host's field counts.
 pub(super) fn of(headers: &Headers<'_>, settings: &Settings) -> Option<Vec<Told>> {
-    let trusted = |field: &Field<'_>| {
-        let host = host(&field.bare());
-        let known = settings.trusted_hosts.iter().any(|known| known.eq_ignore_ascii_case(&host));
-        (field.name == "authentication-results" && known).then_some(host)
-    };
-    let at = headers.fields.iter().position(|field| trusted(field).is_some())?;
-    let name = trusted(&headers.fields[at]);
-    let run = headers.fields[at..]
+    let field = headers
+        .fields
         .iter()
-        .take_while(|field| BETWEEN.contains(&field.name.as_str()) || trusted(field) == name)
-        .filter(|field| field.name == "authentication-results")
-        .take(RESULTS_FIELDS_MAX);
-    let mut heard: Vec<Told> = Vec::new();
-    for field in run {
-        let told = read(&field.text());
-        if told.is_empty() {
-            // The host found nothing, and said so: what stands below is not its word.
-            break;
+        .take_while(|field| field.name != "received" || is_internal(&field.bare(), settings))
+        .find(|field| field.name == "authentication-results")?;
+    let (host, told) = read(&field.text())?;
+    is_trusted(&host, settings).then_some(told)
+}
+
+fn is_trusted(host: &str, settings: &Settings) -> bool {
+    settings.trusted_hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+}
+
+/// Returns true if a `Received` field was written where a trusted host handed the message on to itself: by LMTP, which
+/// nobody outside speaks to it.
+fn is_internal(bare: &str, settings: &Settings) -> bool {
+    let clauses = bare.split(';').next().unwrap_or_default();
+    let words: Vec<&str> = clauses.split_whitespace().collect();
+    let after = |name: &str| {
+        let at = words.iter().position(|word| word.eq_ignore_ascii_case(name))?;
+        words.get(at + 1).copied()
+    };
+    let lmtp = |protocol: &str| protocol.to_ascii_uppercase().contains("LMTP");
+    after("by").is_some_and(|host| is_trusted(host, settings)) && after("with").is_some_and(lmtp)
+}
+
+/// Returns a field's host and its results, where the value is of the grammar of RFC 8601, 2.2.
+fn read(value: &str) -> Option<(String, Vec<Told>)> {
+    let mut reader = Reader { rest: value };
+    reader.space()?;
+    let host = reader.value()?.to_ascii_lowercase();
+    if reader.space()? && reader.rest.starts_with(|c: char| c.is_ascii_digit()) {
+        let version = reader.token()?;
+        if version != "1" {
+            return None;
         }
-        let fresh: Vec<Told> =
-            told.into_iter().filter(|it| !heard.iter().any(|known| known.method == it.method)).collect();
-        heard.extend(fresh);
+        reader.space()?;
     }
-    Some(heard)
-}
-
-/// The name at the beginning of a field's value.
-fn host(bare: &str) -> String {
-    let first = bare.split(';').next().unwrap_or_default();
-    first.split_whitespace().next().unwrap_or_default().trim_matches('"').to_ascii_lowercase()
-}
-
-/// The results in a field's value. What cannot be read says nothing.
-fn read(value: &str) -> Vec<Told> {
-    let bare = without_comments(value);
-    if bare.contains('"') && quoted_signs(&bare) {
-        return Vec::new();
+    let mut told = Vec::new();
+    while !reader.rest.is_empty() {
+        reader.sign(';')?;
+        reader.space()?;
+        let method = reader.token()?.to_ascii_lowercase();
+        reader.space()?;
+        if method == "none" && told.is_empty() && reader.rest.is_empty() {
+            return Some((host, told));
+        }
+        told.push(reader.result(method)?);
     }
-    bare.split(';').skip(1).filter_map(result).collect()
+    (!told.is_empty()).then_some((host, told))
 }
 
-/// Whether quotes hide a sign that divides results: such a value is not taken apart.
-fn quoted_signs(bare: &str) -> bool {
-    bare.split('"').skip(1).step_by(2).any(|quoted| quoted.contains([';', '=', ' ']))
+/// What is left of a value. Each part is `None` where what stands there is not it.
+struct Reader<'v> {
+    rest: &'v str,
 }
 
-fn result(text: &str) -> Option<Told> {
-    let text = text.replace(" =", "=").replace("= ", "=");
-    let mut words = text.split_whitespace();
-    let (method, result) = words.next()?.split_once('=')?;
-    let method = method.split('/').next().unwrap_or_default().to_ascii_lowercase();
-    let mut told = Told { method, result: result.to_ascii_lowercase(), properties: Vec::new() };
-    for word in words {
-        if let Some((name, value)) = word.split_once('=') {
-            let (name, value) = (name.to_ascii_lowercase(), value.trim_matches('"'));
-            let value = if name == "header.b" { value.to_owned() } else { value.to_ascii_lowercase() };
+impl<'v> Reader<'v> {
+    /// Passes over spaces and comments; tells whether there were some.
+    fn space(&mut self) -> Option<bool> {
+        let before = self.rest.len();
+        loop {
+            self.rest = self.rest.trim_start_matches([' ', '\t']);
+            if !self.rest.starts_with('(') {
+                return Some(self.rest.len() < before);
+            }
+            self.comment()?;
+        }
+    }
+
+    fn comment(&mut self) -> Option<()> {
+        let (mut depth, mut escaped) = (0_usize, false);
+        for (at, sign) in self.rest.char_indices() {
+            match sign {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if depth > COMMENT_DEPTH_MAX {
+                return None;
+            }
+            if depth == 0 {
+                self.rest = &self.rest[at + 1..];
+                return Some(());
+            }
+        }
+        None
+    }
+
+    fn sign(&mut self, sign: char) -> Option<()> {
+        self.rest = self.rest.strip_prefix(sign)?;
+        Some(())
+    }
+
+    fn run(&mut self, of: impl Fn(char) -> bool) -> &'v str {
+        let end = self.rest.find(|c| !of(c)).unwrap_or(self.rest.len());
+        let (run, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        run
+    }
+
+    fn token(&mut self) -> Option<&'v str> {
+        Some(self.run(in_token)).filter(|token| !token.is_empty())
+    }
+
+    fn quoted(&mut self) -> Option<String> {
+        let (mut text, mut escaped) = (String::new(), false);
+        for (at, sign) in self.rest.char_indices().skip(1) {
+            match sign {
+                _ if escaped => {
+                    escaped = false;
+                    text.push(sign);
+                }
+                '\\' => escaped = true,
+                '"' => {
+                    self.rest = &self.rest[at + 1..];
+                    return Some(text);
+                }
+                _ => text.push(sign),
+            }
+        }
+        None
+    }
+
+    /// A token, or a text in quotes.
+    fn value(&mut self) -> Option<String> {
+        if self.rest.starts_with('"') { self.quoted() } else { self.token().map(str::to_owned) }
+    }
+
+    /// A value, or an address, or a domain behind an `@`.
+    fn property_value(&mut self) -> Option<String> {
+        if self.rest.starts_with('"') {
+            return self.quoted();
+        }
+        let first = self.run(in_local_part);
+        if self.sign('@').is_some() {
+            let domain = self.run(|c| c.is_ascii_alphanumeric() || ".-_".contains(c));
+            return (!domain.is_empty()).then(|| format!("{first}@{domain}"));
+        }
+        (!first.is_empty() && first.chars().all(in_token)).then(|| first.to_owned())
+    }
+
+    /// What stands behind a method, up to the next `;` or the end.
+    fn result(&mut self, method: String) -> Option<Told> {
+        if self.sign('/').is_some() {
+            self.space()?;
+            self.token().filter(|version| *version == "1")?;
+            self.space()?;
+        }
+        self.sign('=')?;
+        self.space()?;
+        let result = self.token()?.to_ascii_lowercase();
+        let mut told = Told { method, result, properties: Vec::new() };
+        while self.space()? {
+            if self.rest.is_empty() || self.rest.starts_with(';') {
+                break;
+            }
+            let kind = self.run(|c| in_token(c) && c != '.').to_ascii_lowercase();
+            self.space()?;
+            let reason = kind == "reason" && told.properties.is_empty();
+            let name = if reason { kind } else { self.name_below(&kind)? };
+            self.space()?;
+            self.sign('=')?;
+            self.space()?;
+            let value = self.property_value()?;
+            let value = if name == "header.b" { value } else { value.to_ascii_lowercase() };
             told.properties.push((name, value));
         }
+        (self.rest.is_empty() || self.rest.starts_with(';')).then_some(told)
     }
-    Some(told)
+
+    /// The name of a property below its kind.
+    fn name_below(&mut self, kind: &str) -> Option<String> {
+        self.sign('.')?;
+        self.space()?;
+        let name = self.token()?.to_ascii_lowercase();
+        (!kind.is_empty()).then(|| format!("{kind}.{name}"))
+    }
+}
+
+/// Source: RFC 2045, 5.1.
+fn in_token(c: char) -> bool {
+    c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c)
+}
+
+/// Source: RFC 5322, 3.2.3.
+fn in_local_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(value: &str) -> Option<String> {
+        let (host, told) = read(value)?;
+        let told = told.iter().map(|one| {
+            let properties: Vec<_> =
+                one.properties.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+            format!("; {}={}{}", one.method, one.result, properties.concat())
+        });
+        Some(format!("{host}{}", told.collect::<Vec<_>>().concat()))
+    }
+
+    #[test]
+    fn what_has_the_grammar_is_read() {
+        let rows = [
+            ("mx.acme.example; none", "mx.acme.example"),
+            (" mx.acme.example 1; none ", "mx.acme.example"),
+            ("(a (b\\)) c) \"MX.acme.example\" (x) 1 ; none", "mx.acme.example"),
+            (
+                "mx.google.com; dkim=pass header.i=@Acme.example header.s=s1 header.b=\"Ab/c+\"; spf=pass (google.com: \
+                 domain of kim@acme.example designates 192.0.2.1 as permitted sender) smtp.mailfrom=kim+a=b@acme.example; \
+                 dmarc=pass (p=REJECT sp=REJECT dis=NONE) header.from=acme.example",
+                "mx.google.com; dkim=pass header.i=@acme.example header.s=s1 header.b=Ab/c+; \
+                 spf=pass smtp.mailfrom=kim+a=b@acme.example; dmarc=pass header.from=acme.example",
+            ),
+            (
+                "a.example; DKIM/1 = Pass reason=\"good, it is\" header . d = b.example",
+                "a.example; dkim=pass reason=good, it is header.d=b.example",
+            ),
+        ];
+        for (value, wanted) in rows {
+            assert_eq!(words(value).as_deref(), Some(wanted), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_has_not_says_nothing() {
+        let rows = [
+            "",
+            "mx.acme.example",
+            "mx.acme.example;",
+            "mx.acme.example; dkim=pass;",
+            "mx.acme.example; none; dkim=pass",
+            "mx.acme.example 2; dkim=pass",
+            "mx.acme.example 1 foo bar; dkim=pass",
+            "\"mx.acme.example\" evil; dkim=pass",
+            "mx.acme.example; dkim/2=pass",
+            "mx.acme.example; dkim=pass header.d",
+            "mx.acme.example; dkim=pass header.d=b/c",
+            "mx.acme.example; dkim=pass \"x\"",
+            "mx.acme.example (open; dkim=pass",
+            "mx.acme.example; dkim=pass header.d=\"open",
+            "spf=pass smtp.mailfrom=a.example; dkim=pass",
+        ];
+        for value in rows {
+            assert_eq!(words(value), None, "{value}");
+        }
+    }
 }

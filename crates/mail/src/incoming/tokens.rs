@@ -1,4 +1,5 @@
-//! Tokens: what a message may be a reply to, by where it was sent and by what it answers.
+//! Tokens: what a message may be a reply to, by where it was sent. What it answers says nothing of that: whoever writes to
+//! somebody can put any id there that they have seen.
 
 use std::str::FromStr;
 
@@ -53,10 +54,6 @@ pub enum Place {
     Cc,
     /// In a field that a host on the way has added: `Delivered-To`, `X-Original-To`.
     Delivery,
-    /// In `In-Reply-To`.
-    InReplyTo,
-    /// In `References`.
-    References,
 }
 
 /// Something that may be a token of ours.
@@ -75,11 +72,11 @@ impl Settings {
         ours.then(|| self.reply_address.token(address.local())).flatten()
     }
 
-    /// The token in a message id of ours.
-    pub(super) fn in_message_id(&self, id: &str) -> Option<String> {
-        let (left, domain) = id.rsplit_once('@')?;
+    /// Returns true if a message id may be one of ours.
+    pub(super) fn is_own_id(&self, id: &str) -> bool {
+        let Some((left, domain)) = id.rsplit_once('@') else { return false };
         let ours = self.reply_domains.iter().any(|known| known.eq_ignore_ascii_case(domain));
-        ours.then(|| self.message_id.token(left)).flatten()
+        ours && self.message_id.token(left).is_some()
     }
 }
 
@@ -114,11 +111,6 @@ pub(super) fn of(
             }
         }
     }
-    for (name, place) in [("in-reply-to", Place::InReplyTo), ("references", Place::References)] {
-        for id in headers.ids(name).iter().rev() {
-            found.add(settings.in_message_id(id), place);
-        }
-    }
     Ok(found.0)
 }
 
@@ -130,7 +122,7 @@ pub(super) fn stands_in(token: &str, headers: &Headers<'_>, name: &str, settings
     })
 }
 
-/// Whatever in a text looks like a reply address or a message id of ours.
+/// Whatever in a text looks like a reply address of ours.
 pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
     let mut found = Found(Vec::new());
     let word = |c: char| c.is_ascii_alphanumeric() || "+._-=@".contains(c);
@@ -139,7 +131,6 @@ pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
     {
         let word = word.trim_end_matches('.');
         found.add(settings.in_address(word), Place::To);
-        found.add(settings.in_message_id(word), Place::References);
         if found.0.len() >= TOKENS_MAX {
             break;
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
 use switchward_mail::incoming::{Envelope, Peer, Settings};
 
-use crate::world::{APPROVER, Key, LOOKALIKE, Mail, REPLY_TO, SIGNED, SUBJECT, TRUSTED, WORLD, decides};
+use crate::world::{APPROVER, Key, LOOKALIKE, Mail, REPLY_TO, SIGNED, SUBJECT, Seen, TRUSTED, WORLD};
 
 /// A message that must not decide, with what its transport knows.
 struct Case {
@@ -122,6 +122,24 @@ fn changed(phrase: &str) -> Vec<Case> {
     let mut replayed = case("sent on to us", unsigned(phrase).set("To", "mallory@evil.example").genuine());
     replayed.envelope.recipients = vec![REPLY_TO.to_owned()];
     cases.push(replayed);
+    let mut threaded = unsigned(phrase).set("To", "mallory@evil.example");
+    threaded =
+        threaded.set("References", "<a.tok1@reply.acme.example> <m.tok1@reply.acme.example>").genuine();
+    let mut threaded = case("sent on to us, in our thread", threaded.above("Delivered-To", REPLY_TO));
+    threaded.envelope.recipients = vec![REPLY_TO.to_owned()];
+    cases.push(threaded);
+    // A second signature with the first one's value, said to cover a field that was added, and blanks that no relaxed
+    // signature sees.
+    let few = ["From", "To", "Subject", "Message-ID"];
+    let mut copied = unsigned(phrase).set("To", "mallory@evil.example").signed(&WORLD.corp, &few);
+    let second = copied.headers[0].1.replace("\th=", "\th=Cc:").replace(" h=", " h=Cc:");
+    copied.body.push_str(" \r\n");
+    let copied = copied.below("Cc", REPLY_TO);
+    cases.push(case(
+        "a signature copied for a field that was added",
+        copied.clone().above("DKIM-Signature", &second),
+    ));
+    cases.push(case("the same below", copied.below("DKIM-Signature", &second)));
     let added = unsigned(phrase).set("To", "mallory@evil.example").genuine().below("Cc", REPLY_TO);
     cases.push(case("sent on to us by a field that is not signed", added));
     let boundary = Mail::plain(&format!("No.\n--x\n\n{phrase}\n--x--\n")).genuine();
@@ -215,6 +233,10 @@ fn forged_results(phrase: &str) -> Vec<Case> {
     let elsewhere = good.replacen(TRUSTED, "mx.evil.example", 1);
     let mail = || unsigned(phrase);
     let told = |value: &str| mail().above(RESULTS, value);
+    // Signed by nobody's key, so that only what the host is believed to say could prove it.
+    let told_below = |value: &str, received: &str| {
+        mail().signed(&WORLD.forger, SIGNED).above(RESULTS, value).above("Received", received)
+    };
     let nothing = format!("{TRUSTED}; none");
     let failed = format!("{TRUSTED}; dkim=fail header.d=corp.example; spf=fail smtp.mailfrom={APPROVER}");
     vec![
@@ -235,6 +257,23 @@ fn forged_results(phrase: &str) -> Vec<Case> {
         ),
         trusting("by a host whose name begins before", told(&good.replacen(TRUSTED, "x-mx.acme.example", 1))),
         trusting("by nobody", told(good.split_once(';').unwrap().1)),
+        trusting(
+            "in the host's own field, below its Received",
+            told_below(&good, &format!("from x by {TRUSTED} with ESMTP id 1")),
+        ),
+        trusting(
+            "below a Received that says LMTP of another",
+            told_below(&good, "from x by mx.evil.example with LMTP id 1"),
+        ),
+        trusting(
+            "with words behind the name",
+            told(&good.replacen(TRUSTED, &format!("\"{TRUSTED}\" evil"), 1)),
+        ),
+        trusting(
+            "with words behind the version",
+            told(&good.replacen(TRUSTED, &format!("{TRUSTED} 1 foo bar"), 1)),
+        ),
+        trusting("of another version", told(&good.replacen(TRUSTED, &format!("{TRUSTED} 2"), 1))),
         trusting("in the ARC field", mail().above("ARC-Authentication-Results", &format!("i=1; {good}"))),
         trusting("in an old field", mail().above("X-Authentication-Results", &good)),
     ]
@@ -288,9 +327,9 @@ async fn nobody_decides_for_the_approver() {
     for phrase in all_phrases() {
         let families = [wrong_signatures, changed, lookalikes, envelopes, forged_results, other_results];
         for case in families.iter().flat_map(|family| family(phrase)) {
-            let sorted = case.mail.sorted_with(&case.envelope, settings(case.trusting)).await;
+            let sorted = Seen::of(&case.mail.raw(), &case.envelope, settings(case.trusting)).await;
             count += 1;
-            if decides(&sorted) != Verdict::Undecided {
+            if sorted.decides() != Verdict::Undecided {
                 wrong.push(format!("{} {phrase:?}: {sorted:?}", case.name));
             }
         }
@@ -316,27 +355,40 @@ async fn each_way_of_proving_a_sender_works() {
         format!("{TRUSTED}; dmarc=pass header.from=corp.example"),
         format!("{TRUSTED}; dkim=pass header.d=corp.example"),
     );
-    let spf = format!(
-        "{TRUSTED} 1; spf=pass (sender IP is 192.0.2.10) smtp.mailfrom={APPROVER}; dkim=none; dmarc=pass header.from=corp.example"
-    );
     let unsigned = || unsigned("approved");
+    let genuine = unsigned().genuine();
     let cases = [
         ("signature", unsigned().genuine(), none.clone(), false),
         ("signature and others", unsigned().genuine().signed(&WORLD.evil, SIGNED), none.clone(), false),
-        ("host", unsigned(), envelope(APPROVER, "192.0.2.10"), false),
+        ("signature and host", unsigned().genuine(), envelope(APPROVER, "192.0.2.10"), false),
         ("results of a signature", unsigned().genuine().above(field, &dkim), none.clone(), true),
-        ("results of a host", unsigned().above(field, &spf), none.clone(), true),
+        ("results of a signature alone", unsigned().genuine().above(field, &signature), none.clone(), true),
         (
-            "results in two fields",
-            unsigned().genuine().above(field, &signature).above(field, &policy),
+            "results of a policy, and a signature",
+            unsigned().genuine().above(field, &policy),
             none.clone(),
             true,
         ),
         (
-            "results below those of others",
-            unsigned().genuine().above(field, &dkim).above(field, "relay.example; none"),
+            "results of others, and a signature",
+            unsigned().genuine().above(field, "relay.example; none"),
             none.clone(),
             true,
+        ),
+        (
+            "results below where the host handed it on to itself",
+            unsigned().genuine().above("Received", "from x by b; date").above(field, &dkim).above(
+                "Received",
+                &format!("from {TRUSTED} by {TRUSTED} (Dovecot) with LMTP id 1 for <r@x>; date"),
+            ),
+            none.clone(),
+            true,
+        ),
+        (
+            "lines of blanks below",
+            Mail { body: format!("{} \r\n\t\r\n", genuine.body), ..genuine },
+            none.clone(),
+            false,
         ),
         ("a field that nobody knows", unsigned().genuine().above("X-Spam-Score", "0"), none.clone(), false),
         (
@@ -347,8 +399,8 @@ async fn each_way_of_proving_a_sender_works() {
         ),
     ];
     for (name, mail, envelope, trusting) in cases {
-        let sorted = mail.sorted_with(&envelope, settings(trusting)).await;
-        assert_eq!(decides(&sorted), Verdict::Approve, "{name}: {sorted:?}");
+        let sorted = Seen::of(&mail.raw(), &envelope, settings(trusting)).await;
+        assert_eq!(sorted.decides(), Verdict::Approve, "{name}: {sorted:?}");
     }
 }
 
@@ -362,9 +414,9 @@ async fn a_domain_without_a_policy_still_has_to_sign() {
         ("notplain.example", &WORLD.plain, false),
         (LOOKALIKE, &WORLD.lookalike, true),
     ] {
-        let sorted = from(domain).signed(key, SIGNED).sorted().await;
-        let switchward_mail::incoming::Sorted::Reply(reply) = sorted else { panic!("{sorted:?}") };
-        assert_eq!(reply.authentication.aligned, aligned, "{domain}: {:?}", reply.authentication);
+        let seen = from(domain).signed(key, SIGNED).seen().await;
+        let switchward_mail::incoming::Sorted::Reply(reply) = seen.sorted else { panic!("{seen:?}") };
+        assert_eq!(seen.proofs[0].is_signed(), aligned, "{domain}: {:?}", seen.proofs);
         assert_eq!(reply.from.text, format!("dana@{domain}"));
     }
 }

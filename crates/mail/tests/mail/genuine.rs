@@ -4,7 +4,7 @@ use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
 use switchward_mail::incoming::Sorted;
 
 use crate::shapes::{LANGUAGES, SHAPES, Shape, Talk};
-use crate::world::{Mail, base64, decides, said};
+use crate::world::{Mail, base64, said};
 
 const GENUINE_MIN: usize = 2_000;
 const CLEAR_MIN: u32 = 1_000;
@@ -26,10 +26,12 @@ fn capital(phrase: &str) -> String {
 }
 
 async fn read(mail: Mail) -> (Verdict, String) {
-    match mail.genuine().sorted().await {
+    let seen = mail.genuine().seen().await;
+    let verdict = seen.decides();
+    match seen.sorted {
         Sorted::Reply(reply) => {
-            assert!(reply.authentication.aligned, "{:?}", reply.authentication);
-            (decides(&Sorted::Reply(reply.clone())), reply.text)
+            assert!(seen.proofs[0].is_signed(), "{:?}", seen.proofs);
+            (verdict, reply.text)
         }
         other @ (Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. }) => {
             panic!("a person's reply is {other:?}")

@@ -4,7 +4,7 @@ use switchward_expr::Verdict;
 
 use crate::forged::all_phrases;
 use crate::shapes::{LANGUAGES, SHAPES, Talk, alternative};
-use crate::world::{Mail, base64, decides};
+use crate::world::{Mail, base64};
 
 /// Declarations that hide words.
 const HIDING: &[&str] = &[
@@ -56,6 +56,79 @@ const HIDING: &[&str] = &[
     "content-visibility:hidden",
     "letter-spacing:-10px",
     "zoom:0",
+    "display:none!important",
+    "display:none/**/! /**/important",
+    "d\\69 splay:none",
+    "display:n\\6fne",
+    "color:#fff!important;color:#000",
+    "color:#000;color:#fff",
+    "color:rgb(100%,100%,100%)",
+    "color:#000;background:linear-gradient(#000,#000)",
+    "font-size:50%;font-size:1px",
+    "margin-left:9999px",
+    "margin-right:-9999px",
+    "margin:0 0 0 9999px",
+    "margin-top:9999px",
+    "margin:9999px 0 0",
+    "margin-left:300em",
+    "margin-left:calc(100% + 1px)",
+    "margin-left:9999px;margin-left:-9800px",
+    "padding-left:9999px",
+    "padding:5000pt 0 0",
+    "text-indent:9999px",
+    "text-indent:200%",
+    "text-indent:-40px",
+    "margin-left:-45px",
+    "margin-left:50px;margin-left:0;text-indent:-50px",
+    "list-style:symbols('not')",
+    "position:relative;left:9999px",
+    "position:relative;left:-9999px",
+    "position:relative;top:9999px",
+    "position:relative;bottom:300px",
+    "position:relative;right:9999px",
+    "position:sticky",
+    "translate:-9999px",
+    "transform:translateX(-9999px)",
+    "-webkit-transform:rotateY(90deg)",
+    "rotate:y 90deg",
+    "scale:0",
+    "scale:.01",
+    "inset:0 0 0 9999px",
+    "offset:path('M 9999 0')",
+    "height:1px;overflow:hidden",
+    "overflow:hidden;max-height:1px",
+    "overflow:clip;height:1pt",
+    "width:1px;overflow:hidden",
+    "max-width:1px;overflow:hidden;white-space:nowrap",
+    "height:20px;overflow:hidden;padding-top:20px",
+    "display:flex;flex-direction:column-reverse",
+    "display:flex;flex-direction:row-reverse",
+    "flex-flow:column wrap-reverse",
+    "order:1",
+    "direction:rtl",
+    "writing-mode:vertical-rl",
+    "-ms-writing-mode:tb-rl",
+    "grid-row:2",
+    "float:right",
+    "font-family:Wingdings",
+    "font-family:'Webdings'",
+    "font-family: Symbol, serif",
+    "font-family:Arial,\"Zapf Dingbats\"",
+    "font:12px wingdings 2",
+    "margin-top:-40px",
+    "margin:-40px 0 0",
+    "position:relative;top:-20px",
+    "position:relative;z-index:-1",
+    "outline:40px solid white",
+    "content:'no'",
+    "list-style-type:'not '",
+    "animation:a 1s forwards",
+    "mix-blend-mode:screen",
+    "-webkit-text-stroke:9px white",
+    "-webkit-mask-image:none,url(a.png)",
+    "text-decoration:underline;text-decoration-thickness:30px",
+    "all:unset",
+    "something-new:none",
 ];
 
 /// Markup that hides words; `@` is the phrase.
@@ -95,7 +168,7 @@ const HIDDEN: &[&str] = &[
     "<style>*{display:none}</style>@",
     "<style>[x]{display:none}</style><p x>@</p>",
     "<style>.x{color:#fff}</style><p class=x>@</p>",
-    "<p style=\"display:none\"><div>@</div>",
+    "<div style=\"display:none\"><p>@</p></div>",
     "<div><b style=\"display:none\">x</div>@",
     "<div style=\"display:none\"><table></div>@",
     "<blockquote>@</blockquote>",
@@ -108,6 +181,106 @@ const HIDDEN: &[&str] = &[
     "<div class=gmail_signature>@</div>",
     "<div class=moz-signature>@</div>",
     "<bdo dir=rtl><span style=\"unicode-bidi:bidi-override\">@</span></bdo>",
+    "<bdo dir=rtl>@</bdo>",
+    "<p popover>@</p>",
+    "<table><tr><td style=\"display:none\">@</table>",
+    "<b style=\"display:none\"><p>@</b></p>",
+    "<font color=ffffff>@</font>",
+    "<table bgcolor=000000><tr><td>@</td></tr></table>",
+    "<table background=a.png><tr><td>@</td></tr></table>",
+    "<body link=white><a href=x>@</a>",
+    "<body><p>@</p><body style=\"display:none\">",
+    "<font face=Wingdings>@</font>",
+    "<div style=\"background:#000\"><p style=\"color:initial\">@</p></div>",
+    "<div style=\"opacity:.4\"><p style=\"opacity:.4\">@</p></div>",
+    "<div style=\"font-size:40%\"><p style=\"font-size:40%\">@</p></div>",
+    "<div style=\"margin-left:300px\"><p style=\"margin-left:300px\">@</p></div>",
+    "<div style=\"position:relative;top:9px\"><p style=\"position:relative;top:9px\">@</p></div>",
+    "<style>p.x{display:none}</style><p class=X>@</p>",
+    "<style>.a .x{display:none}</style><div class=a><p class=x>@</p></div>",
+    "<style>.a>p{display:none}</style><div class=a><p>@</p></div>",
+    "<style>p:first-child{display:none}</style><p>@</p>",
+    "<style>.x,::-other{color:#000}</style><font color=white><p class=x>@</p></font>",
+    "<style>.x{.y &{display:none}}</style><p class=x>@</p>",
+    "<style>.\\78{display:none}</style><p class=x>@</p>",
+    "<style>.x{display:/**/none ! important}</style><p class=x>@</p>",
+    "<style>.x{background:#000}</style><p class=x>@</p>",
+    "<style>.x{margin-left:9999px}</style><p class=x>@</p>",
+    "<style>.x{font-family:Webdings}</style><p class=x>@</p>",
+    "<style><!-- .x{display:none} --></style><p class=x>@</p>",
+    "<svg><style>.x{display:none}</style></svg><p class=x>@</p>",
+    "<style>@media screen{.x{display:none}}</style><p class=x>@</p>",
+    "<style>@media(min-width:1px){p{display:none}}</style><p>@</p>",
+    "<style>@media print,screen{p{font-size:0}}</style><p>@</p>",
+    "<style media=\"(min-width:1px)\">p{display:none}</style><p>@</p>",
+    "<style>@supports(color:red){p{display:none}}</style><p>@</p>",
+    "<style>@layer a{p{display:none}}</style><p>@</p>",
+    "<style>@media(a){.x{background:#000}}</style><p class=x>@</p>",
+    "<style>@import url(a.css);</style><p>@</p>",
+    "<style>@import 'a.css'",
+    "<style>@import 'a.css' screen;</style>@",
+    "<style>@font-face{font-family:Arial;src:url(a.woff)}</style><p>@</p>",
+    "<link rel=stylesheet href=a.css><p>@</p>",
+    "<p>@</p><link rel=\"a STYLESHEET\" href=a.css>",
+    "<style>p::before{content:'do not '}</style><p>@</p>",
+    "<style>p:after{content:' is wrong'}</style><p>@</p>",
+    "<style>.x{content:'no'}</style><p class=x>@</p>",
+    "<style>q{quotes:'do not ' ''}</style><q>@</q>",
+    "<style>p:before{margin-top:-30px;display:block;background:#fff}</style><p>@</p>",
+    "<style>p::first-letter{font-size:0}</style><p>@</p>",
+    "<style>div{display:flex;flex-direction:column-reverse}</style><div><p>@</p><p>is wrong</p></div>",
+    "<div style=\"display:flex;flex-direction:column-reverse\"><p>@</p><p>No:</p></div>",
+    "<div style=\"display:flex\"><p style=\"order:2\">@</p><p>Not</p></div>",
+    "<div style=\"direction:rtl\"><span>@</span> <span>not</span></div>",
+    "<div style=\"writing-mode:vertical-rl\"><p>@</p><p>Not</p></div>",
+    "<p>@</p><p style=\"margin-top:-40px;background:#fff\">What?</p>",
+    "<p>@</p><p style=\"position:relative;top:-40px;background:#fff\">What?</p>",
+    "<p>@</p><div style=\"margin-bottom:-40px\">What?</div>",
+    "<p>@</p><p style=\"box-shadow:0 -40px 0 40px #fff\">What?</p>",
+    "<table><tr><td>@</td></tr><thead><tr><td>Do not say</td></tr></thead></table>",
+    "<table><tr><td>@</td></tr><caption>Do not say</caption></table>",
+    "<table><caption style=\"caption-side:bottom\">@</caption><tr><td>Do not say</td></tr></table>",
+    "<table><tfoot><tr><td>@</td></tr></tfoot><tr><td>Do not say</td></tr></table>",
+    "<div style=\"display:table\"><div style=\"display:table-footer-group\">@</div><p>Not</p></div>",
+    "<fieldset>@<legend>Do not say</legend></fieldset>",
+    "<table><col style=\"background:#000\"><tr><td>@</td></tr></table>",
+    "<table><col style=\"visibility:collapse\"><tr><td>@</td></tr></table>",
+    "<div style=\"background:#000;color:#fff\"><p bgcolor=white style=\"color:#000\">@</p></div>",
+    "<style>@counter-style x{system:cyclic;symbols:'do not '}</style><li style=\"list-style:x\">@</li>",
+    "<template shadowrootmode=open>@</template>",
+    "<div><template shadowrootmode=open>Not that</template>@</div>",
+    "<noscript></div></noscript>@",
+];
+
+/// Markup in which something is seen beside the phrase that changes what it says; `@` is the phrase.
+const BESIDE: &[&str] = &[
+    "<svg><text>Not</text></svg> @",
+    "<span style=\"color:hsl(0,50%,50%)\">Not</span> @",
+    "<span style=\"position:relative;left:500px\">Not</span> @",
+    "<span style=\"transform:rotate(2deg)\">Not</span> @",
+    "<span hidden style=\"display:inline\">Not</span> @",
+    "<style>i{display:none}</style><i style=\"display:inline\">Not</i> @",
+    "<textarea>Not</textarea> @",
+    "<button>Not</button> @",
+    "@<details><summary>is wrong</summary></details>",
+    "<q>@</q>",
+    "@<span style=\"display:none\">x</span> is wrong",
+    "@<div style=\"display:none\">x</div> is wrong",
+    "@<div style=\"position:absolute\">x</div> is wrong",
+    "@<x-y> is wrong</x-y>",
+    "@<br style=\"display:none\"> is wrong",
+    "<style>br{display:none}</style>@<br> is wrong",
+    "<pre style=\"white-space:normal\">@\nis wrong</pre>",
+    "<style>pre{white-space:normal}</style><pre>@\nis wrong</pre>",
+    "<p style=\"display:inline\">@</p><p style=\"display:inline\">is wrong</p>",
+    "<style>p{display:inline}</style><p>@</p><p>is wrong</p>",
+    "<style>@media(a){p{display:inline}}</style><p>@</p><p>is wrong</p>",
+    "<div style=\"display:flex\"><div>@</div><div>is wrong</div></div>",
+    "<div style=\"display:grid\"><div>@</div><div>is wrong</div></div>",
+    "<div style=\"display:table-cell\">@</div><div style=\"display:table-cell\">is wrong</div>",
+    "<div style=\"float:left\">@</div><p>is wrong</p>",
+    "<table align=left><tr><td>@</td></tr></table>is wrong",
+    "<select><option>No</option></select>@",
 ];
 
 /// Bodies of plain text; `@` is the phrase.
@@ -246,6 +419,22 @@ fn attached(phrase: &str) -> Vec<Mail> {
                 &base64(&utf16),
             )],
         ),
+        parts("mixed", &[("Content-Type: text/plain; charset=utf-7", phrase)]),
+        parts("mixed", &[("Content-Type: text/plain\nContent-Transfer-Encoding: x-uuencode", phrase)]),
+        parts(
+            "alternative",
+            &[(plain, phrase), ("Content-Type: text/html", &format!("<p>{phrase} nothing</p>"))],
+        ),
+        Mail::new(
+            "multipart/related; start=\"<b@x>\"; boundary=b",
+            &format!(
+                "--b\n{plain}\nContent-ID: <a@x>\n\n{phrase}\n--b\n{plain}\nContent-ID: <b@x>\n\nWhat?\n--b--\n"
+            ),
+        ),
+        Mail::new(
+            "multipart/mixed; boundary=b",
+            &format!("Not so, says a multipart mime.\n--b\n{plain}\n\n{phrase}\n--b--\n"),
+        ),
         parts("mixed", &[("Content-Type: application/ms-tnef; name=winmail.dat", phrase)]),
         Mail::new("application/pkcs7-mime; smime-type=enveloped-data", phrase),
         Mail::new("application/pdf", phrase),
@@ -261,27 +450,33 @@ fn attached(phrase: &str) -> Vec<Mail> {
     ]
 }
 
+/// Markup with the phrase in place of `@`, other than where this begins a rule of CSS.
+fn with(form: &str, phrase: &str) -> String {
+    let rules = ["@media", "@import", "@supports", "@layer", "@font-face"];
+    let kept =
+        rules.iter().fold(form.to_owned(), |form, rule| form.replace(rule, &rule.replace('@', "\u{1}")));
+    kept.replace('@', phrase).replace('\u{1}', "@")
+}
+
 /// Every message of this page for one phrase, with a name.
 fn all(phrase: &'static str, at: usize) -> Vec<(String, Mail)> {
     let mut mails = Vec::new();
     for style in HIDING {
-        for (shown, element) in
-            [("", "div"), ("<p>What is this?</p>", "span"), ("<p>What is this?</p>", "td")]
-        {
-            let hidden = format!("<{element} style=\"{style}\">{phrase}</{element}>{shown}");
-            mails.push((format!("hidden {style}"), Mail::html(&hidden)));
-            mails.push((format!("alternative, hidden {style}"), alternative("\n", &hidden)));
+        for (shown, begins, ends) in [
+            ("", "<div", "</div>"),
+            ("<p>What is this?</p>", "<span", "</span>"),
+            ("<p>What is this?</p>", "<table><tr><td", "</td></tr></table>"),
+        ] {
+            let style = style.replace('"', "&quot;");
+            let hidden = format!("{begins} style=\"{style}\">{phrase}{ends}{shown}");
+            mails.push((format!("hidden {begins} {style}"), Mail::html(&hidden)));
+            mails.push((format!("alternative, hidden {begins} {style}"), alternative("\n", &hidden)));
         }
     }
-    for form in HIDDEN {
+    for form in HIDDEN.iter().chain(BESIDE) {
         for behind in ["", "<p>What is this?</p>"] {
-            mails.push((
-                format!("hidden {form}"),
-                Mail::html(&format!(
-                    "{}{behind}",
-                    form.replace("@media", "\u{1}").replace('@', phrase).replace('\u{1}', "@media")
-                )),
-            ));
+            let html = format!("{}{behind}", with(form, phrase));
+            mails.push((format!("hidden {form}"), Mail::html(&html)));
         }
     }
     for form in PLAIN {
@@ -309,9 +504,9 @@ async fn nothing_that_the_approver_has_not_written_in_sight_decides() {
     let (mut count, mut wrong) = (0, Vec::new());
     for (at, phrase) in all_phrases().enumerate() {
         for (name, mail) in all(phrase, at) {
-            let sorted = mail.genuine().sorted().await;
+            let sorted = mail.genuine().seen().await;
             count += 1;
-            if decides(&sorted) != Verdict::Undecided {
+            if sorted.decides() != Verdict::Undecided {
                 wrong.push(format!("{name} {phrase:?}: {sorted:?}"));
             }
         }

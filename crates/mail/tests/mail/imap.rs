@@ -8,7 +8,7 @@ use switchward_mail::imap::{Account, Collect, Filed, Health, ImapError, ImapTls,
 use switchward_mail::limits::{IMAP_ATTEMPTS_MAX, MESSAGE_BYTES_MAX};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 /// A message of the mailbox.
 #[derive(Clone, Default)]
@@ -127,11 +127,21 @@ async fn converse(stream: TcpStream, mailbox: Shared) {
 }
 
 /// Keeps what comes, and files each message as its text asks for.
-struct Taker(mpsc::UnboundedSender<String>);
+struct Taker(mpsc::UnboundedSender<String>, Notify);
 
 impl Collect for Taker {
     async fn collect(&self, raw: Vec<u8>) -> Filed {
         let text = String::from_utf8(raw).unwrap();
+        // A slow one takes until another was taken; a patient one lets others go first.
+        if text.contains("slow") {
+            self.1.notified().await;
+        } else if text.contains("patient") {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        } else {
+            self.1.notify_one();
+        }
         // A test that has seen enough hears nothing any more.
         let _ = self.0.send(text.clone());
         match text {
@@ -183,7 +193,7 @@ async fn told(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailbox, u64) {
     let (send, mut heard) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
     let health = Arc::new(Health::default());
-    let reading = tokio::spawn(read(account, Arc::new(Taker(send)), health.clone(), stopped));
+    let reading = tokio::spawn(read(account, Arc::new(Taker(send, Notify::new())), health.clone(), stopped));
     let mut texts = Vec::new();
     while texts.len() < count {
         let text = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
@@ -214,6 +224,23 @@ async fn each_message_goes_where_it_belongs() {
     assert_eq!(left, [("later", "")]);
     assert_eq!(failures, 0);
     assert!(mailbox.said.contains(&"CREATE \"Done\"".to_owned()), "the folders were made");
+}
+
+#[tokio::test]
+async fn one_that_takes_long_holds_up_no_other() {
+    let (texts, mailbox, failures) = told(mailbox("MOVE", &["slow", "odd", "yes"]), 3).await;
+    assert_eq!((texts.len(), texts.contains(&"slow".to_owned()), failures), (3, true, 0));
+    assert_ne!(texts[0], "slow");
+    assert!(mailbox.inbox.is_empty(), "{:?}", mailbox.inbox.keys());
+}
+
+#[tokio::test]
+async fn the_messages_of_one_sender_are_taken_in_their_order() {
+    let of = |from: &str, text: &str| format!("From: {from}@a.example\r\n\r\n{text}");
+    let sent = [of("ann", "patient approve"), of("bob", "yes"), of("Ann", "reject")];
+    let sent: Vec<&str> = sent.iter().map(String::as_str).collect();
+    let (texts, ..) = told(mailbox("MOVE", &sent), 3).await;
+    assert_eq!(texts, [sent[1], sent[0], sent[2]]);
 }
 
 #[tokio::test]

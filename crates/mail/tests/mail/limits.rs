@@ -10,9 +10,9 @@ use crate::world::{Mail, REPLY_TO, WORLD};
 /// Longer than any message here takes, unless the time grows with the square of its size.
 const SLOW: Duration = Duration::from_secs(60);
 
-async fn refused(raw: &[u8]) -> &'static str {
+fn refused(raw: &[u8]) -> &'static str {
     let began = Instant::now();
-    let sorted = sort(raw, &Default::default(), &WORLD.settings, &WORLD.dns).await;
+    let sorted = sort(raw, &Default::default(), &WORLD.settings);
     assert!(began.elapsed() < SLOW, "{:?}", began.elapsed());
     match sorted {
         Sorted::Unusable { reason } => reason.word(),
@@ -32,8 +32,8 @@ fn nested(levels: usize, ends: bool) -> Mail {
     Mail::new("multipart/mixed; boundary=b0", &format!("{open}--b{levels}\n\napproved\n{close}"))
 }
 
-#[tokio::test]
-async fn each_limit_has_its_word() {
+#[test]
+fn each_limit_has_its_word() {
     let plain = || Mail::plain("approved\n");
     let fields = |count: usize| (0..count).fold(plain(), |mail, n| mail.below(&format!("X-{n}"), "y"));
     let parts = |count: usize| {
@@ -76,14 +76,20 @@ async fn each_limit_has_its_word() {
     ];
     for (word, mail) in cases {
         let headers: Vec<_> = mail.headers.iter().take(12).collect();
-        assert_eq!(refused(&mail.raw()).await, word, "{headers:?} {:.100}", mail.body);
+        assert_eq!(refused(&mail.raw()), word, "{headers:?} {:.100}", mail.body);
     }
-    assert_eq!(refused(&vec![b'a'; MESSAGE_BYTES_MAX + 1]).await, "too_large");
+    // A part that ends inside another one of a message inside breaks an assertion of the parser, where there are assertions.
+    let inside =
+        "--b\nContent-Type: message/rfc822\n\n--c\nContent-Type: message/rfc822\n\n--b\n\nyo\n--b--\n";
+    let breaks =
+        refused(&Mail::new("multipart/mixed; boundary=b", &format!("{inside}--b\n\nyo\n--b--\n")).raw());
+    assert!(["breaks_reader", "reply"].contains(&breaks), "{breaks}");
+    assert_eq!(refused(&vec![b'a'; MESSAGE_BYTES_MAX + 1]), "too_large");
     assert_eq!(Unusable::TooLarge.word(), "too_large");
 }
 
-#[tokio::test]
-async fn what_is_made_to_take_long_does_not() {
+#[test]
+fn what_is_made_to_take_long_does_not() {
     let many = 200_000;
     let bodies = [
         "<div>".repeat(many),
@@ -96,29 +102,51 @@ async fn what_is_made_to_take_long_does_not() {
         "<style>a{".repeat(many),
         format!("<style>{}</style>", ".a{display:none}".repeat(many / 8)),
         "<table><td>".repeat(many),
+        format!("<a {}>", (0..many).map(|n| format!("b{n} ")).collect::<String>()),
+        (0..many / 2).map(|n| format!("<body b{n}>")).collect(),
+        (0..many / 4).map(|n| format!("<p><b id={n}>")).collect(),
+        format!("{}{}", "<b title=x>".repeat(200), "<p>x</p>".repeat(many)),
+        format!("<b style='{}'>{}", "color:red;".repeat(1000), "</p><p>x".repeat(many)),
+        format!("{}{}", "<i><div>".repeat(100), "</i>".repeat(many)),
+        format!("{}{}", "<div>".repeat(250), "<br></x>".repeat(many)),
+        format!("<style>{}", ".a{".repeat(many)),
+        format!("<style>{}", "@media(a){".repeat(many / 4)),
+        format!("<style>{}", "a:b{c:d;".repeat(many / 4)),
+        format!("<p style=\"{}\">", "a:rgb(".repeat(many)),
+        format!("<p style=\"{}\">", "a{[(".repeat(many)),
+        format!("<style>{}</style>{}", ".a.b{color:red}".repeat(900), "<p class='a b'>x".repeat(50_000)),
+        format!(
+            "<style>{}</style>{}",
+            (0..900).map(|n| format!(".a.b{n}{{color:#{n:03}}}")).collect::<String>(),
+            "<p class='a b'>x".repeat(50_000)
+        ),
+        format!("<style>.a{{color:red}}</style><p class='{}'>x", "a b c ".repeat(many)),
+        "<table>x".repeat(many),
+        "<svg><math>".repeat(many / 4),
+        "<template>".repeat(many / 4),
     ];
     for body in bodies {
-        assert!(["reply", "text_too_large"].contains(&refused(&Mail::html(&body).raw()).await));
+        assert!(["reply", "text_too_large"].contains(&refused(&Mail::html(&body).raw())));
     }
     let lines =
         ["On 1\n", "a@b ", "From: x\n", ">", "> a\nb\n", "\u{200b}", "*", "\n", "2024 \n", "--\n", "--x\n"];
     for line in lines {
         let text = line.repeat(many.min(900_000 / line.len()));
-        assert_ne!(refused(&Mail::plain(&text).raw()).await, "malformed");
-        assert_ne!(refused(&Mail::plain("yes").set("To", &text.replace('\n', " ")).raw()).await, "malformed");
+        assert_ne!(refused(&Mail::plain(&text).raw()), "malformed");
+        assert_ne!(refused(&Mail::plain("yes").set("To", &text.replace('\n', " ")).raw()), "malformed");
     }
     for (open, count) in
         [("(", 60_000), ("<", 60_000), ("\"", 60_000), (",", 60_000), ("a@b.example,", 5_000)]
     {
         let text = open.repeat(count);
         for name in ["From", "To", "References", "Subject", "Content-Type", "Authentication-Results"] {
-            refused(&Mail::plain("yes").set(name, &text).raw()).await;
+            refused(&Mail::plain("yes").set(name, &text).raw());
         }
     }
 }
 
-#[tokio::test]
-async fn tokens_come_from_where_it_was_sent_first() {
+#[test]
+fn tokens_come_from_where_it_was_sent_and_never_from_what_it_answers() {
     let mail = Mail::plain("yes")
         .set("To", "R+TOK2@Reply.Acme.Example, x@y.example")
         .below("Cc", "\"r+tok0@reply.acme.example\" <r+tok3@reply.acme.example>")
@@ -128,30 +156,24 @@ async fn tokens_come_from_where_it_was_sent_first() {
         .set("References", "<a.tok6@other.example> <a.tok7@reply.acme.example> <x@reply.acme.example>");
     let recipients = ["r+tok1@reply.acme.example", "r+@reply.acme.example", REPLY_TO];
     let envelope = Envelope { recipients: recipients.map(str::to_owned).to_vec(), ..Envelope::default() };
-    let Sorted::Reply(reply) = mail.sorted_with(&envelope, &WORLD.settings).await else { panic!("no reply") };
+    let Sorted::Reply(reply) = mail.sorted_with(&envelope) else { panic!("no reply") };
     let tokens: Vec<(&str, Place)> =
         reply.tokens.iter().map(|token| (token.text.as_str(), token.place)).collect();
-    let expected = [
-        ("tok1", Place::Envelope),
-        ("tok2", Place::To),
-        ("tok3", Place::Cc),
-        ("tok4", Place::Delivery),
-        ("tok5", Place::InReplyTo),
-        ("tok7", Place::References),
-    ];
+    let expected =
+        [("tok1", Place::Envelope), ("tok2", Place::To), ("tok3", Place::Cc), ("tok4", Place::Delivery)];
     assert_eq!(tokens, expected);
 }
 
-#[tokio::test]
-async fn the_same_message_has_the_same_digest_whichever_way_it_came() {
-    let digest = async |raw: &[u8]| match sort(raw, &Default::default(), &WORLD.settings, &WORLD.dns).await {
+#[test]
+fn the_same_message_has_the_same_digest_whichever_way_it_came() {
+    let digest = |raw: &[u8]| match sort(raw, &Default::default(), &WORLD.settings) {
         Sorted::Reply(reply) => reply.digest,
         other @ (Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. }) => panic!("{other:?}"),
     };
     let mail = Mail::plain("yes\nplease\n");
-    let first = digest(&mail.raw()).await;
-    assert_eq!(first, digest(&mail.clone().above("Received", "from a by b").raw()).await);
+    let first = digest(&mail.raw());
+    assert_eq!(first, digest(&mail.clone().above("Received", "from a by b").raw()));
     let stored: Vec<u8> = mail.raw().into_iter().filter(|byte| *byte != b'\r').collect();
-    assert_eq!(first, digest(&stored).await);
-    assert_ne!(first, digest(&mail.set("Message-ID", "<m2@corp.example>").raw()).await);
+    assert_eq!(first, digest(&stored));
+    assert_ne!(first, digest(&mail.set("Message-ID", "<m2@corp.example>").raw()));
 }

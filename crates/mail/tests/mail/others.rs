@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use switchward_expr::Verdict;
-use switchward_mail::incoming::{Sorted, sort};
+use switchward_mail::incoming::{Authentication, Envelope, Sorted, sort};
 
-use crate::world::{Mail, WORLD, decides};
+use crate::world::{Mail, Seen, WORLD};
 
 /// A source package of a Python project, unpacked. Kept between runs.
 fn fetched(package: &str, version: &str) -> PathBuf {
@@ -61,8 +60,8 @@ async fn every_bounce_that_others_collected_is_a_machines() {
     let (mut count, mut persons) = (0, Vec::new());
     for path in &bounces {
         let raw = std::fs::read(path).unwrap();
-        let sorted = sort(&raw, &Default::default(), &WORLD.settings, &WORLD.dns).await;
-        assert_eq!(decides(&sorted), Verdict::Undecided, "{}", path.display());
+        let Seen { sorted, proofs } = Seen::of(&raw, &Default::default(), &WORLD.settings).await;
+        assert!(!proofs.iter().any(Authentication::is_signed), "{}", path.display());
         count += 1;
         let machine = matches!(sorted, Sorted::Bounce(_) | Sorted::Machine { .. });
         if let (false, Some(name)) = (machine, path.file_name()) {
@@ -76,6 +75,13 @@ async fn every_bounce_that_others_collected_is_a_machines() {
     }
     println!("{count} bounces, {} of them are not known as such", persons.len());
     assert!(count >= 100, "{count}");
+    // With the null sender each is read as what a machine wrote about a mail that did not arrive.
+    let null = Envelope { sender: Some(String::new()), ..Envelope::default() };
+    let unread = bounces.iter().filter(|path| {
+        let sorted = sort(&std::fs::read(path).unwrap(), &null, &WORLD.settings);
+        !matches!(sorted, Sorted::Bounce(_) | Sorted::Machine { .. })
+    });
+    assert_eq!(unread.count(), 0);
     // This one is there because it is none: somebody's mail about a reservation.
     persons.retain(|name| !name.starts_with("groupwise_03.txt (\"reply"));
     assert!(persons.is_empty(), "{}", persons.join("\n"));
@@ -89,8 +95,8 @@ fn first_line(sorted: &Sorted) -> String {
     }
 }
 
-#[tokio::test]
-async fn replies_that_others_collected_keep_their_first_line() {
+#[test]
+fn replies_that_others_collected_keep_their_first_line() {
     let folder = fetched("talon", "1.4.4");
     let (mut count, mut wrong) = (0, Vec::new());
     for path in files(&folder) {
@@ -99,15 +105,17 @@ async fn replies_that_others_collected_keep_their_first_line() {
             // Some have lost their id where they were collected.
             let known = raw.to_ascii_lowercase().windows(12).any(|at| at == b"\nmessage-id:");
             let raw = if known { raw } else { [b"Message-ID: <x@y.example>\n", &raw[..]].concat() };
-            (sort(&raw, &Default::default(), &WORLD.settings, &WORLD.dns).await, "Hello")
+            (sort(&raw, &Default::default(), &WORLD.settings), "Hello")
         } else if name.contains("/html_replies/") && name.ends_with(".html") {
-            (Mail::html(&String::from_utf8_lossy(&raw)).sorted().await, "Hi. I am fine.")
+            (Mail::html(&String::from_utf8_lossy(&raw)).sorted(), "Hi. I am fine.")
         } else {
             continue;
         };
         count += 1;
         let first = first_line(&sorted);
-        if !first.starts_with(begins) {
+        // Somebody has changed this one: its plain text says "Hello", and its HTML "Allo! Follow up MIME!".
+        let differs = name.ends_with("/standard_replies/outlook.eml");
+        if if differs { !first.is_empty() } else { !first.starts_with(begins) } {
             wrong.push(format!("{name}: {first:?}"));
         }
     }

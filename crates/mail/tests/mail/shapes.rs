@@ -320,6 +320,13 @@ pub(crate) const SHAPES: &[Shape] = &[
     Shape { name: "outlook web", bottom: false, mail: outlook_web },
     Shape { name: "outlook desktop", bottom: false, mail: outlook_desktop },
     Shape { name: "outlook phone", bottom: false, mail: outlook_phone },
+    Shape { name: "outlook desktop, with lists", bottom: false, mail: outlook_lists },
+    Shape { name: "outlook web, with fonts", bottom: false, mail: outlook_fonts },
+    Shape { name: "gmail, with fonts", bottom: false, mail: gmail_fonts },
+    Shape { name: "apple, with fonts", bottom: false, mail: apple_fonts },
+    Shape { name: "apple, with our style", bottom: false, mail: apple_our_style },
+    Shape { name: "android", bottom: false, mail: android },
+    Shape { name: "kmail", bottom: false, mail: kmail },
     Shape { name: "yahoo", bottom: false, mail: yahoo },
     Shape { name: "proton", bottom: false, mail: proton },
     Shape { name: "stars", bottom: false, mail: stars },
@@ -461,6 +468,139 @@ fn outlook_desktop(talk: &Talk<'_>) -> Mail {
     Mail::html(&format!(
         "<html xmlns:o=\"urn:schemas-microsoft-com:office:office\"><head><!--[if !mso]><style>v\\:* {{behavior:url(#default#VML);}}</style><![endif]--><style><!--\n/* Font Definitions */\n@font-face {{font-family:Calibri; panose-1:2 15 5 2 2 2 4 3 2 4;}}\np.MsoNormal, li.MsoNormal {{margin:0cm; font-size:11.0pt; font-family:\"Calibri\",sans-serif;}}\na:link, span.MsoHyperlink {{mso-style-priority:99; color:#0563C1; text-decoration:underline;}}\nspan.EmailStyle19 {{mso-style-type:personal-reply; color:windowtext;}}\n.MsoChpDefault {{mso-style-type:export-only; font-size:10.0pt;}}\n@page WordSection1 {{size:612.0pt 792.0pt; margin:72.0pt 72.0pt 72.0pt 72.0pt;}}\ndiv.WordSection1 {{page:WordSection1;}}\n--></style></head><body lang=EN-GB link=\"#0563C1\" vlink=\"#954F72\" style='word-wrap:break-word'><div class=WordSection1>{own}<p class=MsoNormal><o:p>&nbsp;</o:p></p><div><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm'><p class=MsoNormal>{}</p></div></div><p class=MsoNormal><o:p>&nbsp;</o:p></p>{}</div></body></html>",
         talk.headers_html(),
+        talk.quoted_html()
+    ))
+}
+
+/// What Word writes into the head of a mail.
+const WORD_HEAD: &str = r#"<meta name=Generator content="Microsoft Word 15 (filtered medium)"><link rel=File-List href="cid:filelist.xml@01DA9B"><link rel=themeData href="~~themedata~~"><!--[if !mso]><style>v\:* {behavior:url(#default#VML);}
+o\:* {behavior:url(#default#VML);}</style><![endif]--><style>v\:* {behavior:url(#default#VML);}
+.shape {behavior:url(#default#VML);}</style><style><!--
+/* Font Definitions */
+@font-face
+	{font-family:Wingdings;
+	panose-1:5 0 0 0 0 0 0 0 0 0;
+	mso-font-charset:2;
+	mso-generic-font-family:auto;
+	mso-font-signature:0 268435456 0 0 -2147483648 0;}
+@font-face
+	{font-family:"Cambria Math";
+	panose-1:2 4 5 3 5 4 6 3 2 4;}
+@font-face
+	{font-family:Aptos;}
+/* Style Definitions */
+p.MsoNormal, li.MsoNormal, div.MsoNormal
+	{mso-style-unhide:no;
+	mso-style-qformat:yes;
+	mso-style-parent:"";
+	margin:0cm;
+	margin-bottom:.0001pt;
+	mso-pagination:widow-orphan;
+	font-size:11.0pt;
+	font-family:"Aptos",sans-serif;
+	mso-fareast-font-family:Aptos;
+	mso-ligatures:standardcontextual;
+	mso-fareast-language:EN-US;}
+h1 {mso-style-link:"Heading 1 Char"; margin-top:18.0pt; page-break-after:avoid; mso-outline-level:1; font-size:20.0pt; color:#0F4761; mso-font-kerning:14.0pt;}
+a:link, span.MsoHyperlink
+	{mso-style-priority:99;
+	color:#0563C1;
+	mso-themecolor:hyperlink;
+	text-decoration:underline;
+	text-underline:single;}
+a:visited, span.MsoHyperlinkFollowed {color:#954F72; text-decoration:underline;}
+p.MsoListParagraph {margin-top:0cm; margin-right:0cm; margin-bottom:0cm; margin-left:36.0pt; mso-add-space:auto;}
+span.EmailStyle19 {mso-style-type:personal-compose; mso-style-noshow:yes; mso-ansi-font-size:11.0pt; font-family:"Aptos",sans-serif; color:windowtext; font-weight:normal; font-style:normal;}
+span.SpellE {mso-style-name:""; mso-spl-e:yes;}
+.MsoChpDefault {mso-style-type:export-only; mso-default-props:yes; font-size:10.0pt; mso-ascii-font-family:Aptos; mso-font-kerning:0pt; mso-ligatures:none;}
+.MsoPapDefault {mso-style-type:export-only; margin-bottom:8.0pt; line-height:107%;}
+@page WordSection1
+	{size:612.0pt 792.0pt;
+	margin:72.0pt 72.0pt 72.0pt 72.0pt;
+	mso-header-margin:36.0pt;
+	mso-paper-source:0;}
+div.WordSection1
+	{page:WordSection1;}
+/* List Definitions */
+@list l0
+	{mso-list-id:1205675426; mso-list-type:hybrid; mso-list-template-ids:1 2 3;}
+@list l0:level1
+	{mso-level-number-format:bullet; mso-level-text:\F0B7; mso-level-tab-stop:none; text-indent:-18.0pt; font-family:Symbol;}
+ol {margin-bottom:0cm;}
+ul {margin-bottom:0cm;}
+--></style><!--[if gte mso 10]><style>table.MsoNormalTable {display:none}</style><![endif]--><!--[if gte mso 9]><xml><o:shapedefaults v:ext="edit" spidmax="1026" /></xml><![endif]-->"#;
+
+fn outlook_lists(talk: &Talk<'_>) -> Mail {
+    let own: String = talk
+        .own
+        .lines()
+        .map(|line| {
+            format!(
+                "<p class=MsoNormal style='margin-bottom:12.0pt;line-height:115%;tab-stops:36.0pt'><a name=\"_MailEndCompose\"><span lang=EN-US style='font-size:11.0pt;line-height:115%;font-family:\"Aptos\",sans-serif;mso-ascii-theme-font:minor-latin;color:#1F497D;mso-themecolor:text2;mso-fareast-language:EN-US'>{line}<o:p></o:p></span></a></p>\n"
+            )
+        })
+        .collect();
+    let list = "<p class=MsoListParagraph style='margin-left:36.0pt;text-indent:-18.0pt;mso-list:l0 level1 lfo1'><![if !supportLists]><span style='font-family:Symbol;mso-fareast-font-family:Symbol;mso-bidi-font-family:Symbol'><span style='mso-list:Ignore'>·<span style='font:7.0pt \"Times New Roman\"'>&nbsp;&nbsp; </span></span></span><![endif]>first the logs<o:p></o:p></p>\n<table class=MsoNormalTable border=0 cellspacing=0 cellpadding=0 style='margin-left:-5.4pt;border-collapse:collapse;mso-yfti-tbllook:1184'><tr style='mso-yfti-irow:0;height:15.0pt'><td width=64 nowrap valign=bottom style='width:48.0pt;padding:0cm 5.4pt 0cm 5.4pt;height:15.0pt'><p class=MsoNormal style='text-align:justify;text-autospace:none'>a<o:p></o:p></p></td></tr></table>";
+    Mail::html(&format!(
+        "<html xmlns:v=\"urn:schemas-microsoft-com:vml\" xmlns:o=\"urn:schemas-microsoft-com:office:office\"><head>{WORD_HEAD}</head><body bgcolor=white lang=EN-US link=\"#0563C1\" vlink=\"#954F72\" style='tab-interval:36.0pt;word-wrap:break-word;-webkit-nbsp-mode: space;-webkit-line-break:after-white-space'><div class=WordSection1>{own}{list}<p class=MsoNormal><o:p>&nbsp;</o:p></p><div><div style='mso-element:para-border-div;border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm'><p class=MsoNormal>{}</p></div></div>{}</div></body></html>",
+        talk.headers_html(),
+        talk.quoted_html()
+    ))
+}
+
+fn outlook_fonts(talk: &Talk<'_>) -> Mail {
+    Mail::html(&format!(
+        "<html><head><style type=\"text/css\" style=\"display:none\"><!-- P {{margin-top:0;margin-bottom:0;}} --></style></head><body dir=\"ltr\"><div id=\"divtagdefaultwrapper\" dir=\"ltr\" style=\"direction: ltr; font-size: 12pt; color: rgb(0, 0, 0); background-color: rgb(255, 255, 255); font-family: Calibri, Helvetica, sans-serif, &quot;EmojiFont&quot;, &quot;Apple Color Emoji&quot;, &quot;Segoe UI Emoji&quot;, NotoColorEmoji, &quot;Segoe UI Symbol&quot;, &quot;Android Emoji&quot;, EmojiSymbols;\"><div class=\"ContentPasted0\" style=\"text-align: left; text-indent: 0px; background: white; margin: 0px;\">{}</div></div><div id=\"appendonsend\"></div>{}</body></html>",
+        talk.own_html(),
+        talk.quoted_html()
+    ))
+}
+
+fn gmail_fonts(talk: &Talk<'_>) -> Mail {
+    Mail::html(&format!(
+        "<div dir=\"ltr\"><div class=\"gmail_default\" style=\"font-family:verdana,sans-serif;font-size:small;color:#073763\"><span style=\"color:rgb(34,34,34);font-variant-ligatures:normal;white-space:pre-wrap;background-image:initial;background-position:initial;background-repeat:initial\">{}</span></div><div class=\"gmail_default\"><br clear=\"all\"></div></div><br>{}",
+        talk.own_html(),
+        gmail_markup(&Talk { own: "", quoted: talk.quoted, language: talk.language })
+    ))
+}
+
+fn apple_fonts(talk: &Talk<'_>) -> Mail {
+    Mail::html(&format!(
+        "<html><head><meta http-equiv=\"Content-Type\" content=\"text/html; charset=utf-8\"></head><body style=\"word-wrap: break-word; -webkit-nbsp-mode: space; -webkit-line-break: after-white-space;\" class=\"\"><span style=\"caret-color: rgb(0, 0, 0); color: rgb(0, 0, 0); font-family: Helvetica; font-size: 12px; font-style: normal; font-variant-caps: normal; font-weight: 400; letter-spacing: normal; orphans: auto; text-align: start; text-indent: 0px; text-transform: none; white-space: normal; widows: auto; word-spacing: 0px; -webkit-tap-highlight-color: rgba(26, 26, 26, 0.3); -webkit-text-size-adjust: auto; -webkit-text-stroke-width: 0px; text-decoration: none; float: none; display: inline !important;\">{}</span><br class=\"Apple-interchange-newline\"><div><blockquote type=\"cite\" class=\"\"><div class=\"\">{}</div></blockquote></div></body></html>",
+        talk.own_html(),
+        talk.quoted_html()
+    ))
+}
+
+/// A reply that keeps the style sheet of a mail of ours.
+fn apple_our_style(talk: &Talk<'_>) -> Mail {
+    let style = ":root{color-scheme:light dark}body{margin:0;padding:16px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}.line{color:#6b7280;font-size:13px;margin:0 0 16px}h1{font-size:20px;line-height:1.3;margin:0 0 16px}.said{border-left:3px solid #9ca3af;padding:2px 0 2px 12px;margin:0}td,th{padding:4px 16px 4px 0;vertical-align:top;text-align:left;font-weight:400}th{color:#6b7280;white-space:nowrap}td{white-space:pre-wrap;word-break:break-word}.go{display:inline-block;min-height:44px;line-height:44px;padding:0 24px;border-radius:6px;background:#1d4ed8;color:#ffffff;text-decoration:none;font-weight:600}";
+    Mail::html(&format!(
+        "<html><head><meta http-equiv=\"content-type\" content=\"text/html; charset=utf-8\"></head><body dir=\"auto\">{}<div dir=\"ltr\"><br><blockquote type=\"cite\">{}<br></blockquote></div><blockquote type=\"cite\"><div dir=\"ltr\"><meta name=\"color-scheme\" content=\"light dark\"><title>Approve?</title><style>{style}</style><p class=\"line\">{}</p><p><a class=\"go\" href=\"https://acme.example/a/x\">Open the decision page</a></p></div></blockquote></body></html>",
+        talk.own_html(),
+        talk.wrote_html(),
+        talk.quoted_html()
+    ))
+}
+
+fn android(talk: &Talk<'_>) -> Mail {
+    Mail::html(&format!(
+        "<html><head><meta http-equiv=\"Content-Type\" content=\"text/html; charset=UTF-8\"></head><body><div dir=\"auto\" style=\"font-family:sans-serif;font-size:14px;line-height:1.6;\">{}</div><div id=\"composer_signature\" dir=\"auto\"><meta http-equiv=\"Content-Type\" content=\"text/html; charset=UTF-8\"></div><div><br></div><div style=\"font-size:100%;color:#000000\" dir=\"auto\"><!-- originalMessage --><div>-------- {} --------</div><div>{}</div></div>{}</body></html>",
+        talk.own_html(),
+        talk.language.original,
+        talk.headers_html(),
+        talk.quoted_html()
+    ))
+}
+
+fn kmail(talk: &Talk<'_>) -> Mail {
+    let own: String = talk
+        .own
+        .lines()
+        .map(|line| format!("<p style=\"-qt-paragraph-type:empty; margin-top:0; margin-bottom:0; margin-left:0; margin-right:0; -qt-block-indent:0; text-indent:0px;\">{line}</p>\n"))
+        .collect();
+    Mail::html(&format!(
+        "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 4.0//EN\" \"http://www.w3.org/TR/REC-html40/strict.dtd\"><html><head><meta name=\"qrichtext\" content=\"1\" /><style type=\"text/css\">\np, li {{ white-space: pre-wrap; }}\nhr {{ height: 1px; border-width: 0; }}\nli.unchecked::marker {{ content: \"\\2610\"; }}\n</style></head><body style=\" font-family:'Noto Sans'; font-size:10pt; font-weight:400; font-style:normal;\">{own}<br /><blockquote type=\"cite\">{}</blockquote></body></html>",
         talk.quoted_html()
     ))
 }

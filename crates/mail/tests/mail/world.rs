@@ -8,7 +8,7 @@ use mail_auth::common::crypto::Ed25519Key;
 use mail_auth::common::headers::HeaderWriter;
 use mail_auth::dkim::DkimSigner;
 use switchward_expr::{Verdict, decision_line, own_text};
-use switchward_mail::incoming::{Dns, Envelope, Settings, Sorted, sort};
+use switchward_mail::incoming::{Authentication, Dns, Envelope, Settings, Sorted, authenticate, sort};
 
 pub(crate) const APPROVER: &str = "dana@corp.example";
 pub(crate) const REPLY_TO: &str = "r+tok1@reply.acme.example";
@@ -162,23 +162,50 @@ impl Mail {
         self.above("DKIM-Signature", &value)
     }
 
-    pub(crate) async fn sorted(&self) -> Sorted {
-        self.sorted_with(&Envelope::default(), &WORLD.settings).await
+    pub(crate) fn sorted(&self) -> Sorted {
+        self.sorted_with(&Envelope::default())
     }
 
-    pub(crate) async fn sorted_with(&self, envelope: &Envelope, settings: &Settings) -> Sorted {
-        sort(&self.raw(), envelope, settings, &WORLD.dns).await
+    pub(crate) fn sorted_with(&self, envelope: &Envelope) -> Sorted {
+        sort(&self.raw(), envelope, &WORLD.settings)
+    }
+
+    pub(crate) async fn seen(&self) -> Seen {
+        Seen::of(&self.raw(), &Envelope::default(), &WORLD.settings).await
     }
 }
 
-/// What a message would decide: a reply of the approver, proved, whose first own line is a phrase.
-pub(crate) fn decides(sorted: &Sorted) -> Verdict {
-    match sorted {
-        Sorted::Reply(reply) if reply.authentication.aligned && reply.from.text == APPROVER => {
-            said(&reply.text)
+/// What a message is, and of a reply how far its sender is proved to have written it to each of its tokens.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) sorted: Sorted,
+    pub(crate) proofs: Vec<Authentication>,
+}
+
+impl Seen {
+    pub(crate) async fn of(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Self {
+        let sorted = sort(raw, envelope, settings);
+        let mut proofs = Vec::new();
+        if let Sorted::Reply(reply) = &sorted {
+            for token in &reply.tokens {
+                proofs.push(authenticate(raw, &token.text, envelope, settings, &WORLD.dns).await);
+            }
         }
-        Sorted::Reply(_) | Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
-            Verdict::Undecided
+        Self { sorted, proofs }
+    }
+
+    /// What it would decide, whichever of its tokens was made for the approver: a reply of theirs, proved, whose first own
+    /// line is a phrase.
+    pub(crate) fn decides(&self) -> Verdict {
+        match &self.sorted {
+            Sorted::Reply(reply)
+                if self.proofs.iter().any(Authentication::is_signed) && reply.from.text == APPROVER =>
+            {
+                said(&reply.text)
+            }
+            Sorted::Reply(_) | Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
+                Verdict::Undecided
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ mod results;
 mod shard;
 
 use switchward_engine::policy::Ledgers;
-use switchward_engine::{Body, Command, Reason, Scope, View, ViewError};
+use switchward_engine::{Command, Reason, Scope, View, ViewError};
 use switchward_machine::{TenantId, Time};
 
 use crate::world::{Answer, Broken, World};
@@ -108,8 +108,8 @@ impl World for Memory {
         self.names_of_assistants(&command)?;
         let (handed, before) = (self.handed(&command)?, self.decisions());
         let answer = self.hop(command.clone())?;
-        if matches!(command.body, Body::SetTenantPolicy(_) | Body::RemoveTenantPolicy(_)) {
-            self.spread(command.tenant)?;
+        if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
+            self.spread(tenant)?;
         }
         Self::taken(handed, &command, &answer)?;
         let changed = self.decisions() != before;

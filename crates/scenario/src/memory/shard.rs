@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{Changes, Command, Decision, Event, Key, Kind, Reply, Row, Scope, View, ViewError};
+use switchward_engine::{
+    Changes, Command, Decision, Event, Key, KeyRing, Kind, Reply, Row, Scope, View, ViewError,
+};
 use switchward_engine::{decide, evolve, index_keys, session_view};
 use switchward_machine::{TenantId, Time};
 
-use crate::world::{Answer, Broken};
+use crate::world::{Answer, Broken, ring};
 
 /// The rows of a shard, index entries among them.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +62,7 @@ impl Shard {
             Ok(
                 Reply::Authorized(_)
                 | Reply::Limits(_)
+                | Reply::PageCode { .. }
                 | Reply::Done
                 | Reply::Leased { .. }
                 | Reply::Tenant(_)
@@ -180,5 +183,9 @@ impl View for Shard {
             }
         }
         Ok(())
+    }
+
+    fn ring(&self) -> &KeyRing {
+        ring()
     }
 }

@@ -136,7 +136,13 @@ fn tenant(node: &Node, report: &mut Report) -> Option<Settings> {
     let any = fields.optional("any_approver_address");
     let any = any.and_then(|node| values::truth(node, "`any_approver_address`", report));
     let (allow_foreign_role, any_approver_address) = (foreign.unwrap_or_default(), any.unwrap_or(true));
-    Some(Settings { default_effect, allow_foreign_role, any_approver_address, default_set_in })
+    Some(Settings {
+        default_effect,
+        allow_foreign_role,
+        any_approver_address,
+        default_set_in,
+        ..Settings::default()
+    })
 }
 
 fn start(node: &Node, report: &mut Report) -> Option<Start> {

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 use switchward_engine::{
-    Actor, Assisted, AttachPolicy, Body, Command, CreateTenant, Deploy, Key, MailKey, Pinned, PinnedPolicy,
-    PutAssistant, Queued, Reason, Rejection, Reply, ReplyKey, ReplyToken, Role, Row, Scope, SetTenantPolicy,
-    Settings, Start, pin_callees, pin_policies,
+    Actor, Assisted, AttachPolicy, Body, Command, CreateTenant, Deploy, EnsureTenancy, Key, MailKey, Pinned,
+    PinnedPolicy, PutAssistant, Queued, Reason, Rejection, Reply, ReplyToken, Role, Row, SEAL_NONCE_BYTES,
+    Scope, Sealed, SetTenantPolicy, Settings, Start, pin_callees, pin_policies,
 };
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, RunId, SessionId, TenantId};
 
 use super::{Moved, Player, Refusal};
 use crate::script::{self, Named, Scenario, StartAgain, TokenOf};
-use crate::world::{Broken, read};
+use crate::world::{Broken, read, ring};
 
 const TENANT: &str = "scenario";
-/// The secret of every session's reply key here, so that a token can be named by its entry.
+/// What all tokens are made with here, so that one can be named by its entry.
 const KEY_OF_ALL: [u8; 32] = [1; 32];
-/// A secret that is no session's.
+/// What none is made with.
 const KEY_OF_NONE: [u8; 32] = [2; 32];
 const ASSISTANT: &str = "assistant";
 /// A definition that does not compile is refused at the door, before the engine sees it.
@@ -56,10 +56,25 @@ impl Player<'_> {
         match self.world.submit(command)? {
             Ok(Reply::Tenant(tenant)) => {
                 self.tenant = tenant;
-                Ok(())
+                self.give_tokens()
             }
             other => Err(Broken(format!("the tenant was not made: {other:?}"))),
         }
+    }
+
+    /// Gives the tenant what its tokens are made with.
+    fn give_tokens(&mut self) -> Result<(), Broken> {
+        let any_approver_address = self.settings.any_approver_address;
+        let ensure = EnsureTenancy { any_approver_address, link_auth: None, key: self.mail_key() };
+        let body = Body::EnsureTenancy(ensure);
+        match self.world.submit(Command::of_server(self.tenant, Scope::Catalogue, body))? {
+            Ok(_) => Ok(()),
+            Err(no) => Err(Broken(format!("the tenant has no tokens: {no:?}"))),
+        }
+    }
+
+    fn mail_key(&self) -> Option<Sealed> {
+        MailKey(KEY_OF_ALL).sealed(ring(), self.tenant, [0; SEAL_NONCE_BYTES])
     }
 
     /// Publishes files, and says under which names. One that calls what is not there yet waits for the others.
@@ -170,7 +185,7 @@ impl Player<'_> {
                 Err(refusal) => return Ok(Err(refusal)),
             };
             let admin = Actor { subject: "admin".into(), role: Role::Admin };
-            let set = SetTenantPolicy { name, version: None, key: MailKey(KEY_OF_ALL) };
+            let set = SetTenantPolicy { name, version: None, key: self.mail_key() };
             if let Err(no) = self.submit(Scope::Catalogue, admin, Body::SetTenantPolicy(set))? {
                 return Ok(Err(no.into()));
             }
@@ -224,7 +239,7 @@ impl Player<'_> {
             assistant: first.assistant,
             message: start.message.clone(),
             callees,
-            reply_key: Some(reply_key(KEY_OF_ALL)),
+            reply_tenant: Some(TENANT.into()),
             audience: start.audience.clone(),
             reminders: start.reminders,
             quorum: start.quorum,
@@ -266,8 +281,8 @@ impl Player<'_> {
     pub(super) fn reply_token(&self, told: &TokenOf) -> ReplyToken {
         // Where there is no session, an event is refused whatever it comes with.
         let id = self.session.unwrap_or(SessionId([0; 16]));
-        let key = reply_key(if told.forged { KEY_OF_NONE } else { KEY_OF_ALL });
-        key.token(id, RunId(told.run), told.entry)
+        let key = MailKey(if told.forged { KEY_OF_NONE } else { KEY_OF_ALL });
+        key.reply_token(TENANT, id, RunId(told.run), told.entry)
     }
 
     /// A session of the scenario's definition, which may switch to all others.
@@ -368,9 +383,4 @@ fn invalid(path: &str, findings: &[Finding]) -> Refusal {
         told.push(format!("and {} more", errors.len() - TOLD_MAX));
     }
     Refusal { code: DEFINITION_INVALID, message: told.join("; "), retry_after_ms: None }
-}
-
-/// What a session's reply tokens are made with.
-fn reply_key(secret: [u8; 32]) -> ReplyKey {
-    ReplyKey { tenant: TENANT.into(), secret }
 }

@@ -37,14 +37,18 @@ impl Player<'_> {
             Verb::Event { key, data, state, token } => {
                 let token = token.as_ref().map(|told| self.reply_token(told));
                 let (key, data, state) = (key.clone(), data.clone(), state.clone());
-                let (model, webhook) = (true, None);
-                self.outsider_does(Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook }))
+                let (model, webhook, once) = (true, None, None);
+                let event = RecordEvent { key, data, state, model, token, webhook, once };
+                self.outsider_does(Body::RecordEvent(event))
             }
             Verb::Email { from, text, authenticated } => self.by_operator(Body::RecordReply(RecordReply {
                 from: from.clone(),
                 subject: String::new(),
                 text: text.clone(),
                 authenticated: *authenticated,
+                signed: *authenticated,
+                pages_only: false,
+                brought_by: None,
                 vouched: false,
                 // Where one may be asked at all, a model counts as at hand.
                 model: true,

@@ -1,9 +1,19 @@
 //! A world in which a second tenant does at every step what the first one does.
 
 use std::collections::BTreeMap;
-use switchward_engine::{Body, Command, Key, RecordEvent, Reply, ReplyKey, Row, Scope, View, ViewError};
+use switchward_engine::{
+    Body, Command, EnsureTenancy, Key, MailKey, RecordEvent, Reply, Row, SEAL_NONCE_BYTES, Scope, View,
+    ViewError,
+};
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_scenario::{Answer, Broken, Memory, World};
+use switchward_scenario::{Answer, Broken, Memory, World, ring};
+
+/// The twin's name.
+const NAME: &str = "twin";
+/// What the twin's tokens are made with.
+const TWINS_KEY: MailKey = MailKey([9; 32]);
+/// The first tenant of a world.
+const FIRST: TenantId = TenantId(1);
 
 /// Nothing of one tenant may reach the other, so both must be answered alike. Where there are two ways to say the same,
 /// the twin takes the other one.
@@ -11,22 +21,24 @@ pub(crate) struct Twins {
     world: Memory,
     twin: TenantId,
     sessions: BTreeMap<SessionId, SessionId>,
-    /// What the first tenant's reply tokens are made with.
-    first: Option<ReplyKey>,
+    /// The name that the first tenant's reply tokens carry.
+    first: Option<String>,
+    /// What they are made with.
+    key: Option<MailKey>,
 }
 
 impl Twins {
     pub(crate) fn of(world: Memory) -> Self {
-        Self { world, twin: TenantId(0), sessions: BTreeMap::new(), first: None }
+        Self { world, twin: TenantId(0), sessions: BTreeMap::new(), first: None, key: None }
     }
 
     fn twin_of(&mut self, command: &Command) -> Command {
         let mut twin = command.clone();
         if let Body::Start(start) = &command.body {
-            self.first.clone_from(&start.reply_key);
+            self.first.clone_from(&start.reply_tenant);
         }
         if let Body::CreateTenant(create) = &mut twin.body {
-            create.name = "twin".into();
+            create.name = NAME.into();
             return twin;
         }
         twin.tenant = self.twin;
@@ -45,16 +57,24 @@ impl Twins {
         twin
     }
 
-    /// The twin's sessions have keys of their own for their reply tokens; one that the first tenant's session has made is
-    /// of the twin's there.
-    fn keyed(&self, of_first: &Body, twin: &mut Command) {
+    /// The twin's reply tokens are made with a key of its own; one that the first tenant's session has made is of the
+    /// twin's there.
+    fn keyed(&mut self, of_first: &Body, twin: &mut Command) {
         if let Body::Start(start) = &mut twin.body {
-            start.reply_key = Some(twins_key());
+            start.reply_tenant = Some(NAME.into());
+        }
+        if let Body::EnsureTenancy(ensure) = &mut twin.body {
+            ensure.key = TWINS_KEY.sealed(ring(), self.twin, [0; SEAL_NONCE_BYTES]);
+        }
+        if let Body::EnsureTenancy(EnsureTenancy { key: Some(key), .. }) = of_first {
+            self.key = MailKey::open(ring(), FIRST, key).ok();
         }
         let (Body::RecordEvent(event), Scope::Session(id)) = (&mut twin.body, &twin.scope) else { return };
         let Body::RecordEvent(RecordEvent { token: Some(token), .. }) = of_first else { return };
-        let own = self.first.as_ref().is_some_and(|key| key.made(token));
-        event.token = own.then(|| twins_key().token(*id, token.run, token.entry)).or(event.token.take());
+        let named = self.first.as_ref() == Some(&token.tenant);
+        let own = named && self.key.as_ref().is_some_and(|key| key.made_reply(token));
+        let twins = || TWINS_KEY.reply_token(NAME, *id, token.run, token.entry);
+        event.token = own.then(twins).or(event.token.take());
     }
 
     /// The twin's oldest unreported call of a capability, by its name.
@@ -126,8 +146,4 @@ fn apart(answer: &Answer) -> String {
         Ok(reply) => format!("{reply:?}"),
         Err(rejection) => format!("{:?} {}", rejection.reason, rejection.message),
     }
-}
-
-fn twins_key() -> ReplyKey {
-    ReplyKey { tenant: "twin".into(), secret: [9; 32] }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use switchward_engine::limits::TENANT_LEDGER;
 use switchward_engine::{
     Actor, Args, AttachPolicy, Authorize, Body, Command, CreateTenant, DecideGate, DefaultEffect,
-    DefaultSetIn, Deploy, Key, MailKey, Reply, ReportCall, RequestId, Role, Row, Scope, SetTenantPolicy,
-    Settings, Start, pin_policies,
+    DefaultSetIn, Deploy, Key, Reply, ReportCall, RequestId, Role, Row, Scope, SetTenantPolicy, Settings,
+    Start, pin_policies,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
@@ -94,6 +94,8 @@ impl Game {
             allow_foreign_role: false,
             default_set_in: DefaultSetIn::Tenant,
             any_approver_address: false,
+            link_auth: None,
+            browser_known_ms: None,
         };
         let care = if ways.restart { Care::Restart } else { Care::Plain };
         let mut game = Self {
@@ -122,7 +124,7 @@ impl Game {
         }
         for document in &ways.tenant {
             game.deploy(&document.text.to_string());
-            let set = SetTenantPolicy { name: document.name.clone(), version: None, key: MailKey([1; 32]) };
+            let set = SetTenantPolicy { name: document.name.clone(), version: None, key: None };
             game.submit(Scope::Catalogue, Role::Admin, Body::SetTenantPolicy(set)).unwrap();
         }
         game.start(machine);
@@ -151,7 +153,7 @@ impl Game {
             assistant: None,
             message: None,
             callees: Vec::new(),
-            reply_key: None,
+            reply_tenant: None,
             audience: Vec::new(),
             reminders: None,
             quorum: None,

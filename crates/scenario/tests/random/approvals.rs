@@ -20,7 +20,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
     let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
     for event in events {
         if let Event::GateOpened { gate, run, body } = event {
-            gates.insert(*gate, (run.0, body.clone()));
+            gates.insert(*gate, (run.0, Gate::clone(body)));
         } else if let Event::Flow(Flow::GateEscalated { gate, to, .. }) = event {
             let known = gates.get_mut(gate).and_then(|(_, gate)| gate.asked.as_mut());
             known.ok_or_else(|| format!("{event:?}, and nobody was asked"))?.to.extend(to.iter().cloned());

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use switchward_engine::{
     Actor, AnswerGate, Assisted, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate,
-    Effect, EffectBody, EndTurn, Event, FailEffect, Flow, Key, Kind, Machines, Pause, PostMessage,
-    PutAssistant, Queued, RecordData, RecordEvent, RecordReply, Reply, ReplyKey, ReplyToken, ReportCall,
-    RequestId, Resume, Role, Row, Scope, SessionView, Settings, Start, SwitchRun, Thing, ThingBody, View,
-    machines_of, pin_callees, public_events, session_view,
+    Effect, EffectBody, EndTurn, EnsureTenancy, Event, FailEffect, Flow, Key, Kind, Machines, MailKey, Pause,
+    PostMessage, PutAssistant, Queued, RecordData, RecordEvent, RecordReply, Reply, ReplyToken, ReportCall,
+    RequestId, Resume, Role, Row, SEAL_NONCE_BYTES, Scope, SessionView, Settings, Start, SwitchRun, Thing,
+    ThingBody, View, machines_of, pin_callees, public_events, session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
     Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, RunId, SessionId, Target, TenantId, Trigger,
     WorkKind,
 };
-use switchward_scenario::{Broken, Care, Layout, Memory, World};
+use switchward_scenario::{Broken, Care, Layout, Memory, World, ring};
 
 use crate::approvals;
 use crate::chance::Chance;
@@ -127,6 +127,9 @@ impl Game {
         if let Ok(Reply::Tenant(tenant)) = game.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
             game.tenant = tenant;
         }
+        let key = MailKey([3; 32]).sealed(ring(), game.tenant, [0; SEAL_NONCE_BYTES]);
+        let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key };
+        game.send(Scope::Catalogue, Body::EnsureTenancy(ensure))?.map_err(|no| no.message)?;
         // Each calls those after it, which must be there before.
         let deployed = family.iter().rev().map(|source| game.deploy(source));
         let mut all = deployed.collect::<Result<Vec<Queued>, String>>()?;
@@ -159,7 +162,7 @@ impl Game {
             assistant,
             message: message.flatten().map(str::to_owned),
             callees: callees?,
-            reply_key: Some(ReplyKey { tenant: "random".into(), secret: [3; 32] }),
+            reply_tenant: Some("random".into()),
             audience: Vec::new(),
             reminders: None,
             quorum: None,
@@ -339,6 +342,9 @@ impl Game {
                 subject: String::new(),
                 text,
                 authenticated,
+                signed: authenticated,
+                pages_only: false,
+                brought_by: None,
                 vouched: false,
                 model: chance.once_in(2),
                 token: None,
@@ -408,8 +414,8 @@ impl Game {
     /// An event comes that brings this under one key.
     pub(crate) fn event(&mut self, value: Value) -> Result<(), String> {
         let data = Map::from_iter([("x".to_owned(), value)]);
-        let body =
-            RecordEvent { key: "e".into(), data, state: None, model: false, token: None, webhook: None };
+        let (key, model) = ("e".into(), false);
+        let body = RecordEvent { key, data, state: None, model, token: None, webhook: None, once: None };
         let sent = self.send(Scope::Session(self.session), Body::RecordEvent(body))?;
         sent.map(drop).map_err(|no| no.message)
     }
@@ -709,6 +715,7 @@ fn command(chance: &mut Chance) -> Body {
             model: chance.once_in(2),
             token: None,
             webhook: None,
+            once: None,
         }),
         11 => Body::RetryNode,
         12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),

@@ -85,7 +85,7 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         assistant: None,
         message: None,
         callees: Vec::new(),
-        reply_key: None,
+        reply_tenant: None,
         audience: Vec::new(),
         reminders: None,
         quorum: None,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use switchward_engine::{Body, Command, Decision, Key, Row, View, ViewError, evolve};
+use switchward_engine::{Body, Command, Decision, Key, KeyRing, Row, View, ViewError, evolve};
 use switchward_machine::{Bucket, Time};
 use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, LogStore, ManualClock, NoPeers, Payload, RaftSettings,
@@ -57,6 +57,7 @@ impl Life {
                     states: states.clone(),
                     snapshots: snapshots.clone(),
                     cache_bytes: CACHE_BYTES,
+                    ring: switchward_scenario::ring().clone(),
                     raft: RaftSettings::default(),
                 };
                 groups.push(Group::open(options, NoPeers).await.unwrap());
@@ -103,6 +104,10 @@ impl View for Everywhere<'_> {
         _: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
     ) -> Result<(), ViewError> {
         Err(ViewError("a caller reads one place at a time".into()))
+    }
+
+    fn ring(&self) -> &KeyRing {
+        switchward_scenario::ring()
     }
 }
 

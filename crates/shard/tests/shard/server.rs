@@ -60,6 +60,7 @@ impl Server {
             shards: setup.shards,
             cache_bytes: setup.cache_bytes,
             clock,
+            ring: switchward_scenario::ring().clone(),
             on_fatal: Box::new(move |line| told.lock().push(line.to_owned())),
         };
         let cluster = runtime.block_on(Cluster::open(options))?;

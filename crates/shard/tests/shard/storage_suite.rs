@@ -24,6 +24,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Folders {
             states: StateStore::open(&data).unwrap(),
             snapshots: Snapshots::open(&data).unwrap(),
             cache_bytes: 1024 * 1024,
+            ring: switchward_scenario::ring().clone(),
             raft: RaftSettings::default(),
         };
         let GroupParts { log, machine } = GroupParts::open(&options).unwrap();

@@ -113,6 +113,7 @@ impl Trio {
                     states: states.clone(),
                     snapshots: snapshots.clone(),
                     cache_bytes: 64 * 1024,
+                    ring: switchward_scenario::ring().clone(),
                     raft: self.raft,
                 };
                 let opened = Group::open(options, self.network.of(node, group)).await.unwrap();

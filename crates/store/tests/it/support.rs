@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use std::{fs, ops::Bound, path::Path, sync::mpsc};
+use std::{fs, ops::Bound, os::unix::fs::PermissionsExt as _, path::Path, sync::mpsc};
 use switchward_store::{
     DataDir, Done, FjallLog, GroupId, LogOptions, LogRecord, Record, State, StateOptions, StateStore,
     StoreError,
@@ -97,6 +97,7 @@ pub(crate) fn record(index: u64, bytes: impl Into<Vec<u8>>) -> LogRecord {
 /// Copies a folder, as it would be found if the process were killed now.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700)).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());

@@ -20,7 +20,7 @@ Examples:
 Takes a backup of a server that runs, or of a stopped one: all that was acknowledged before is in it, for all tenants, as it
 was at one moment. The server goes on meanwhile. Run it on the server's machine as the server's user: it needs no key, and
 reaches the server by a socket in its data folder. The folder must not be there yet; it has its name when the backup is
-whole. It holds secrets: what mail tokens and webhooks are signed with."
+whole. What mail tokens and webhooks are signed with is encrypted in it: it is restored with the server's key ring."
 )]
 pub(crate) struct BackupArgs {
     /// What else to do.

@@ -118,6 +118,25 @@ pub(crate) struct Switches {
     /// does not hold them.
     #[arg(long, value_name = "true|false")]
     pub(crate) any_approver_address: Option<bool>,
+    /// How decision pages recognise people.
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) link_auth: Option<LinkAuth>,
+    /// How long a browser stays known to decision pages, like 12h: 10 minutes to 365 days.
+    #[arg(long, value_name = "TIME", value_parser = super::values::duration)]
+    pub(crate) browser_known: Option<std::time::Duration>,
+}
+
+/// How decision pages recognise people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LinkAuth {
+    /// By the link alone: a mail that is passed on passes on the decision.
+    Link,
+    /// By a code that is mailed to the person.
+    Code,
+    /// By a sign-in with the OpenID provider of the server's configuration.
+    Oidc,
+    /// As the server's configuration says.
+    Default,
 }
 
 /// Arguments of `keys bootstrap`.

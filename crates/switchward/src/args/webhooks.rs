@@ -254,6 +254,9 @@ pub(crate) struct CreateSource {
     /// Where in a message the event's data stands, as a JSON pointer; without it, all of it.
     #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
     pub(crate) data_at: String,
+    /// For GitHub, which signs no time: how long a copy of a message is known by its signature, 1m to 90d [default: 7d].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) known: Option<Duration>,
 }
 
 /// A source by its name.

@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use switchward_engine::{Body, Command, HoldEffects, Key, Kind, Row, Scope, View as _};
+use switchward_engine::{Body, Command, HoldEffects, Key, Kind, RingKeyId, Row, Scope, View as _};
 use switchward_machine::{TenantId, Time};
-use switchward_shard::Cluster;
+use switchward_shard::{Cluster, SealedUnder, check_keys, count_sealed};
 use switchward_store::{Backup, BackupFile, DataDir, StoreError};
 
 use super::erasures::{self, Erasure};
 use crate::exit::Exit;
+use crate::key_ring::{self, Place};
 
 /// A data folder filled from a backup, and the work left before it may serve.
 pub(crate) struct Restoring {
@@ -35,12 +36,20 @@ pub(crate) struct Restored {
 /// Verifies a backup and reads the lists of removals, then puts the backup into a new data folder. Blocks.
 ///
 /// # Errors
-/// The backup is damaged, a list cannot be read, or the data folder is there already.
-pub(crate) fn prepare(backup: &Path, lists: &[PathBuf], data: &Path) -> Result<Restoring, Exit> {
+/// The backup is damaged, a list cannot be read, a key that its secrets are sealed under is not among these, or the data
+/// folder is there already.
+pub(crate) fn prepare(
+    backup: &Path,
+    lists: &[PathBuf],
+    data: &Path,
+    (keys, place): (&[RingKeyId], &Place),
+) -> Result<Restoring, Exit> {
     let erasures = erasures::read(lists).context("--erasures")?;
     let backup = Backup::open(backup).map_err(|error| refused(error, data))?;
-    for file in &backup.manifest().files {
-        check(&backup, file).with_context(|| "the backup cannot be restored".to_owned())?;
+    let under = sealed_under(&backup).with_context(|| "the backup cannot be restored".to_owned())?;
+    if let Err(missing) = check_keys(&under, keys) {
+        let message = format!("the backup cannot be restored: {missing}");
+        return Err(Exit::conflict(message).next(key_ring::lacking(place)));
     }
     let data = DataDir::begin_restore(data).map_err(|error| refused(error, data))?;
     backup.restore(&data).context("failed to restore the backup")?;
@@ -52,9 +61,26 @@ pub(crate) fn prepare(backup: &Path, lists: &[PathBuf], data: &Path) -> Result<R
 /// # Errors
 /// It is damaged, or holds what this build does not know.
 pub(crate) fn check(backup: &Backup, file: &BackupFile) -> Result<(), StoreError> {
+    look(backup, file, &mut |_| {})
+}
+
+/// Reads a backup to its end, and counts its secrets by their keys.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn sealed_under(backup: &Backup) -> Result<SealedUnder, StoreError> {
+    let mut under = SealedUnder::new();
+    for file in &backup.manifest().files {
+        look(backup, file, &mut |row| count_sealed(row, &mut under))?;
+    }
+    Ok(under)
+}
+
+fn look(backup: &Backup, file: &BackupFile, each: &mut dyn FnMut(&Row)) -> Result<(), StoreError> {
     backup.check(file, |key, row| {
         Key::from_bytes(key).ok_or_else(|| "a key is too short".to_owned())?;
-        Row::decode(row).map(drop).map_err(|error| error.to_string())
+        each(&Row::decode(row).map_err(|error| error.to_string())?);
+        Ok(())
     })
 }
 

@@ -11,7 +11,7 @@ use switchward_store::{
 
 use super::offline::Stopped;
 use crate::args::{BackupArgs, BackupCommand, Output};
-use crate::backup::{begin, restore};
+use crate::backup::{begin, known, restore};
 use crate::config;
 use crate::control::{self, Frame, Frames, Request};
 use crate::exit::{Exit, FINDINGS};
@@ -37,29 +37,33 @@ fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
     let mut to = BackupFolder::create(&folder).map_err(taken)?;
     let manifest = match control::ask(&data, &Request::Backup)? {
         Some(frames) => receive(frames, &mut to)?,
-        None if DataDir::in_use(&data) => {
-            let message =
-                format!("a server uses {} and does not answer at its control socket", data.display());
-            return Err(
-                Exit::unreachable(message).next("run this as the server's user, on the server's machine")
-            );
-        }
+        None if DataDir::in_use(&data) => return Err(unanswered(&data)),
         None => of_stopped(&data, &mut to)?,
     };
     to.finish(&manifest).context("failed to write the backup")?;
+    if let Err(error) = known::note(&data, &folder) {
+        Printer::new(output, false)
+            .warn(&format!("`secrets status` will not look at this backup: {error:#}"));
+    }
     shown(&folder, &manifest, output)?;
     let verify = format!("switchward backup verify {}", shell(&folder.to_string_lossy()));
     Printer::new(output, false).advice(&verify);
     Ok(())
 }
 
+/// A server uses a data folder and cannot be asked.
+pub(super) fn unanswered(data: &Path) -> Exit {
+    let message = format!("a server uses {} and does not answer at its control socket", data.display());
+    Exit::unreachable(message).next("run this as the server's user, on the server's machine")
+}
+
 /// The data folder that is named, or that a server's configuration names.
-fn data_dir(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<PathBuf, Exit> {
+pub(super) fn data_dir(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<PathBuf, Exit> {
     if let Some(data) = named {
         return Ok(data);
     }
     if file.is_none() && std::env::var_os("SWITCHWARD_DATA_DIR").is_none() {
-        return Err(Exit::usage("whose backup? say the data folder of the server")
+        return Err(Exit::usage("which server? say its data folder")
             .next("--data-dir DIR, or --config FILE of that server"));
     }
     Ok(config::read(file, &[])?.data_dir)
@@ -92,6 +96,7 @@ fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Re
                 progress.end();
                 return Ok(manifest);
             }
+            Frame::Told(_) => return Err(Exit::unreachable("the server answers something else".to_owned())),
             Frame::Failed(why) => {
                 progress.end();
                 return Err(Exit::unreachable(format!("the server took no backup: {why}")));

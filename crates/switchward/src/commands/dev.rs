@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_delivery::mail::Sender;
-use switchward_engine::Role;
+use switchward_engine::{KeyRing, LinkAuth, Role};
+use switchward_gateway::PageSettings;
 use switchward_gateway::auth::NewKey;
 use switchward_machine::Time;
 use switchward_shard::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock};
@@ -22,6 +23,7 @@ use crate::args::{ClockKind, DevArgs, Output};
 use crate::config;
 use crate::errands::DeliveryConfig;
 use crate::exit::Exit;
+use crate::key_ring::Place;
 use crate::mailbox::{HOST, Mailbox};
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::ready::{self, Ready};
@@ -73,7 +75,8 @@ pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
         None => Some(tempfile::Builder::new().prefix("switchward-dev-").tempdir()?),
         Some(_) => None,
     };
-    let folder = args.data_dir.clone().or_else(|| scratch.as_ref().map(|dir| dir.path().to_owned()));
+    // The key ring stands beside the data folder, and goes with the rest.
+    let folder = args.data_dir.clone().or_else(|| scratch.as_ref().map(|dir| dir.path().join("data")));
     let folder = folder.context("there is no data folder")?;
     let runtime = tokio::runtime::Runtime::new()?;
     let served = runtime.block_on(serve(args, folder, output));
@@ -90,15 +93,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     let following = tokio::spawn(tls::follow(None, hangups()));
     let delivery = delivery()?;
     let listener = listen(args.port).await?;
-    let manual = match args.clock {
-        ClockKind::Manual => Some(ManualClock::new(Time(0))),
-        ClockKind::System => None,
-    };
-    let clock: Arc<dyn Clock> = match (&manual, &args.clock_off) {
-        (Some(clock), _) => Arc::new(clock.clone()),
-        (None, Some(file)) => Arc::new(SteadyClock::over(Box::new(Off(file.clone())))),
-        (None, None) => Arc::new(SteadyClock::new()),
-    };
+    let (manual, clock) = clocks(&args);
     let shards = args.shards.unwrap_or_else(shards_default);
     let at = format!("http://{}", listener.local_addr()?);
     let mail = Mail::Mailbox(
@@ -115,10 +110,14 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
         manual,
         delivery: &delivery,
         redis: None,
+        keys: ring(&folder)?,
         mail,
         disk: disk.options(),
         origins: cors.origins()?,
         default_effect: args.default_effect.map(Into::into),
+        // Whoever can open its pages can read its mails as well.
+        pages: PageSettings { link_auth: LinkAuth::Link, secure: false },
+        sign_in: None,
         restoring: None,
     };
     let node = Node::open(&folder, opening).await;
@@ -154,11 +153,31 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     Ok(())
 }
 
+/// The clock, and the same where calls may move it.
+fn clocks(args: &DevArgs) -> (Option<ManualClock>, Arc<dyn Clock>) {
+    match (args.clock, &args.clock_off) {
+        (ClockKind::Manual, _) => {
+            let clock = ManualClock::new(Time(0));
+            (Some(clock.clone()), Arc::new(clock))
+        }
+        (ClockKind::System, Some(file)) => (None, Arc::new(SteadyClock::over(Box::new(Off(file.clone()))))),
+        (ClockKind::System, None) => (None, Arc::new(SteadyClock::new())),
+    }
+}
+
 async fn listen(port: u16) -> anyhow::Result<TcpListener> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     TcpListener::bind(address).await.with_context(|| {
         format!("failed to listen on {address}; say --port 0 for any free port, or --port N for another")
     })
+}
+
+/// The key ring of a data folder, made where there is none.
+fn ring(data: &Path) -> anyhow::Result<(KeyRing, Place)> {
+    let place = Place::find(None, data);
+    // A folder whose ring was lost is not given another one.
+    let keys = if data.join("FORMAT").exists() { place.read_if_there()? } else { place.read_or_create()? };
+    Ok((KeyRing::of(keys), place))
 }
 
 /// What the environment says of delivery; what it says that nothing reads is reported.
@@ -168,6 +187,9 @@ fn delivery() -> anyhow::Result<DeliveryConfig> {
         tracing::warn!("`switchward dev` does not read {name} from its environment");
     }
     let delivery = config::delivery_of_dev()?;
+    if let Some(file) = delivery.model.as_ref().and_then(|model| model.key_file.as_ref()) {
+        private::refuse_open_file(file)?;
+    }
     delivery.check()?;
     Ok(delivery)
 }
@@ -219,6 +241,7 @@ fn keys(folder: &Path) -> anyhow::Result<Keys> {
     let no_keys =
         || format!("{} holds no keys; without this file the next start makes new ones", file.display());
     let drawn = || NewKey::draw().secret;
+    private::refuse_open_file(&file)?;
     let keys = match fs::read(&file) {
         Ok(bytes) => match serde_json::from_slice(&bytes).with_context(no_keys)? {
             Kept { agent, person, worker: Some(worker) } => return Ok(Keys { agent, person, worker }),
@@ -299,7 +322,7 @@ mod tests {
     fn a_folder_from_before_there_were_workers_keeps_its_keys_and_gets_one_for_them() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(KEYS_FILE);
-        fs::write(&file, r#"{"agent":"swk_a","person":"swk_p"}"#).unwrap();
+        write_secret(&file, br#"{"agent":"swk_a","person":"swk_p"}"#).unwrap();
         let made = keys(folder.path()).unwrap();
         assert_eq!((made.agent.as_str(), made.person.as_str()), ("swk_a", "swk_p"));
         assert!(NewKey::given(&made.worker).is_some(), "{made:?}");
@@ -310,7 +333,7 @@ mod tests {
     fn keys_that_cannot_be_read_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(KEYS_FILE);
-        fs::write(&file, "").unwrap();
+        write_secret(&file, b"").unwrap();
         let error = keys(folder.path()).unwrap_err().to_string();
         assert!(error.contains("dev-keys.json holds no keys; without this file"), "{error}");
         assert_eq!(fs::read(&file).unwrap(), b"");

@@ -5,14 +5,15 @@ mod certificate;
 mod machine;
 mod mail;
 mod redis;
+mod secrets;
 
 use serde_json::json;
-use std::path::{Path, PathBuf};
 
 use crate::args::{Output, ServerArgs};
 use crate::config::{self, Config};
 use crate::exit::{Exit, FINDINGS};
 use crate::output::{CARE, FAINT, GOOD, PROBLEM, clean, print};
+use crate::private;
 use crate::tls;
 
 use super::server::flags;
@@ -84,7 +85,8 @@ async fn looked_at(args: &ServerArgs, config: &Config) -> Vec<Found> {
     found.extend(machine::space(&config.data_dir, config.disk.options()));
     found.push(machine::port(config).await);
     found.extend(config.tls.as_ref().map(certificate::look));
-    found.extend(certificate::keys(secrets(config).into_iter()));
+    found.extend(secrets::look(&private::secret_files(config)));
+    found.push(secrets::ring(config));
     found.push(machine::descriptors());
     let (redis, clock) = redis::look(config.redis.as_ref()).await;
     found.push(machine::clock(clock));
@@ -107,18 +109,6 @@ fn configuration(args: &ServerArgs) -> Found {
             None => "no file is named; the flags and the environment say all".to_owned(),
         },
     )
-}
-
-/// The files that hold secrets.
-fn secrets(config: &Config) -> Vec<&Path> {
-    let mut files: Vec<&PathBuf> = config.tenants.iter().map(|tenant| &tenant.admin_key_file).collect();
-    files.extend(config.tls.as_ref().map(|tls| &tls.key_file));
-    files.extend(config.delivery.model.as_ref().and_then(|model| model.key_file.as_ref()));
-    files.extend(config.redis.as_ref().and_then(|redis| redis.password_file.as_ref()));
-    if let Some(mail) = &config.mail {
-        files.extend(mail.secrets());
-    }
-    files.into_iter().map(PathBuf::as_path).collect()
 }
 
 /// The first keys of the tenants, which a server reads at its start.

@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod graph;
 mod offline;
 pub(crate) mod schema;
+pub(crate) mod secrets;
 pub(crate) mod server;
 pub(crate) mod simulate;
 pub(crate) mod test;

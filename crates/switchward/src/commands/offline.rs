@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use std::path::Path;
 use std::sync::Arc;
 use switchward_api::v1;
+use switchward_engine::KeyRing;
 use switchward_gateway::services::first;
 use switchward_gateway::{Door, Refusal};
 use switchward_shard::{Cluster, ClusterOptions, SteadyClock};
@@ -14,6 +15,7 @@ use tonic::Status;
 use super::client::{admin, tenant};
 use crate::args::{BootstrapKey, CreateTenant, Output};
 use crate::exit::Exit;
+use crate::key_ring::{Place, explained};
 use crate::node::{CACHE_BYTES_DEFAULT, shards_default};
 use crate::output::Printer;
 use crate::private;
@@ -22,6 +24,7 @@ use crate::private;
 pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Result<(), Exit> {
     let folder = create.data_dir.context("there is no data folder")?;
     let server = Stopped::open(&folder, create.shards).await?;
+    server.have_keys(&folder)?;
     let wanted = v1::Tenant {
         display_name: create.display_name.unwrap_or_default(),
         default_effect: tenant::effect(create.default_effect).into(),
@@ -43,6 +46,7 @@ pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result
         return Err(Exit::missing(format!("{} is no data folder of a server", folder.display())));
     }
     let server = Stopped::open(folder, None).await?;
+    server.have_keys(folder)?;
     let made = server.admin_key(&bootstrap).await;
     server.close().await?;
     let reply = made?;
@@ -69,12 +73,14 @@ impl Stopped {
                 .next("run this as that user, or the server cannot write to what is made here"));
         }
         private::begin();
+        let place = Place::find(None, folder);
         let data = DataDir::open(folder).context("--data-dir")?;
         let options = ClusterOptions {
             data: data.clone(),
             shards: shards.unwrap_or_else(shards_default),
             cache_bytes: CACHE_BYTES_DEFAULT,
             clock: Arc::new(SteadyClock::new()),
+            ring: KeyRing::of(place.read_if_there()?),
             on_fatal: Box::new(|why: &str| {
                 eprintln!("switchward: {why}");
                 std::process::exit(1);
@@ -82,9 +88,19 @@ impl Stopped {
         };
         let cluster = Cluster::open(options)
             .await
+            .map_err(|error| explained(error, &place))
             .with_context(|| format!("failed to open the data folder {}", folder.display()))?;
         let door = Door::new(cluster.clone(), None);
         Ok(Self { cluster, data, door })
+    }
+
+    /// Makes a key ring where there is none. What was sealed before could not be opened without one, so there is nothing.
+    fn have_keys(&self, folder: &Path) -> anyhow::Result<()> {
+        if self.cluster.ring().current().is_none() {
+            let keys = Place::find(None, folder).read_or_create()?;
+            self.cluster.replace_ring(&KeyRing::of(keys));
+        }
+        Ok(())
     }
 
     async fn admin_key(&self, bootstrap: &BootstrapKey) -> Result<v1::CreateApiKeyResponse, Exit> {

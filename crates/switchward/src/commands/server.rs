@@ -4,8 +4,9 @@ use anyhow::Context as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use switchward_engine::Role;
+use switchward_engine::{KeyRing, RingKey, Role};
 use switchward_gateway::auth::NewKey;
+use switchward_gateway::decision::SignIn;
 use switchward_shard::SteadyClock;
 use tokio::net::TcpListener;
 
@@ -13,9 +14,12 @@ use crate::args::{Output, RunServer, ServerArgs};
 use crate::backup::restore::{self, Restoring};
 use crate::config::{self, Config};
 use crate::exit::Exit;
+use crate::key_ring::{self, Place};
+use crate::mail_config::MailConfig;
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::output::shell;
 use crate::ready::Ready;
+use crate::sign_in::OpenId;
 use crate::tls::{self, Certificates};
 use crate::{private, telemetry};
 
@@ -34,11 +38,18 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
         for name in config::unread(names) {
             tracing::warn!("no server reads {name} from its environment");
         }
+        for file in private::secret_files(&config) {
+            private::refuse_open_file(file)?;
+        }
+        let place = Place::find(config.keys_file.as_deref(), &config.data_dir);
+        let keys = place.read()?;
         let restoring = match &args.restore {
-            Some(backup) => Some(restored(backup.clone(), args.erasures.clone(), &config).await?),
+            Some(backup) => {
+                Some(restored(backup.clone(), args.erasures.clone(), &config, (&keys, &place)).await?)
+            }
             None => None,
         };
-        serve(config, restoring, output).await
+        serve(config, (KeyRing::of(keys), place), restoring, output).await
     })
 }
 
@@ -57,14 +68,26 @@ pub(super) fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)>
 }
 
 /// Puts a backup into the data folder.
-async fn restored(backup: PathBuf, lists: Vec<PathBuf>, config: &Config) -> Result<Restoring, Exit> {
+async fn restored(
+    backup: PathBuf,
+    lists: Vec<PathBuf>,
+    config: &Config,
+    (keys, place): (&[RingKey], &Place),
+) -> Result<Restoring, Exit> {
+    let (ids, place): (Vec<_>, _) = (keys.iter().map(RingKey::id).collect(), place.clone());
     let data = config.data_dir.clone();
     tracing::info!(backup = %backup.display(), data_dir = %data.display(), "a backup is being restored");
-    let prepared = tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data)).await;
+    let prepared =
+        tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data, (&ids, &place))).await;
     prepared.map_err(anyhow::Error::from)?
 }
 
-async fn serve(config: Config, restoring: Option<Restoring>, output: Output) -> Result<(), Exit> {
+async fn serve(
+    config: Config,
+    ring: (KeyRing, Place),
+    restoring: Option<Restoring>,
+    output: Output,
+) -> Result<(), Exit> {
     let hangups = hangups();
     let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let keys = keys(&config)?;
@@ -72,7 +95,9 @@ async fn serve(config: Config, restoring: Option<Restoring>, output: Output) -> 
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let metrics = metrics(&config).await?;
-    let node = opened(&config, restoring).await?;
+    let none = ring.0.current().is_none().then(|| ring.1.clone());
+    let node = opened(&config, ring, restoring).await?;
+    none.iter().for_each(key_ring::tell_of_none);
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
     }
@@ -121,11 +146,16 @@ async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
     }
 }
 
-async fn opened(config: &Config, restoring: Option<Restoring>) -> anyhow::Result<Node> {
+async fn opened(
+    config: &Config,
+    keys: (KeyRing, Place),
+    restoring: Option<Restoring>,
+) -> anyhow::Result<Node> {
     let mail = match &config.mail {
         Some(mail) => Mail::Office(mail.office()?, mail.incoming()?.map(Box::new)),
         None => Mail::None,
     };
+    let provider = config.mail.as_ref().map(MailConfig::provider).transpose()?.flatten();
     let opening = Opening {
         shards: config.shards.unwrap_or_else(shards_default),
         cache_bytes: config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024)),
@@ -133,10 +163,13 @@ async fn opened(config: &Config, restoring: Option<Restoring>) -> anyhow::Result
         manual: None,
         delivery: &config.delivery,
         redis: config.redis.as_ref(),
+        keys,
         mail,
         disk: config.disk.options(),
         origins: config.cors.origins()?,
         default_effect: config.default_effect.map(Into::into),
+        pages: config.mail.as_ref().map(MailConfig::page_settings).unwrap_or_default(),
+        sign_in: provider.map(|provider| Arc::new(OpenId(provider)) as Arc<dyn SignIn>),
         restoring,
     };
     let node = Node::open(&config.data_dir, opening).await;

@@ -15,6 +15,7 @@ const BEGIN: u8 = b'B';
 const DATA: u8 = b'D';
 const END: u8 = b'E';
 const MANIFEST: u8 = b'M';
+const TOLD: u8 = b'T';
 const FAILED: u8 = b'X';
 
 /// A part of an answer.
@@ -28,6 +29,8 @@ pub(crate) enum Frame {
     End(BackupFile),
     /// All files were sent.
     Manifest(BackupManifest),
+    /// All of an answer that has no files, as JSON.
+    Told(Vec<u8>),
     /// There will be no more, for this reason.
     Failed(String),
 }
@@ -59,6 +62,7 @@ impl<R: Read> Frames<R> {
             DATA => Frame::Data(bytes),
             END => Frame::End(serde_json::from_slice(&bytes)?),
             MANIFEST => Frame::Manifest(serde_json::from_slice(&bytes)?),
+            TOLD => Frame::Told(bytes),
             FAILED => Frame::Failed(String::from_utf8_lossy(&bytes).into_owned()),
             tag => anyhow::bail!("a frame has the unknown tag {tag}"),
         })
@@ -84,6 +88,10 @@ impl Sink {
 
     pub(super) fn manifest(&mut self, manifest: &BackupManifest) -> io::Result<()> {
         self.frame(MANIFEST, &serde_json::to_vec(manifest)?)
+    }
+
+    pub(super) fn tell(&mut self, json: &[u8]) -> io::Result<()> {
+        self.frame(TOLD, json)
     }
 
     pub(super) fn fail(&mut self, why: &str) -> io::Result<()> {

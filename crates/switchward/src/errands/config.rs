@@ -183,7 +183,7 @@ impl ModelConfig {
 }
 
 /// The port that an address names; whether it may be asked otherwise is looked at when it is.
-fn port_of(url: &str) -> Option<u16> {
+pub(crate) fn port_of(url: &str) -> Option<u16> {
     let (_, rest) = url.split_once("://")?;
     let place = rest.split('/').next()?;
     place.rsplit_once(':').and_then(|(_, port)| port.parse().ok())

@@ -11,8 +11,8 @@ use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_delivery::limits::ERRANDS_MAX;
 use switchward_engine::{
-    AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row,
-    View as _, ViewError, holds_effects, scope_of_effects,
+    AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key,
+    Purpose, Row, View as _, ViewError, holds_effects, scope_of_effects,
 };
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
@@ -305,7 +305,12 @@ async fn put_off(shard: &Shard, view: &StateView, due: &Due, caps: &mut Caps) ->
     let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
         return Ok(false);
     };
-    let EffectBody::Message { channel: Channel::Email, to, .. } = &effect.body else { return Ok(false) };
+    let EffectBody::Message { channel: Channel::Email, to, purpose, .. } = &effect.body else {
+        return Ok(false);
+    };
+    if *purpose == Purpose::Code {
+        return Ok(false);
+    }
     let tenant = due.key.tenant_of();
     let Err(Full { until, code, message }) = caps.count(tenant, to, shard.now()) else { return Ok(false) };
     let (number, attempt, code) = (effect.number, effect.attempt(), code.to_owned());
@@ -343,7 +348,8 @@ async fn pack(
     let tenant = due.key.tenant_of();
     let place = (tenant, effect.body.place());
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
-    let parcel = parcel(view, road, tenant, session, effect).map_err(|error| unreadable(&error))?;
+    let parcel =
+        parcel((view, shard.now()), road, tenant, session, effect).map_err(|error| unreadable(&error))?;
     let (stream, kind, input) = match parcel {
         Parcel::Out(stream, kind, input) => (stream, kind, input),
         Parcel::Stays => return Ok(None),
@@ -403,7 +409,7 @@ enum Parcel {
 }
 
 fn parcel(
-    view: &StateView,
+    (view, now): (&StateView, Time),
     road: &Road,
     tenant: TenantId,
     session: SessionId,
@@ -412,7 +418,7 @@ fn parcel(
     Ok(match &effect.body {
         EffectBody::Message { channel, to, body, .. } => match channel {
             Channel::Chat => Parcel::Stays,
-            Channel::Email => match letters::letter(view, tenant, session, effect)? {
+            Channel::Email => match letters::letter(view, tenant, session, effect, now)? {
                 Some(letter) => Parcel::Out(Stream::Mail, MAIL, letter),
                 None => Parcel::Arrived,
             },

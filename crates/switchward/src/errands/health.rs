@@ -66,8 +66,8 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use switchward_engine::MailKey;
     use switchward_engine::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
+    use switchward_engine::{KeyRing, RingKey, SecretOf};
     use switchward_machine::Time;
     use switchward_shard::{ClusterOptions, ManualClock};
     use switchward_store::{DataDir, StoreError};
@@ -91,6 +91,7 @@ mod tests {
             shards: 1,
             cache_bytes: 4 * 1024 * 1024,
             clock: Arc::new(clock.clone()),
+            ring: KeyRing::of(vec![RingKey::of([1; 32])]),
             on_fatal: Box::new(|why| panic!("{why}")),
         };
         Cluster::open(options).await.unwrap()
@@ -101,8 +102,11 @@ mod tests {
             id: "ops".to_owned(),
             url: "https://ops.example/in".to_owned(),
             filters: Vec::new(),
-            secret: "whsec_x".to_owned(),
-            key: MailKey([1; 32]),
+            secret: cluster
+                .ring()
+                .seal([0; 24], (TenantId(1), SecretOf::Endpoint("ops")), b"whsec_x")
+                .unwrap(),
+            key: None,
             etag: String::new(),
         };
         cluster

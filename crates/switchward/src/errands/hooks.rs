@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use switchward_engine::{Effect, EffectBody, Endpoint, Key, Row, TENANT_ITSELF, View, ViewError};
+use switchward_engine::{Effect, EffectBody, Endpoint, Key, KeyRing, Row, TENANT_ITSELF, View, ViewError};
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
@@ -57,7 +57,7 @@ pub(super) fn hook(
     let signed = made.and_then(|(kind, at, data)| {
         let body =
             Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(|error| error.to_string())?;
-        signed(endpoint, &message_id((tenant, session), *sequence), now, body)
+        signed((view.ring(), tenant, endpoint), &message_id((tenant, session), *sequence), now, body)
     });
     Ok(match signed {
         Ok(input) => Hook::Send(input),
@@ -78,9 +78,15 @@ pub(super) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64
 ///
 /// # Errors
 /// The endpoint has no secret that is one.
-pub(super) fn signed(endpoint: &Endpoint, id: &str, now: Time, body: String) -> Result<Value, String> {
+pub(super) fn signed(
+    (ring, tenant, endpoint): (&KeyRing, TenantId, &Endpoint),
+    id: &str,
+    now: Time,
+    body: String,
+) -> Result<Value, String> {
+    let secrets = endpoint.good_secrets(ring, tenant, now);
     let secrets: Vec<SigningSecret> =
-        endpoint.good_secrets(now).filter_map(|text| text.parse().ok()).take(SECRETS_ACTIVE_MAX).collect();
+        secrets.iter().filter_map(|text| text.parse().ok()).take(SECRETS_ACTIVE_MAX).collect();
     let headers = standard::sign(&secrets, id, Duration::from_millis(now.0), body.as_bytes());
     let headers = headers.map_err(|error| error.to_string())?;
     let ours = [
@@ -172,11 +178,17 @@ fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchward_engine::{PUBLISHED, SourceSecret};
+    use switchward_engine::{PUBLISHED, RingKey, SecretOf, SourceSecret};
     use switchward_webhook::{Headers, SourceKind, Unproven, verify};
 
-    fn secret(byte: u8, until: Option<Time>) -> SourceSecret {
-        SourceSecret { text: SigningSecret::of(&[byte; 32]).unwrap().text(), until }
+    const OPS: (TenantId, SecretOf<'_>) = (TenantId(1), SecretOf::Endpoint("ops"));
+
+    fn text(byte: u8) -> String {
+        SigningSecret::of(&[byte; 32]).unwrap().text()
+    }
+
+    fn secret(ring: &KeyRing, byte: u8, until: Option<Time>) -> SourceSecret {
+        SourceSecret { sealed: ring.seal([byte; 24], OPS, text(byte).as_bytes()).unwrap(), until }
     }
 
     fn endpoint(secrets: Vec<SourceSecret>) -> Endpoint {
@@ -195,27 +207,31 @@ mod tests {
     /// Both secrets of a rotation prove a message as long as the older one is good, and the timestamp is the attempt's.
     #[test]
     fn a_message_is_signed_with_the_secrets_of_the_moment() {
-        let secrets = vec![secret(2, None), secret(1, Some(Time(60_000)))];
-        let endpoint = endpoint(secrets.clone());
+        let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
+        let endpoint = endpoint(vec![secret(&ring, 2, None), secret(&ring, 1, Some(Time(60_000)))]);
+        let of = (&ring, OPS.0, &endpoint);
         for (now, old) in [(Time(59_000), true), (Time(60_000), false)] {
-            let input = signed(&endpoint, "ses_1-7", now, "{}".to_owned()).unwrap();
+            let input = signed(of, "ses_1-7", now, "{}".to_owned()).unwrap();
             let list: Vec<(&str, &[u8])> = input["headers"]
                 .as_object()
                 .unwrap()
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.as_str().unwrap().as_bytes()))
                 .collect();
-            let proves = |secret: &SourceSecret| {
-                let (kind, secrets) = (SourceKind::StandardWebhooks, [secret.text.as_str()]);
+            let proves = |byte| {
+                let text = text(byte);
+                let (kind, secrets) = (SourceKind::StandardWebhooks, [text.as_str()]);
                 let at = Duration::from_millis(now.0);
                 let headers = Headers::new(&list);
                 verify(kind, &secrets, headers, b"{}", at, Unproven::Refused)
                     .is_ok_and(|verified| verified.id.as_deref() == Some("ses_1-7"))
             };
-            assert_eq!((proves(&secrets[0]), proves(&secrets[1])), (true, old), "{now:?}");
+            assert_eq!((proves(2), proves(1)), (true, old), "{now:?}");
             assert!(!input.to_string().contains("whsec_"), "a secret goes over the bus");
         }
-        let none = Endpoint { secrets: Vec::new(), ..endpoint };
-        assert!(signed(&none, "ses_1-7", Time(1), "{}".to_owned()).is_err());
+        let none = Endpoint { secrets: Vec::new(), ..endpoint.clone() };
+        assert!(signed((&ring, OPS.0, &none), "ses_1-7", Time(1), "{}".to_owned()).is_err());
+        // Those of another tenant are none of this one's.
+        assert!(signed((&ring, TenantId(2), &endpoint), "ses_1-7", Time(1), "{}".to_owned()).is_err());
     }
 }

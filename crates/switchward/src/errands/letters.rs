@@ -1,5 +1,7 @@
 //! What mails say: of a gate all that is known of it, and where a reply to it goes.
 
+mod code;
+
 use serde_json::{Value, json};
 use switchward_delivery::limits::MAIL_SUBJECT_CHARS_MAX;
 use switchward_delivery::mail::{Choice, Fact, Head, Letter, Purpose as Of};
@@ -8,7 +10,7 @@ use switchward_engine::{
 };
 use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_gateway::presented;
-use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId};
+use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
 
 /// The letter of a mail; nothing where it asks about a gate that is closed, so that it has nothing left to say.
@@ -17,18 +19,16 @@ pub(super) fn letter(
     tenant: TenantId,
     session: SessionId,
     effect: &Effect,
+    now: Time,
 ) -> Result<Option<Value>, ViewError> {
     let EffectBody::Message { to, subject, body, content, gate, purpose, head, .. } = &effect.body else {
         return Ok(None);
     };
-    let about = match gate {
-        Some(gate) => gate_view(view, tenant, session, *gate)?,
-        None => None,
-    };
-    let asks = match purpose {
-        Purpose::Ask | Purpose::Remind => true,
-        Purpose::Say | Purpose::Tell => false,
-    };
+    let about = gate.map(|gate| gate_view(view, tenant, session, gate)).transpose()?.flatten();
+    let asks = of(*purpose) == Of::Ask;
+    if *purpose == Purpose::Code {
+        return code::letter(view, (tenant, session), effect, now);
+    }
     if asks && !matches!(about, Some(GateView::Open(..))) {
         return Ok(None);
     }
@@ -50,6 +50,7 @@ pub(super) fn letter(
         thread,
         reply_token: None,
         page_token: None,
+        bounce_token: None,
         facts: Vec::new(),
         choice: None,
         head: head.clone().map(|MailHead { from, to, cc }| Head { from, to, cc }),
@@ -57,11 +58,11 @@ pub(super) fn letter(
     let token = |way, about, round| {
         key.as_ref().map(|key| key.token(way, (tenant, session), (about, round), to).to_string())
     };
-    match &about {
+    let gate = gate.unwrap_or(OpenId(0));
+    // What its reply, and its bounce, are about; `None` where they lead to nothing.
+    let answered = match &about {
         Some(now @ GateView::Open(open, machine, _)) => {
             let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
-            let gate = gate.unwrap_or(OpenId(0));
-            letter.reply_token = token(Way::Reply, gate, round);
             letter.page_token = token(Way::Page, gate, round);
             if asks {
                 (letter.subject, letter.body) =
@@ -69,22 +70,22 @@ pub(super) fn letter(
                 letter.facts = facts(view, (tenant, session), now)?;
                 letter.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
             }
+            Some((gate, round))
         }
         // Whoever answers what told her the outcome learns who decided.
         Some(GateView::Closed(closed, _)) => {
-            let asked = closed.open.gate.asked.as_ref();
-            if let Some(round) = asked.and_then(|asked| asked.round_of(to)) {
-                letter.reply_token = token(Way::Reply, gate.unwrap_or(OpenId(0)), round);
-            }
+            closed.open.gate.asked.as_ref().and_then(|asked| Some((gate, asked.round_of(to)?)))
         }
-        None => letter.reply_token = token(Way::Reply, OpenId(0), 0),
-    }
+        None => Some((OpenId(0), 0)),
+    };
+    let of_way = |way| answered.and_then(|(about, round)| token(way, about, round));
+    (letter.reply_token, letter.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
     serde_json::to_value(letter).map(Some).map_err(|error| ViewError(error.to_string()))
 }
 
 fn of(purpose: Purpose) -> Of {
     match purpose {
-        Purpose::Say => Of::Say,
+        Purpose::Say | Purpose::Code => Of::Say,
         Purpose::Ask | Purpose::Remind => Of::Ask,
         Purpose::Tell => Of::Tell,
     }
@@ -103,7 +104,7 @@ fn one_line(subject: &str) -> String {
 fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewError> {
     let row = view.row(&Key::tenancy(tenant))?;
     let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(None) };
-    Ok(tenancy.keys.first().cloned())
+    Ok(tenancy.mail_keys(view.ring(), tenant).into_iter().next())
 }
 
 /// What the engine knows of what is asked; the words of others stand elsewhere.

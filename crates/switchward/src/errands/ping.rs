@@ -9,7 +9,7 @@ use switchward_engine::Endpoint;
 use switchward_gateway::names;
 use switchward_gateway::services::{Pinged, Pings};
 use switchward_machine::{OpenId, SessionId, TenantId};
-use switchward_shard::{Clock as _, SystemClock};
+use switchward_shard::{Clock as _, Cluster, SystemClock};
 use switchward_webhook::retry::{Attempt, Verdict};
 use switchward_webhook::{Body, Data, EventType, Group};
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const EXAMPLE: SessionId = SessionId([0; 16]);
 
 /// See the module.
-pub(super) struct Pinger(pub(super) Client);
+pub(super) struct Pinger(pub(super) Client, pub(super) Cluster);
 
 #[tonic::async_trait]
 impl Pings for Pinger {
@@ -35,7 +35,8 @@ impl Pings for Pinger {
             Err(error) => return failed(Pinged::default(), hooks::FAILED, error.to_string()),
         };
         let pinged = Pinged { message_id, body, ..Pinged::default() };
-        let signed = hooks::signed(endpoint, &pinged.message_id, now, pinged.body.clone());
+        let signed =
+            hooks::signed((&self.1.ring(), number, endpoint), &pinged.message_id, now, pinged.body.clone());
         let request = match signed.and_then(request) {
             Ok(request) => request,
             Err(why) => return failed(pinged, hooks::FAILED, why),

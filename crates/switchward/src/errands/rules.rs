@@ -1,13 +1,12 @@
 //! What each tenant's definitions may reach, as the configuration says.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use parking_lot::Mutex;
 use switchward_delivery::guard::{Egress, HostRule, Policies, RulesUnknown};
-use switchward_engine::{Key, Kind, Row, View as _, ViewError};
+use switchward_engine::{ViewError, tenant_numbered};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
 
@@ -27,18 +26,8 @@ pub(super) trait Names: Send + Sync + 'static {
 
 impl Names for Cluster {
     fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
-        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-        let mut name = None;
-        self.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
-            if let Row::Tenant(row) = &**row
-                && row.id == tenant
-            {
-                name = Some(row.name.clone());
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
-        Ok(name)
+        let found = tenant_numbered(&self.catalogue().read_stale(), tenant)?;
+        Ok(found.map(|tenant| tenant.name))
     }
 }
 

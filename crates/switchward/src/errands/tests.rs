@@ -81,13 +81,13 @@ const NAMES: Listed = Listed(&["acme", "closed", "globex"]);
 async fn each_tenant_has_the_hosts_that_the_configuration_gives_it() {
     let client = client(configured(TENANTS).policies(NAMES).unwrap(), Leads(None));
     for (tenant, host, reason) in [
-        (ACME, "api.acme.example", "name_unresolved"),
+        (ACME, "api.acme.example", "name_unusable"),
         (ACME, "10.0.0.1", "address_refused"),
         (ACME, "a.example.org", "host_refused"),
         (ACME, "10.0.0.2", "host_refused"),
         (CLOSED, "api.acme.example", "host_refused"),
         (CLOSED, "a.example.org", "host_refused"),
-        (GLOBEX, "a.example.org", "name_unresolved"),
+        (GLOBEX, "a.example.org", "name_unusable"),
         (GLOBEX, "10.0.0.2", "address_refused"),
         (GLOBEX, "api.acme.example", "host_refused"),
         (GLOBEX, "example.org", "host_refused"),
@@ -103,8 +103,8 @@ async fn each_tenant_has_the_hosts_that_the_configuration_gives_it() {
 #[tokio::test]
 async fn without_lists_of_single_tenants_the_rules_of_all_hold_for_everybody() {
     for (delivery, host, reason) in [
-        ("", "anywhere.example", "name_unresolved"),
-        ("[delivery]\nallowed_hosts = [\"a.example\"]", "a.example", "name_unresolved"),
+        ("", "anywhere.example", "name_unusable"),
+        ("[delivery]\nallowed_hosts = [\"a.example\"]", "a.example", "name_unusable"),
         ("[delivery]\nallowed_hosts = [\"a.example\"]", "b.example", "host_refused"),
         ("[delivery]\nports = [8443]", "a.example", "port_refused"),
     ] {
@@ -204,7 +204,7 @@ async fn a_model_whose_name_leads_to_a_refused_address_is_not_asked() {
         let endpoint = model("https://model.example", local).expect("a name may be asked");
         let client = client(configured("").policies(NAMES).unwrap(), Leads(Some(address)));
         let answer = Model::new(client, endpoint).perform(ACME, Kind::Judge, &input, &schema, SOON).await;
-        assert_eq!(answer.map_err(|failed| failed.reason.code()), Err("address_refused"), "{url}");
+        assert_eq!(answer.map_err(|failed| failed.reason.code()), Err("name_unusable"), "{url}");
         rows += 1;
     }
     assert!(rows > 70, "{rows}");

@@ -187,11 +187,13 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::StateMismatch
         | Reason::VersionRetired
         | Reason::NoSuchWorkflow
+        | Reason::SignInNotConfigured
         | Reason::RateLimited
         | Reason::BudgetExhausted
         | Reason::QuotaExceeded
         | Reason::SequenceConflict
         | Reason::EtagMismatch
+        | Reason::KeyRingMissing
         | Reason::LeaseLost => CONFLICT,
         Reason::CredentialInvalid
         | Reason::PolicyDenied
@@ -232,6 +234,9 @@ fn advice(reason: Reason) -> &'static [&'static str] {
             "they decide by answering their mail or its page",
         ],
         Reason::SequenceConflict => &["switchward get SESSION   shows where it is now"],
+        Reason::KeyRingMissing => {
+            &["switchward secrets create FILE    makes a key ring; the server is told it by keys_file"]
+        }
         Reason::LeaseLost => &["drop it; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
         Reason::DiskLow => &["whoever runs the server makes room on its disk; repeat it then"],

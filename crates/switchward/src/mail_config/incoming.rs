@@ -20,9 +20,9 @@ pub(crate) struct MailInConfig {
     /// The hosts whose `Authentication-Results` are believed, by the names that stand in them. They must take out what
     /// others wrote under their names.
     pub(crate) trusted_hosts: Vec<String>,
-    /// Whether they are believed in what comes by `POST /v1/mail`, too, where whoever has a key of an operator could have
-    /// written them.
-    pub(crate) trust_http: bool,
+    /// Who is believed about the way that a message came which they bring by `POST /v1/mail`, and in what it says that a
+    /// trusted host has found: `TENANT/NAME`, the name being a key's subject. Anybody else could have written it.
+    pub(crate) trusted_callers: Vec<String>,
     /// The fields that a sender's signature must cover to count; none: `From`, `Subject`, `To` and `Message-ID`. What is
     /// left out can be changed by whoever gets hold of a reply, who can then bring it again as another one.
     pub(crate) signed_fields: Vec<String>,
@@ -40,12 +40,12 @@ pub(crate) struct MailInConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LevelSetting {
-    /// That it comes from the domain of its sender.
+    /// That its sender wrote it to the reply address: a signature of their domain covers it.
     #[default]
     Strict,
     /// Nothing but the token and the address.
     Sender,
-    /// Nothing suffices: decisions are made on pages.
+    /// As strict for answers; decisions are made on pages.
     PageOnly,
 }
 
@@ -59,8 +59,8 @@ pub(crate) struct Incoming {
     pub(crate) lmtp: Option<SocketAddr>,
     /// What to read by IMAP.
     pub(crate) imap: Option<Account>,
-    /// Whether trusted hosts are believed in what comes over HTTP.
-    pub(crate) trust_http: bool,
+    /// Who is believed about the way that a message came.
+    pub(crate) trusted_callers: Vec<String>,
 }
 
 impl MailInConfig {
@@ -73,6 +73,11 @@ impl MailInConfig {
             anyhow::bail!(
                 "mail.in.lmtp: {at} can be reached from outside, and LMTP asks nobody who he is; say \
                  mail.in.insecure_lmtp = true where only the mail server in front gets there"
+            );
+        }
+        if let Some(bad) = self.trusted_callers.iter().find(|name| name.split('/').count() != 2) {
+            anyhow::bail!(
+                "mail.in.trusted_callers: {bad:?} must be TENANT/NAME, the name of a key of a tenant"
             );
         }
         let (local, domain) = reply.rsplit_once('@').context("mail.reply has no @")?;
@@ -100,7 +105,7 @@ impl MailInConfig {
             level,
             lmtp: self.lmtp,
             imap,
-            trust_http: self.trust_http,
+            trusted_callers: self.trusted_callers.clone(),
         })
     }
 }

@@ -11,14 +11,15 @@ use serde_json::json;
 use switchward_engine::time_text;
 use switchward_gateway::Door;
 use switchward_gateway::mail::{Level, Mailroom, Outcome, Seen};
+use switchward_mail::Signer;
 use switchward_mail::incoming::{Dns, Envelope, Settings};
 
 use super::{Kept, Mailbox};
 
 /// A reply that is typed, bytes.
 const REPLY_BYTES_MAX: usize = 256 * 1024;
-/// The host that is believed about senders: this page.
-const TRUSTED: &str = "mailbox.switchward.localhost";
+/// The name of the keys that replies are signed with.
+const SELECTOR: &str = "dev";
 const STYLE: &str = include_str!("style.css");
 
 /// What a form is answered that is none of this server's.
@@ -31,13 +32,12 @@ struct Pages {
     room: Mailroom,
 }
 
-/// The room behind a mailbox. It asks no DNS, and believes the mailbox's own word of senders.
+/// The room behind a mailbox. It asks no DNS: what is typed as a proved reply is signed with a key that it is told.
 ///
 /// # Errors
 /// The DNS that asks nobody cannot be set up.
 pub(crate) fn room(door: Door) -> anyhow::Result<Mailroom> {
-    let settings = Settings { trusted_hosts: vec![TRUSTED.to_owned()], ..Settings::of(super::HOST) };
-    Ok(Mailroom::new(door, settings, Dns::of_records(&[], &[])?, Level::Strict))
+    Ok(Mailroom::new(door, Settings::of(super::HOST), Dns::of_records(&[], &[])?, Level::Strict))
 }
 
 /// The pages of a mailbox; what is typed there is brought to this room.
@@ -178,7 +178,7 @@ fn form(kept: &Kept) -> Markup {
             textarea id="text" name="text" rows="5" required {}
             label for="from" { "Written by" }
             input id="from" name="from" value=(kept.mail.to);
-            label.check { input type="checkbox" name="proved" value="yes" checked; "the sender is proved (DKIM or SPF)" }
+            label.check { input type="checkbox" name="proved" value="yes" checked; "the sender is proved (a signature by DKIM)" }
             label.check { input type="checkbox" name="auto" value="yes"; "a machine writes it: out of office" }
             button type="submit" { "Send the reply" }
         }
@@ -206,9 +206,10 @@ async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): 
     let Some(reply_to) = kept.mail.reply_to.clone() else { return StatusCode::CONFLICT.into_response() };
     let from = typed.from.trim();
     let from = if from.is_empty() { kept.mail.to.clone() } else { from.replace(char::is_control, "") };
-    let raw = message(&kept, &from, &reply_to, &typed);
+    let raw = message(&kept, &from, &reply_to, &typed).into_bytes();
+    let raw = if typed.proved == "yes" { signed(&pages.room, &from, &raw).unwrap_or(raw) } else { raw };
     let envelope = Envelope { sender: Some(from), recipients: vec![reply_to], peer: None };
-    let outcome = match pages.room.ingest(&envelope, raw.as_bytes()).await {
+    let outcome = match pages.room.ingest(&envelope, &raw).await {
         Outcome::Recorded(standing) => format!("taken: {}", standing.word()),
         Outcome::Bounced => "taken as a bounce".to_owned(),
         Outcome::Ignored(kind) => format!("ignored: {kind}"),
@@ -219,17 +220,24 @@ async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): 
     Redirect::to(&page(&kept)).into_response()
 }
 
-/// What a mail program would send: the words above what they answer, and the word of a host that is believed.
+/// The message as the mail server of its sender's domain would sign it, with a key that the room is told; `None` where the
+/// sender has no domain.
+fn signed(room: &Mailroom, from: &str, raw: &[u8]) -> Option<Vec<u8>> {
+    let (_, domain) = from.rsplit_once('@')?;
+    let signer = Signer::draw(domain, SELECTOR).ok()?;
+    let (name, text) = signer.record();
+    room.dns().tell(&name, &text).ok()?;
+    signer.signed(raw).ok()
+}
+
+/// What a mail program would send: the words above what they answer.
 fn message(kept: &Kept, from: &str, reply_to: &str, typed: &Typed) -> String {
     let mail = &kept.mail;
-    let proof = if typed.proved == "yes" { "pass" } else { "fail" };
     let auto = if typed.auto == "yes" { "Auto-Submitted: auto-replied\r\n" } else { "" };
-    let domain = from.rsplit_once('@').map_or("", |(_, domain)| domain);
     let quoted: String = mail.text.lines().map(|line| format!("> {line}\r\n")).collect();
     let text = typed.text.replace("\r\n", "\n").replace('\n', "\r\n");
     format!(
-        "Authentication-Results: {TRUSTED}; spf={proof} smtp.mailfrom={from}; dmarc={proof} header.from={domain}\r\n{auto}\
-         From: {from}\r\nTo: {reply_to}\r\nSubject: Re: {subject}\r\n\
+        "{auto}From: {from}\r\nTo: {reply_to}\r\nSubject: Re: {subject}\r\n\
          Message-ID: <{number}.{reply}@{host}>\r\nIn-Reply-To: <{id}>\r\n\
          MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\
          {text}\r\n\r\nOn {at}, {writer} wrote:\r\n{quoted}",

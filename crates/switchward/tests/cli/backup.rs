@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::errands::Endpoint;
 use crate::server::{ADMIN_KEY, Running, Site};
-use crate::support::{Dev, Ended, ask, deploy_gate, folder, program, run};
+use crate::support::{Dev, Ended, ask, deploy_gate, folder, private, program, run};
 
 /// Callers of a server whose backup is taken.
 const CALLERS: usize = 6;
@@ -61,6 +61,11 @@ fn restoring(data: &Path, backup: &Path) -> Command {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+/// What tells a server of the key ring of a development server with this data folder.
+fn ring(data: &str) -> [(&'static str, String); 1] {
+    [("SWITCHWARD_KEYS_FILE", format!("{data}.keys"))]
 }
 
 /// Takes a backup of a server's data folder.
@@ -115,8 +120,10 @@ fn a_backup_under_load_restores_every_step_that_was_acknowledged_before_it() {
     for (number, before) in before.into_iter().enumerate() {
         let backup = at.path().join(number.to_string());
         run(["backup", "verify", backup.to_str().unwrap()]).with_code(0);
-        let restored =
-            Server::start(&mut restoring(&at.path().join(format!("data-{number}")), &backup), &key);
+        let restored = Server::start(
+            restoring(&at.path().join(format!("data-{number}")), &backup).envs(ring(&data)),
+            &key,
+        );
         for (name, answered) in before {
             let session = restored.json(&["get", &name])["session"].clone();
             let state = text(&session["at"][0]);
@@ -155,7 +162,7 @@ fn a_stopped_server_has_a_backup_too_and_damage_is_named() {
         files.iter().filter_map(|file| file["rows"].as_u64()).sum::<u64>()
     };
     assert!(rows(&running) > 5 && rows(&stopped) >= rows(&running), "{running} {stopped}");
-    let restored = Server::start(&mut restoring(&at.path().join("data"), &second), &key);
+    let restored = Server::start(restoring(&at.path().join("data"), &second).envs(ring(&data)), &key);
     assert_eq!(restored.json(&["get", "release-42"])["session"]["sessionId"], "release-42");
     let (log, _) = restored.running.stop();
     assert!(log.contains("effects are held"), "{log}");
@@ -210,7 +217,7 @@ fn reaching<'a>(command: &'a mut Command, at: &Path, endpoint: &Endpoint, delive
          [[tenants]]\nname = \"acme\"\nadmin_key_file = {:?}\n",
         at.join("admin.key")
     );
-    std::fs::write(at.join("admin.key"), ADMIN_KEY).expect("a file");
+    private(at.join("admin.key"), ADMIN_KEY);
     std::fs::write(&file, text).expect("a file");
     command.arg("--config").arg(file)
 }

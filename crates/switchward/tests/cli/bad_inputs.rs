@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use tokio::runtime::Runtime;
 
-use crate::support::{Dev, Ended, deploy_gate, folder, program};
+use crate::support::{Dev, Ended, deploy_gate, folder, private, program};
 
 /// What every command may end with.
 const CODES: [i32; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 69];
@@ -78,7 +78,8 @@ fn words(words: &[&str]) -> Command {
 
 #[test]
 fn what_a_server_cannot_use_ends_it_before_it_begins() {
-    let folder = folder(&[("file", "")]);
+    let folder = folder(&[]);
+    private(folder.path().join("file"), "");
     let at = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
     let (here, file, missing) = (at(""), at("file"), at("missing"));
     for config in [&here, &missing] {

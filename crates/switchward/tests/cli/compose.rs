@@ -47,7 +47,7 @@ fn every_file_that_it_hands_over_is_made_on_the_page_and_read_by_the_configurati
     let (compose, page, sample) = (text("compose.yaml"), text("README.md"), text("switchward.toml"));
     let (_, section) = page.split_once("\n## In containers\n").expect("a section");
     let handed: Vec<&str> = compose.lines().filter_map(|line| line.split("target: ").nth(1)).collect();
-    assert_eq!(handed.len(), 4, "{handed:?}");
+    assert_eq!(handed.len(), 5, "{handed:?}");
     for target in handed {
         let target = target.trim_end_matches([' ', '}']);
         let name = target.rsplit('/').next().expect("a name");

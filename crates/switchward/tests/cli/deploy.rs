@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::server::{ADMIN_KEY, Running, Site};
-use crate::support::{folder, program, repository};
+use crate::support::{folder, program, repository, run};
 
 fn text(name: &str) -> String {
     std::fs::read_to_string(repository(&format!("deploy/{name}"))).expect("the file can be read")
@@ -50,11 +50,12 @@ fn the_unit_names_what_the_page_installs() {
     assert!(page.contains(&format!("`{config}`")), "{config}");
     let keys = credentials(&unit);
     let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["tls.crt", "tls.key", "admin.key"]);
+    assert_eq!(names, ["tls.crt", "tls.key", "admin.key", "switchward-keys"]);
     for (name, path) in &keys {
         assert_eq!(path, &format!("/etc/switchward/{name}"));
         let installed = page.lines().any(|line| {
             line.trim_end_matches(')').ends_with(&format!("> {path}"))
+                || line == format!("switchward secrets create {path}")
                 || line.starts_with("install -m 600 -t /etc/switchward ")
                     && line.split(' ').any(|it| it == name)
         });
@@ -88,6 +89,7 @@ fn a_server_starts_as_the_unit_starts_it() {
     let mut file = text("switchward.toml").replace("/run/credentials/switchward.service/", &site.path(""));
     file = file.replace("/var/lib/switchward", &site.path("data")).replace("0.0.0.0:7400", "127.0.0.1:0");
     std::fs::write(site.path("sample.toml"), file).expect("a file");
+    run(["secrets", "create", &site.path("switchward-keys")]).with_code(0);
     std::fs::write(site.path("admin.key"), format!("{ADMIN_KEY}\n")).expect("a file");
     let start = value(&unit, "ExecStart");
     let mut command = program();

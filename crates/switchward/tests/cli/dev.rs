@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 
-use crate::support::{Ended, Process, deploy_gate, folder, program};
+use crate::support::{Ended, Process, deploy_gate, folder, private, program};
 
 /// What ends the announcement.
 const LAST: &str = "ctrl-c stops it.";
@@ -222,7 +222,7 @@ fn what_is_wrong_with_a_model_names_it_and_nothing_else() {
     let wrong = refused_with(home.path(), &[&model[1..], &wrong].concat());
     assert!(wrong.err.contains("a model's provider is anthropic or openai, and not \"bard\""), "{wrong:?}");
     assert!(!wrong.err.contains("``"), "{wrong:?}");
-    fs::write(home.path().join("model.key"), "k").expect("a file");
+    private(home.path().join("model.key"), "k");
     let mut command = at_home(home.path());
     command.envs(model).env("SWITCHWARD_DELIVERY__MODELS__NAME", "x").stderr(Stdio::piped());
     let mut dev = Fresh::of(command);

@@ -13,6 +13,7 @@ use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::server::{ADMIN_KEY, Running, Site};
+use crate::support::private;
 
 /// The addresses that every door must refuse, and some that pass.
 const TABLE: &str = include_str!("../../../delivery/tests/addresses.tsv");
@@ -114,7 +115,7 @@ impl Tenant {
 
 /// A server whose file says this of delivery.
 fn server(site: &Site, delivery: &str) -> Running {
-    std::fs::write(site.path("other.key"), OTHER_KEY).expect("a file");
+    private(site.path("other.key"), OTHER_KEY);
     let tenant = |name: &str, key: &str| {
         format!("[[tenants]]\nname = {name:?}\nadmin_key_file = {:?}\n", site.path(key))
     };

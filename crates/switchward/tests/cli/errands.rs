@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Dev, folder};
+use crate::support::{Dev, folder, private};
 
 mod over_redis;
 
@@ -129,8 +129,9 @@ fn definition(url: &str) -> String {
 }
 
 fn server(endpoint: &Endpoint) -> (Dev, tempfile::TempDir) {
-    let files = folder(&[("buy.json", &definition(&endpoint.url)), ("key", "sk-test\n")]);
+    let files = folder(&[("buy.json", &definition(&endpoint.url))]);
     let key = files.path().join("key");
+    private(&key, "sk-test\n");
     let dev = Dev::start_with(&[
         ("SWITCHWARD_DELIVERY__MODEL__PROVIDER", "anthropic"),
         ("SWITCHWARD_DELIVERY__MODEL__BASE_URL", &endpoint.url),

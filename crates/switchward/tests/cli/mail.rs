@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::port::free_port;
 use crate::server::{ADMIN_KEY, Running, Site};
-use crate::support::{Dev, Ended, folder, program};
+use crate::support::{Dev, Ended, folder, program, run};
 
 /// How long a test waits for a mail, and for a sweep that comes every 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -86,14 +87,13 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        Self::told("trust_http = true\n")
+        Self::told("trusted_callers = [\"acme/admin\"]\n")
     }
 
     /// A server that is told something more of mail that comes in.
     fn told(more: &str) -> Self {
         let (site, sink) = (Site::new(), Sink::start());
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let lmtp = free.expect("a free port");
+        let lmtp = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let (admin, port) = (site.path("admin.key"), sink.address.port());
         let config = format!(
             "[[tenants]]\nname = \"acme\"\nadmin_key_file = {admin:?}\n\
@@ -102,6 +102,7 @@ impl Server {
              [mail.in]\ntrusted_hosts = [\"mx.acme.example\"]\ndns = [\"127.0.0.1:9\"]\nlmtp = \"{lmtp}\"\n{more}"
         );
         std::fs::write(site.path("tenants.toml"), config).expect("a file");
+        run(["secrets", "create", &site.path("data.keys")]).with_code(0);
         let running = Running::of(&mut site.plain("127.0.0.1:0"));
         Self { running, sink, lmtp, site }
     }
@@ -156,12 +157,14 @@ impl Server {
     }
 }
 
-/// The approver's reply; `proof` is what the host in front says of its sender.
+/// The approver's reply; `proof` is what the host in front says of its signature.
 fn reply(mail: &str, proof: &str, text: &str) -> String {
     let id = field(mail, "Message-ID");
     format!(
-        "Authentication-Results: mx.acme.example; spf={proof} smtp.mailfrom=example.com; dmarc={proof} \
+        "Authentication-Results: mx.acme.example; dkim={proof} header.d=example.com; dmarc={proof} \
          header.from=example.com\r\n\
+         DKIM-Signature: v=1; a=rsa-sha256; d=example.com; s=s1; c=relaxed/relaxed; h=from:to:subject:message-id; \
+         bh=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=; b=AAAA\r\n\
          From: Lead <lead@example.com>\r\nTo: {}\r\nSubject: Re: {}\r\nMessage-ID: <{proof}.{}@example.com>\r\n\
          In-Reply-To: <{id}>\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n",
         field(mail, "Reply-To"),
@@ -216,7 +219,6 @@ fn a_message_in_a_file_is_brought_by_hand() {
         "the same is one reply"
     );
     let forged = reply(&mail, "pass", "approve").replace("To: r+", "To: r+0");
-    let forged = forged.replace("In-Reply-To: <a.", "In-Reply-To: <a.0");
     assert_eq!(bring(&forged).with_code(4).out, "quarantined: no_token\n");
     let bounced = server.run(&["mail", "ingest", &server.file("x"), "-o", "json"]).with_code(4).json();
     assert_eq!(bounced["outcome"], "quarantined");

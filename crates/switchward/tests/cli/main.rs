@@ -19,8 +19,12 @@ mod metrics;
 mod operators;
 mod pages;
 mod policies;
+#[path = "../../../bus/src/redis/tests/port.rs"]
+mod port;
+mod privacy;
 mod readme;
 mod redis;
+mod secrets;
 mod server;
 mod simulate;
 mod support;

@@ -6,14 +6,14 @@ use serde_json::json;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::server::{ADMIN_KEY, Running, Site};
-use crate::support::{Dev, Ended, Process, program, run};
+use crate::support::{Dev, Ended, hang_up, program, run};
 
 /// How long is looked for what must become so.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -127,6 +127,22 @@ fn tenants_are_made_shown_and_set() {
     for part in ["default", "ask", "any address"] {
         assert!(shown.out.contains(part), "{part}: {shown:?}");
     }
+    let set = dev.json(&["tenant", "set", "--link-auth", "code", "--browser-known", "7d"]);
+    assert_eq!(
+        (&set["tenant"]["linkAuth"], &set["tenant"]["browserKnownTime"], &set["tenant"]["defaultEffect"]),
+        (&json!("LINK_AUTH_CODE"), &json!("604800s"), &json!("DEFAULT_EFFECT_ASK")),
+        "{set}"
+    );
+    let shown = dev.run(&["tenant", "get"]).with_code(0);
+    assert!(shown.out.contains("by a code that is mailed; a browser stays known for 7d"), "{shown:?}");
+    let short = dev.run(&["tenant", "set", "--browser-known", "9m"]).with_code(2);
+    assert!(short.err.contains("must be 10 minutes to 365 days"), "{short:?}");
+    let set = dev.json(&["tenant", "set", "--link-auth", "default"]);
+    assert_eq!(
+        (&set["tenant"]["linkAuth"], &set["tenant"]["browserKnownTime"]),
+        (&json!(null), &json!("604800s")),
+        "{set}"
+    );
     dev.run(&["tenant", "set"]).with_code(2);
     dev.run(&["tenant", "get", "globex"]).with_code(3);
     dev.run(&["tenant", "set", "--default", "deny", "--as", "agent"]).with_code(6);
@@ -163,11 +179,6 @@ impl Line {
         }
         answer.starts_with(b"HTTP/1.1 200")
     }
-}
-
-fn hang_up(process: u32) {
-    let sent = Command::new("kill").args(["-HUP", &process.to_string()]).status();
-    assert!(sent.expect("there is a kill").success());
 }
 
 fn until(what: &str, mut so: impl FnMut() -> bool) {
@@ -224,54 +235,6 @@ fn a_hangup_ends_no_server() {
     let (log, code) = server.stop();
     assert_eq!(code, Some(0), "{log}");
     assert_eq!(dev.stop(), Some(0));
-}
-
-/// Files and folders below one that others than their owner can read.
-fn readable(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-        let of = entry.metadata().expect("it is there");
-        if of.mode() & 0o077 != 0 {
-            found.push(format!("{} {:03o}", entry.display(), of.mode() & 0o777));
-        }
-        if of.is_dir() {
-            found.extend(readable(&entry));
-        }
-    }
-    found
-}
-
-#[test]
-fn nobody_else_reads_a_data_folder() {
-    let site = Site::new();
-    let data = site.path("data");
-    // Whoever made it was not careful.
-    fs::create_dir(&data).expect("a folder");
-    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).expect("a mode");
-    let server = Running::of(&mut site.plain("127.0.0.1:0"));
-    assert_eq!(fs::metadata(&data).expect("it is there").mode() & 0o777, 0o700);
-    assert_eq!(readable(Path::new(&data)), [""; 0]);
-    drop(server);
-
-    let scratch = tempfile::tempdir().expect("a folder");
-    let child = program()
-        .args(["dev", "--port", "0", "-o", "json"])
-        .env("TMPDIR", scratch.path())
-        .env("SWITCHWARD_CONTEXTS", scratch.path().join("contexts"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut dev = Process(child.expect("it starts"));
-    let mut out = std::io::BufReader::new(dev.0.stdout.take().expect("it has an output"));
-    std::io::BufRead::read_line(&mut out, &mut String::new()).expect("it is ready");
-    assert_eq!(readable(scratch.path()), [""; 0]);
-    assert_eq!(dev.stop(), Some(0));
-    let mut said = String::new();
-    dev.0.stderr.take().expect("it has one").read_to_string(&mut said).expect("it ends");
-    assert_eq!(said, "", "an end that was asked for alarms nobody");
-    let left: Vec<_> =
-        fs::read_dir(scratch.path()).expect("a folder").map(|it| it.expect("an entry").file_name()).collect();
-    assert_eq!(left, ["contexts"], "its own folder is gone");
 }
 
 #[test]

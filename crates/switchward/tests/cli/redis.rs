@@ -1,12 +1,13 @@
 //! A Redis of the test's own.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::folder;
+use crate::port::free_port;
+use crate::support::{folder, private};
 
 /// The password of every Redis here.
 pub(crate) const PASSWORD: &str = "correct-horse";
@@ -21,10 +22,11 @@ pub(crate) struct Redis {
 impl Redis {
     /// One that does not run yet.
     pub(crate) fn absent() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("it is bound").port();
-        let files = [("password", "correct-horse\n"), ("wrong", "incorrect\n"), ("empty", "\n")];
-        Self { folder: folder(&files), port, process: None }
+        let folder = folder(&[]);
+        for (name, text) in [("password", "correct-horse\n"), ("wrong", "incorrect\n"), ("empty", "\n")] {
+            private(folder.path().join(name), text);
+        }
+        Self { folder, port: free_port(), process: None }
     }
 
     /// One that runs.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
 use tempfile::TempDir;
 
-use crate::support::{Ended, Process, deploy_gate, program};
+use crate::support::{Ended, Process, deploy_gate, private, program};
 
 pub(crate) const ADMIN_KEY: &str =
     "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -22,7 +22,7 @@ impl Site {
     pub(crate) fn new() -> Self {
         let site = Self(tempfile::tempdir().expect("a folder"));
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
-        let write = |name: &str, text: &str| fs::write(site.path(name), text).expect("a file");
+        let write = |name: &str, text: &str| private(site.path(name), text);
         write("tls.crt", &made.cert.pem());
         write("tls.key", &made.signing_key.serialize_pem());
         write("admin.key", ADMIN_KEY);

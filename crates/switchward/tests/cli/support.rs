@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +26,19 @@ pub(crate) fn program() -> Command {
     }
     command.env("SWITCHWARD_CONTEXTS", "/nowhere/contexts").stdin(Stdio::null());
     command
+}
+
+/// Writes a file that only its owner may read.
+pub(crate) fn private(path: impl AsRef<Path>, text: &str) {
+    let mut options = std::fs::File::options();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).expect("a file");
+}
+
+/// Sends a process SIGHUP.
+pub(crate) fn hang_up(process: u32) {
+    let sent = Command::new("kill").args(["-HUP", &process.to_string()]).status();
+    assert!(sent.expect("there is a kill").success());
 }
 
 /// How a command ended.

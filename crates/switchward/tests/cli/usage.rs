@@ -1,6 +1,6 @@
 //! What is typed wrongly, and what is typed where no server is.
 
-use crate::support::{Ended, folder, program, run};
+use crate::support::{Ended, folder, private, program, run};
 
 #[test]
 fn help_is_no_error_and_nothing_is() {
@@ -134,7 +134,8 @@ fn an_address_and_a_key_must_be_ones() {
 
 #[test]
 fn a_context_that_is_none_is_told() {
-    let folder = folder(&[("dev-agent.json", "{}"), ("current", "dev-agent\n")]);
+    let folder = folder(&[("current", "dev-agent\n")]);
+    private(folder.path().join("dev-agent.json"), "{}");
     let get = || {
         let mut command = program();
         command.args(["get", "x"]).env("SWITCHWARD_CONTEXTS", folder.path());

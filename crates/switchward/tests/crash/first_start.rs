@@ -44,7 +44,7 @@ async fn killed(scratch: &Path, mut chance: Chance) -> anyhow::Result<()> {
     let usual = measured(&host).await?;
     let mut in_time = 0;
     for number in 0..folders {
-        let host = host.on(scratch.join(format!("data-{number}")));
+        let host = host.on(scratch.join(format!("data-{number}")))?;
         let time = moment(&mut chance, usual, number, folders);
         in_time += u64::from(!host.spawn()?.killed_within(time).await?);
         serves(&host, chance.seed, number).await.with_context(|| format!("killed after {time:?}"))?;
@@ -62,9 +62,9 @@ async fn cut(scratch: &Path, mut chance: Chance) -> anyhow::Result<()> {
     for number in 0..folders {
         let name = format!("data-{number}");
         let time = moment(&mut chance, usual, number, folders);
-        in_time += u64::from(!host.on(disk.path().join(&name)).spawn()?.killed_within(time).await?);
+        in_time += u64::from(!host.on(disk.path().join(&name))?.spawn()?.killed_within(time).await?);
         disk = disk.cut(&format!("disk-{number}"))?;
-        let host = host.on(disk.path().join(&name));
+        let host = host.on(disk.path().join(&name))?;
         serves(&host, chance.seed, number).await.with_context(|| format!("cut after {time:?}"))?;
         std::fs::remove_dir_all(host.data())?;
     }

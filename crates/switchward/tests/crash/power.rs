@@ -79,7 +79,7 @@ async fn by_loop(scratch: &Path, mut chance: Chance, load: Load, cuts: u32) -> a
         disk = disk.cut(&format!("disk-{cut}"))?;
         copies.add(copying.elapsed());
         lost += u32::from(disk.harvest()? == Unsynced::Lost);
-        server = host.on(disk.path().join("data")).start().await?;
+        server = host.on(disk.path().join("data"))?.start().await?;
         starts.add(server.took);
         eprintln!("  cut {cut} of {cuts}, {:.1?}", begun.elapsed());
         let live = front.aside(&server.ready).await?;
@@ -123,7 +123,7 @@ async fn by_layer(scratch: &Path, mut chance: Chance, cuts: u32) -> anyhow::Resu
         ensure!(line.contains("the power is cut"), "the log was lost for another reason: {line}");
         lost += u32::from(fewer);
         std::fs::remove_dir_all(host.data())?;
-        host = host.on(image);
+        host = host.on(image)?;
         eprintln!("  cut {cut} of {cuts}, {:.1?}", begun.elapsed());
         looked_at(&host, &front, &book).await?;
     }

@@ -63,9 +63,13 @@ impl Host {
         self
     }
 
-    /// The same on another data folder.
-    pub(crate) fn on(&self, data: PathBuf) -> Self {
-        Self { data, ..self.clone() }
+    /// The same on another data folder, with the same key ring beside it where there is one already.
+    pub(crate) fn on(&self, data: PathBuf) -> anyhow::Result<Self> {
+        let (ring, beside) = (self.data.with_extension("keys"), data.with_extension("keys"));
+        if ring.exists() && !beside.exists() {
+            std::fs::copy(&ring, &beside).with_context(|| format!("failed to copy {}", ring.display()))?;
+        }
+        Ok(Self { data, ..self.clone() })
     }
 
     /// The same, where no file can grow beyond this many bytes: a write that wants more is refused by the kernel.

@@ -50,7 +50,7 @@ async fn a_failed_sync_is_told_once_and_nothing_is_acknowledged_after_it() -> an
     ensure!(line.contains("failed to sync the log") && line.contains("the power is cut"), "it says {line:?}");
     ensure!(lost, "the sync that failed was for nothing");
     // The image has nothing of what the failed sync was for, so an answer to any of it would be missing here.
-    looked_at(&host.on(image), &front, &book).await
+    looked_at(&host.on(image)?, &front, &book).await
 }
 
 /// The real server, whose log the kernel takes no more: on a disk that is full below its file system, where a disk
@@ -76,7 +76,7 @@ async fn on_a_full_disk(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
     let loaded = loaded.ended(&host, server).await?;
     drop(full);
     let disk = disk.again().context("the disk cannot be mounted again")?;
-    loaded.nothing_is_missing(&host.on(disk.path().join("data"))).await
+    loaded.nothing_is_missing(&host.on(disk.path().join("data"))?).await
 }
 
 async fn with_a_log_that_may_not_grow(scratch: &Path, chance: Chance) -> anyhow::Result<()> {

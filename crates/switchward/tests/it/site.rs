@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::future::Future;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -24,6 +23,8 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
+use crate::port::free_port;
+
 /// The secret of every admin's key; whose it is stands before it.
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// A start that takes longer has failed.
@@ -32,11 +33,6 @@ const START_MAX: Duration = Duration::from_secs(60);
 const ANSWER_MAX: Duration = Duration::from_secs(90);
 /// How long a caller waits before it asks again.
 const AGAIN: Duration = Duration::from_millis(50);
-
-/// A port that nobody has now.
-fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
 
 /// A Redis that keeps nothing, on a port of its own. Dropping it kills it.
 pub(crate) struct Redis {
@@ -47,7 +43,7 @@ pub(crate) struct Redis {
 
 impl Redis {
     pub(crate) async fn start() -> anyhow::Result<Self> {
-        let mut redis = Self { folder: tempfile::tempdir()?, port: free_port()?, process: None };
+        let mut redis = Self { folder: tempfile::tempdir()?, port: free_port(), process: None };
         redis.run().await?;
         Ok(redis)
     }
@@ -123,7 +119,7 @@ impl Site {
     /// A server over this Redis.
     pub(crate) fn new(redis: &Redis, wish: &Wish) -> anyhow::Result<Self> {
         let Wish { tenants, shards, ports, retries, outbox_max } = wish;
-        let site = Self { folder: tempfile::tempdir()?, port: free_port()?, metrics: free_port()? };
+        let site = Self { folder: tempfile::tempdir()?, port: free_port(), metrics: free_port() };
         let mut file = format!(
             "data_dir = {:?}\nlisten = \"127.0.0.1:{}\"\nshards = {shards}\n[log]\nlevel = \"warn\"\n[delivery]\n\
              allow_http = true\nallow_loopback = true\nports = {ports:?}\nretry_seconds = {retries:?}\n\
@@ -136,7 +132,7 @@ impl Site {
         );
         for tenant in 0..*tenants {
             let path = site.path(&format!("admin-{tenant}.key"));
-            std::fs::write(&path, key(tenant))?;
+            switchward_store::write_secret(Path::new(&path), key(tenant).as_bytes())?;
             file += &format!("[[tenants]]\nname = \"tenant-{tenant}\"\nadmin_key_file = {path:?}\n");
         }
         std::fs::write(site.path("switchward.toml"), file)?;

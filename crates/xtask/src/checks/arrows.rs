@@ -43,7 +43,18 @@ const PLACES: &[Place] = &[
     Place {
         folder: "engine",
         uses: &["expr", "machine"],
-        outside: Some(&["hmac", "jiff", "minicbor", "serde", "serde_json", "sha2", "smallvec", "thiserror"]),
+        outside: Some(&[
+            "chacha20poly1305",
+            "hmac",
+            "jiff",
+            "minicbor",
+            "serde",
+            "serde_json",
+            "sha2",
+            "smallvec",
+            "thiserror",
+            "zeroize",
+        ]),
     },
     Place {
         folder: "scenario",
@@ -59,7 +70,7 @@ const PLACES: &[Place] = &[
         uses: &[],
         outside: Some(&["base64", "hmac", "jiff", "serde", "serde_json", "sha2", "subtle", "thiserror"]),
     },
-    Place { folder: "delivery", uses: &["bus", "webhook"], outside: None },
+    Place { folder: "delivery", uses: &["bus", "mail", "webhook"], outside: None },
     Place { folder: "mail", uses: &[], outside: None },
     Place {
         folder: "gateway",
@@ -75,6 +86,13 @@ const PLACES: &[Place] = &[
         outside: None,
     },
     Place { folder: "bench", uses: &["api"], outside: None },
+    Place {
+        folder: "fuzz",
+        uses: &[
+            "api", "engine", "expr", "formats", "gateway", "machine", "mail", "scenario", "shard", "webhook",
+        ],
+        outside: None,
+    },
     Place { folder: "xtask", uses: &[], outside: None },
 ];
 
@@ -291,8 +309,8 @@ mod tests {
         assert_eq!(
             findings(&[("crates/engine/Cargo.toml", engine)]),
             [
-                "crates/engine/Cargo.toml:4: arrows: engine is pure and may use from outside only hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, not rand",
-                "crates/engine/Cargo.toml:6: arrows: engine is pure and may use from outside only hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, not tokio",
+                "crates/engine/Cargo.toml:4: arrows: engine is pure and may use from outside only chacha20poly1305, hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, zeroize, not rand",
+                "crates/engine/Cargo.toml:6: arrows: engine is pure and may use from outside only chacha20poly1305, hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, zeroize, not tokio",
             ]
         );
     }

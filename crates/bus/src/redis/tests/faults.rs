@@ -1,5 +1,6 @@
 //! Servers that die, forget, are slow, full, not theirs, or not there.
 
+use super::port::free_port;
 use super::*;
 use crate::redis::OpenError;
 
@@ -317,7 +318,7 @@ async fn a_certificate_that_is_not_trusted_lets_nothing_through() {
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(at("tls.crt"), made.cert.pem()).unwrap();
     std::fs::write(at("tls.key"), made.signing_key.serialize_pem()).unwrap();
-    let port = server::free_port().to_string();
+    let port = free_port().to_string();
     let (crt, key) = (at("tls.crt"), at("tls.key"));
     let _server = Server::start(&[
         "--tls-port",

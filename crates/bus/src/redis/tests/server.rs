@@ -1,11 +1,12 @@
 //! A server of Redis of the test's own.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use ::redis::{Client, Cmd, FromRedisValue};
 use tempfile::TempDir;
+
+use super::port::free_port;
 
 /// A server on a free port of this machine, with a folder of its own. Dropping it kills it.
 pub(super) struct Server {
@@ -76,11 +77,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// A port that nobody listens on.
-pub(super) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A server that is ready; nothing where it ended before.

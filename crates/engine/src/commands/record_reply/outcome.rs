@@ -226,8 +226,8 @@ const UNSEEN: &str = "Your reply has come, and nothing is approved by it: what i
 const OWN: &str = "Your reply has come, and nothing is decided by it: you asked for this decision yourself, and somebody \
     else must make it.";
 
-const UNPROVED: &str = "Your reply has come, and nothing is decided by it: it could not be verified that it was sent by \
-    you.\nPlease confirm your decision on the decision page.";
+const UNPROVED: &str = "Your reply has come, and nothing is decided by it: it could not be verified that you sent it to this \
+    address. Some mail services do not sign the address that a mail goes to.\nPlease decide on the decision page.";
 
 const OLD: &str = "Your reply is to an earlier mail of this request, and nothing is decided by it: you were asked anew \
     since.\nPlease reply to the newest mail.";
@@ -318,9 +318,15 @@ pub(super) fn nothing(
 ) -> Result<Standing, Stop> {
     if why == Standing::Unexpected {
         written_back(turn, run, mail, UNEXPECTED)?;
+    } else if why == Standing::Unproved {
+        written_back(turn, run, mail, UNVERIFIED)?;
     }
     Ok(why)
 }
+
+const UNVERIFIED: &str = "Your reply has come, and nothing follows from it: it could not be verified that you sent it to this \
+    address. Some mail services do not sign the address that a mail goes to. Please answer from another one, or tell whoever \
+    wrote to you.";
 
 const UNEXPECTED: &str =
     "Your reply has come and is kept. No answer is waited for at present, and nothing follows from it.";

@@ -1,6 +1,7 @@
 //! What replies by mail come to.
 
 use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{OpenId, RunId};
 
 /// What is known of the sender of a reply. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -107,4 +108,33 @@ impl Standing {
             Self::Empty => "empty",
         }
     }
+}
+
+/// A reply that came by mail. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ReplyFact {
+    /// The run.
+    #[n(0)]
+    pub run: RunId,
+    /// Who wrote it.
+    #[n(1)]
+    pub from: String,
+    /// The writer's own words.
+    #[n(2)]
+    pub text: String,
+    /// What is known of its sender.
+    #[n(3)]
+    pub proof: SenderProof,
+    /// The gate or the wait that it is about; `None` where there is none for this sender.
+    #[n(4)]
+    pub about: Option<OpenId>,
+    /// What is known of where it comes from; may be empty.
+    #[cbor(n(5), default, skip_if = "String::is_empty")]
+    pub evidence: String,
+    /// Why it moves nothing, where that is known at once.
+    #[n(6)]
+    pub why: Option<Standing>,
+    /// Who brought the mail with a key; `None` where a mail server did.
+    #[n(7)]
+    pub brought_by: Option<String>,
 }

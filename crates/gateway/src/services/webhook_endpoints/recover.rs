@@ -5,6 +5,7 @@ use switchward_engine::{
     Body, Endpoint, IndexKey, Key, Missed, Republish, Row, Scope, View, ViewError, missed,
 };
 use switchward_machine::{SessionId, Time};
+use switchward_shard::StateView;
 
 use super::endpoint;
 use crate::convert;
@@ -36,7 +37,7 @@ pub(super) async fn recover(
     let wish = Wish { endpoint, since, delivered: message.include_delivered };
     let (sessions, next_page_token) = match only {
         Some(session) => (vec![(names::of_session(&call.caller, session), session)], String::new()),
-        None => changed(call, &page, since).await?,
+        None => changed(call, page, since).await?,
     };
     let mut recovered = Vec::new();
     for (session, id) in sessions {
@@ -59,22 +60,16 @@ struct Wish {
 type Sessions = (Vec<(String, SessionId)>, String);
 
 /// A page of the sessions in which something has happened since.
-async fn changed(call: &Call<'_>, page: &Page, since: Time) -> Result<Sessions, Refusal> {
+async fn changed(call: &Call<'_>, page: Page, since: Time) -> Result<Sessions, Refusal> {
     let tenant = call.caller.tenant;
-    let mut parts = Vec::new();
-    for shard in call.door.cluster.shards() {
-        let view = shard.read().await.map_err(refusal)?;
-        let part = page.part(&view, &IndexKey::sessions(tenant), |entry| {
-            let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
-            let row = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
-            let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
-            let session = (session.updated >= since)
-                .then(|| v1::RecoveredSession { session: id.to_string(), messages: 0 });
-            Ok(session)
-        });
-        parts.push(part?);
-    }
-    let (sessions, token) = page.merge(parts);
+    let pick = move |_: &Call<'_>, view: &StateView, entry: &Key| {
+        let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
+        let row = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
+        let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
+        let changed = session.updated >= since;
+        Ok(changed.then(|| v1::RecoveredSession { session: id.to_string(), messages: 0 }))
+    };
+    let (sessions, token) = page.of_shards(call, IndexKey::sessions(tenant), pick).await?;
     let named = sessions.into_iter().filter_map(|one| {
         let id: SessionId = one.session.parse().ok()?;
         Some((names::of_session(&call.caller, id), id))

@@ -43,7 +43,8 @@ fn means_nothing(field: &FieldDescriptor, value: &Value) -> bool {
 
 /// Whether the update mask leaves the field out.
 fn unasked(target: &Target, path: &Path) -> bool {
-    target.rpc.method == "UpdateTenant" && shown(path) == "tenant.default_effect"
+    let fields = ["tenant.default_effect", "tenant.link_auth"];
+    target.rpc.method == "UpdateTenant" && fields.contains(&shown(path).as_str())
 }
 
 async fn every_field(attack: &mut Attack, target: &mut Target, turn: &mut usize) {

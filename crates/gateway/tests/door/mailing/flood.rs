@@ -5,7 +5,7 @@ use switchward_api::v1;
 use switchward_engine::{MailKey, MailToken, Way};
 use switchward_gateway::mail::{Level, Mailroom, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
-use switchward_mail::incoming::{Dns, Envelope, Settings};
+use switchward_mail::incoming::Envelope;
 
 use super::{Asked, DANA, KIM, REPLIES, TRUSTED, from_kim};
 use crate::world::World;
@@ -47,10 +47,13 @@ struct Sent {
     body: String,
 }
 
-fn spf(of: &str) -> String {
+/// What the host in front says of a mail that this person's domain has signed, and the signature.
+fn proved(of: &str) -> String {
     let domain = of.rsplit_once('@').map_or("", |(_, domain)| domain);
     format!(
-        "Authentication-Results: {TRUSTED}; spf=pass smtp.mailfrom={of}; dmarc=pass header.from={domain}\r\n"
+        "Authentication-Results: {TRUSTED}; dkim=pass header.d={domain} header.s=s1; spf=pass smtp.mailfrom={of}; \
+         dmarc=pass header.from={domain}\r\nDKIM-Signature: {}\r\n",
+        SIGNATURE.replace("acme.example", domain)
     )
 }
 
@@ -61,7 +64,7 @@ fn address(token: &MailToken) -> String {
 fn kims(token: &MailToken, body: &str) -> Sent {
     Sent {
         envelope: Envelope::default(),
-        above: spf(KIM),
+        above: proved(KIM),
         from: KIM.into(),
         to: address(token),
         more: String::new(),
@@ -102,11 +105,10 @@ fn forged_from(token: &MailToken, said: &str) -> Vec<Sent> {
         ("kim@acme.example", "m@evil.example"),
         ("Kim <kim@acme.example>", "kim@evil.example"),
     ];
-    let of =
-        |(from, proved): (&str, &str)| Sent { above: spf(proved), from: from.into(), ..kims(token, said) };
+    let of = |(from, by): (&str, &str)| Sent { above: proved(by), from: from.into(), ..kims(token, said) };
     let mut all: Vec<Sent> = froms.into_iter().map(of).collect();
     let sender = |more: &str| Sent {
-        above: spf("m@evil.example"),
+        above: proved("m@evil.example"),
         from: "m@evil.example".into(),
         more: more.into(),
         ..kims(token, said)
@@ -117,7 +119,7 @@ fn forged_from(token: &MailToken, said: &str) -> Vec<Sent> {
 
 /// Results that the trusted host has not written, or of something else; signatures over a part.
 fn forged_results(token: &MailToken, said: &str) -> Vec<Sent> {
-    let good = spf(KIM);
+    let good = proved(KIM);
     let bad = format!(
         "Authentication-Results: {TRUSTED}; spf=fail smtp.mailfrom={KIM}; dmarc=fail header.from=acme.example\r\n"
     );
@@ -158,7 +160,7 @@ fn passed_on(asked: &Asked, said: &str) -> Vec<Sent> {
     let (kim, dana) = (asked.token(Way::Reply, KIM), asked.token(Way::Reply, DANA));
     let mut all = Vec::new();
     for (from, token) in [("eve@acme.example", &kim), (DANA, &kim), ("m@evil.example", &dana), (KIM, &dana)] {
-        let base = || Sent { above: spf(from), from: from.into(), ..kims(token, said) };
+        let base = || Sent { above: proved(from), from: from.into(), ..kims(token, said) };
         let elsewhere = || Sent { to: "all@acme.example".into(), ..base() };
         let id = format!("<a.{token}@{REPLIES}>");
         all.push(base());
@@ -169,6 +171,18 @@ fn passed_on(asked: &Asked, said: &str) -> Vec<Sent> {
         all.push(Sent { more: "Subject: Fwd: release\r\n".into(), ..base() });
         let envelope = Envelope { recipients: vec![address(token)], ..Envelope::default() };
         all.push(Sent { envelope, ..elsewhere() });
+    }
+    // What Kim has signed for somebody else, in the thread of the request, and that one brings it to the reply address.
+    for id in ["a", "m", "t"] {
+        let answered = format!("<{id}.{kim}@{REPLIES}>");
+        for more in [
+            format!("In-Reply-To: {answered}\r\nReferences: {answered}\r\n"),
+            format!("References: {answered}\r\nDelivered-To: {}\r\n", address(&kim)),
+            format!("References: {answered}\r\nCc: {}\r\n", address(&kim)),
+        ] {
+            let envelope = Envelope { recipients: vec![address(&kim)], ..Envelope::default() };
+            all.push(Sent { envelope, to: "eve@acme.example".into(), more, ..kims(&kim, said) });
+        }
     }
     all
 }
@@ -493,7 +507,7 @@ async fn answered(world: &World, (room, standing): (&Mailroom, &str), kind: &str
     let gate = session.waiting_on[0].name.rsplit('_').next().expect("a part").parse().expect("a number");
     let key = world.asked().await.key;
     let token = key.token(Way::Reply, (TenantId(1), id), (OpenId(gate), 0), LEAD);
-    let sent = Sent { above: spf(LEAD), from: LEAD.into(), kind: kind.into(), ..kims(&token, body) };
+    let sent = Sent { above: proved(LEAD), from: LEAD.into(), kind: kind.into(), ..kims(&token, body) };
     assert_eq!(room.ingest(&Envelope::default(), &sent.raw(1)).await, super::recorded(standing), "{body:?}");
     world.look(&session.name).await
 }
@@ -503,10 +517,7 @@ async fn answered(world: &World, (room, standing): (&Mailroom, &str), kind: &str
 async fn a_model_that_obeys_a_reply_approves_nothing() {
     let world = World::start().await;
     world.deploy(PAY).await;
-    let settings = Settings { trusted_hosts: vec![TRUSTED.into()], ..Settings::of(REPLIES) };
-    let dns = Dns::of_records(&[], &[]).expect("no records");
-    let door = world.node.door.clone().leaving(vec![WorkKind::Classify]);
-    let room = Mailroom::new(door, settings, dns, Level::Strict);
+    let room = super::room(world.node.door.clone().leaving(vec![WorkKind::Classify]), Level::Strict);
     for text in INJECTED {
         for port in ["approved", "Approved", " approved ", "APPROVED"] {
             let session =

@@ -11,7 +11,7 @@ use crate::args::{
     CreateSource, DeleteSource, KindOfSource, NamedSource, Page, RotateSource, SourceCommand, files,
 };
 use crate::exit::Exit;
-use crate::output::{Table, card, clean};
+use crate::output::{Table, card, clean, period};
 
 pub(super) async fn run(talk: &Talk, what: SourceCommand) -> Result<(), Exit> {
     match what {
@@ -47,6 +47,7 @@ async fn create(talk: &Talk, create: CreateSource) -> Result<(), Exit> {
         event_key: create.event,
         event_key_pointer: create.event_at,
         data_pointer: create.data_at,
+        known_time: create.known.and_then(|time| prost_types::Duration::try_from(time).ok()),
         ..v1::WebhookSource::default()
     };
     let request = v1::CreateWebhookSourceRequest {
@@ -141,6 +142,11 @@ fn kind(source: &v1::WebhookSource) -> String {
     show::word(source.kind().as_str_name(), "WEBHOOK_SOURCE_KIND_").replace('_', "-")
 }
 
+/// Periods are shown in the greatest unit that fits.
+fn known(time: prost_types::Duration) -> String {
+    period(show::length(time))
+}
+
 fn shown(source: &v1::WebhookSource) -> String {
     let path = source.name.strip_prefix("tenants/").unwrap_or(&source.name).replace("/sources/", "/");
     card(&[
@@ -152,6 +158,7 @@ fn shown(source: &v1::WebhookSource) -> String {
         ("event", clean(&source.event_key)),
         ("event at", clean(&source.event_key_pointer)),
         ("data at", clean(&source.data_pointer)),
+        ("copies known for", source.known_time.map(known).unwrap_or_default()),
         ("old secret", show::until(source.old_secret_expire_time.as_ref())),
         ("made", show::time(source.create_time.as_ref())),
     ])

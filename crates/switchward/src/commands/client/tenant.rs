@@ -5,9 +5,11 @@ use switchward_api::v1;
 use super::admin::{once, shown as shown_key};
 use super::show;
 use super::talk::Talk;
-use crate::args::{CreateTenant, DefaultEffect, DeleteTenant, GetTenant, Page, SetTenant, TenantCommand};
+use crate::args::{
+    CreateTenant, DefaultEffect, DeleteTenant, GetTenant, LinkAuth, Page, SetTenant, TenantCommand,
+};
 use crate::exit::Exit;
-use crate::output::{CARE, Table, card, clean};
+use crate::output::{CARE, Table, card, clean, period};
 
 /// Tenants that one call returns.
 const PAGE: u32 = 1_000;
@@ -98,6 +100,21 @@ async fn set(talk: &Talk, set: SetTenant) -> Result<(), Exit> {
         tenant.any_approver_address = any;
         paths.push("any_approver_address".to_owned());
     }
+    if let Some(how) = set.switches.link_auth {
+        let how = match how {
+            LinkAuth::Link => v1::LinkAuth::Link,
+            LinkAuth::Code => v1::LinkAuth::Code,
+            LinkAuth::Oidc => v1::LinkAuth::Oidc,
+            LinkAuth::Default => v1::LinkAuth::Unspecified,
+        };
+        tenant.link_auth = how.into();
+        paths.push("link_auth".to_owned());
+    }
+    if let Some(time) = set.switches.browser_known {
+        let time = prost_types::Duration::try_from(time);
+        tenant.browser_known_time = time.ok();
+        paths.push("browser_known_time".to_owned());
+    }
     let request = v1::UpdateTenantRequest {
         tenant: Some(tenant),
         update_mask: Some(prost_types::FieldMask { paths }),
@@ -167,6 +184,20 @@ fn default_of(tenant: &v1::Tenant) -> String {
     show::word(effect.as_str_name(), "DEFAULT_EFFECT_")
 }
 
+/// How decision pages recognise people, and for how long.
+fn pages_of(tenant: &v1::Tenant) -> String {
+    let how = match tenant.link_auth() {
+        v1::LinkAuth::Unspecified => "as the server's configuration says",
+        v1::LinkAuth::Link => "by the link alone",
+        v1::LinkAuth::Code => "by a code that is mailed",
+        v1::LinkAuth::Oidc => "by a sign-in with the OpenID provider",
+    };
+    match &tenant.browser_known_time {
+        None => how.to_owned(),
+        Some(time) => format!("{how}; a browser stays known for {}", period(show::length(*time))),
+    }
+}
+
 fn shown(tenant: &v1::Tenant) -> String {
     card(&[
         ("tenant", clean(show::id(&tenant.name))),
@@ -177,6 +208,7 @@ fn shown(tenant: &v1::Tenant) -> String {
             "approvers from data",
             if tenant.any_approver_address { "any address" } else { "in the directory" }.into(),
         ),
+        ("decision pages", pages_of(tenant)),
         ("created", show::time(tenant.create_time.as_ref())),
         ("changed", show::time(tenant.update_time.as_ref())),
         ("effects held since", show::time(tenant.effects_held_time.as_ref())),

@@ -147,17 +147,6 @@ fn dated(file: &Path, from: Timestamp, until: Timestamp, now: Timestamp) -> Foun
     Found::ok(WHAT, said)
 }
 
-/// Warns of files with secrets that others than their owner and its group may read.
-pub(super) fn keys<'a>(files: impl Iterator<Item = &'a Path>) -> Option<Found> {
-    let open = files.filter_map(|file| Some((file, crate::private::open_file(file)?)));
-    let open: Vec<String> = open.map(|(file, mode)| format!("{} ({mode:03o})", file.display())).collect();
-    if open.is_empty() {
-        return None;
-    }
-    let said = format!("everybody on this machine can read {}", open.join(", "));
-    Some(Found::warn("secrets", said, "chmod 600, for the server's own user"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Verdict;
@@ -225,18 +214,5 @@ mod tests {
         assert_eq!(whole.verdict, Verdict::Ok, "{whole:?}");
         let fit = looked(&leaf.pem(), &key);
         assert!(fit.verdict == Verdict::Fail && fit.said.contains("do not fit"), "{fit:?}");
-    }
-
-    #[test]
-    fn secrets_that_everybody_reads_are_told() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let (_folder, tls) = files("", &KeyPair::generate().unwrap());
-        let told = |mode| {
-            fs::set_permissions(&tls.key_file, fs::Permissions::from_mode(mode)).unwrap();
-            keys([tls.key_file.as_path()].into_iter())
-        };
-        assert_eq!((told(0o600), told(0o640)), (None, None));
-        let found = told(0o644).unwrap();
-        assert!(found.verdict == Verdict::Warn && found.said.contains("tls.key (644)"), "{found:?}");
     }
 }

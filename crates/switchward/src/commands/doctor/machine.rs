@@ -45,13 +45,16 @@ pub(super) fn data(folder: &Path) -> Found {
     let kind = file_system(place).unwrap_or_else(|| "an unknown file system".into());
     let there = if place == folder { "can be written to" } else { "is made at the first start" };
     let said = format!("{shown} {there}, on {kind}; a sync takes {:.1} ms", took.as_secs_f64() * 1000.0);
+    if let Some(mode) = private::open_folder(folder) {
+        let said = format!("{said}; others than its owner may enter it (mode {mode:03o})");
+        if folder.join("FORMAT").exists() {
+            return Found::fail(what, said, "chmod 700; no server starts with it");
+        }
+        return Found::warn(what, said, "chmod 700; the first start does it, too");
+    }
     if DataDir::in_use(folder) {
         let said = format!("{said}; a server uses it now");
         return Found::warn(what, said, "no other one can until that has stopped");
-    }
-    if let Some(mode) = private::open_folder(folder) {
-        let said = format!("{said}; others than its owner may enter it (mode {mode:03o})");
-        return Found::warn(what, said, "chmod 700; the next start does it, too");
     }
     if POOR.contains(&kind.as_str()) {
         return Found::warn(

@@ -2,11 +2,13 @@
 
 use switchward_delivery::desk::Office;
 use switchward_delivery::mail::{Letter, Purpose, compose};
+use switchward_delivery::openid::Published as OfProvider;
 use switchward_mail::imap;
 use switchward_mail::incoming::{Dns, Published};
 
 use super::Found;
 use crate::mail_config::MailConfig;
+use crate::output::count;
 
 /// Everything about mail; one line where none is configured.
 pub(super) async fn look(config: Option<&MailConfig>) -> Vec<Found> {
@@ -20,6 +22,7 @@ pub(super) async fn look(config: Option<&MailConfig>) -> Vec<Found> {
         }
     };
     let mut found = vec![smtp(config).await];
+    found.extend(provider(config).await);
     let incoming = match config.incoming() {
         Ok(incoming) => incoming,
         Err(error) => {
@@ -78,6 +81,33 @@ async fn smtp(config: &MailConfig) -> Found {
             )
         }
     }
+}
+
+/// The OpenID provider, if there is one. Nobody signs in.
+async fn provider(config: &MailConfig) -> Option<Found> {
+    let what = "oidc";
+    let issuer = &config.oidc.as_ref()?.issuer;
+    let provider = match config.provider() {
+        Ok(provider) => provider?,
+        Err(error) => {
+            let advice = "see [mail.oidc] in deploy/switchward.toml";
+            return Some(Found::fail(what, format!("{error:#}"), advice));
+        }
+    };
+    Some(match provider.published().await {
+        Ok(OfProvider { page, keys: 0 }) => {
+            let said = format!("{issuer} signs people in at {page}, and publishes no key to verify it with");
+            Found::fail(what, said, "have it publish its keys")
+        }
+        Ok(OfProvider { page, keys }) => {
+            let keys = count(keys, "key");
+            Found::ok(what, format!("{issuer} signs people in at {page}, and publishes {keys}"))
+        }
+        Err(unusable) => {
+            let advice = "look at mail.oidc.issuer: it must be the very text that the provider calls itself";
+            Found::fail(what, format!("{issuer}: {unusable}"), advice)
+        }
+    })
 }
 
 async fn mailbox(account: &imap::Account) -> Found {
@@ -166,6 +196,7 @@ async fn dkim(config: &MailConfig, office: &Office, dns: &Dns) -> Found {
         thread: "doctor".into(),
         reply_token: None,
         page_token: None,
+        bounce_token: None,
         facts: Vec::new(),
         choice: None,
         head: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchward_bus::{Memory, Settings};
-use switchward_engine::{Answer, Deploy, EnsureTenancy, MailKey, RetryEffect, Scope, Start};
+use switchward_engine::{Answer, Deploy, EnsureTenancy, KeyRing, RetryEffect, RingKey, Scope, Start};
 use switchward_machine::Time;
 use switchward_shard::{ClusterOptions, ManualClock};
 use switchward_store::DataDir;
@@ -24,6 +24,7 @@ async fn cluster(folder: &std::path::Path, clock: &ManualClock) -> Cluster {
         shards: 1,
         cache_bytes: 4 * 1024 * 1024,
         clock: Arc::new(clock.clone()),
+        ring: KeyRing::of(vec![RingKey::of([1; 32])]),
         on_fatal: Box::new(|why| panic!("{why}")),
     };
     Cluster::open(options).await.unwrap()
@@ -34,7 +35,7 @@ async fn mailing(cluster: &Cluster) -> SessionId {
     let submit = async |scope, body| cluster.execute(Command::of_server(TENANT, scope, body)).await.unwrap();
     submit(
         Scope::Catalogue,
-        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, key: MailKey([1; 32]) }),
+        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, link_auth: None, key: None }),
     )
     .await;
     let compiled = switchward_formats::compile_file("gate.json", PROCESS.as_bytes(), None);
@@ -66,7 +67,7 @@ async fn mailing(cluster: &Cluster) -> SessionId {
         assistant: None,
         message: None,
         callees: Vec::new(),
-        reply_key: None,
+        reply_tenant: None,
         audience: vec!["kim@acme.example".to_owned()],
         escalation: Vec::new(),
         any_approver_address: false,

@@ -7,12 +7,14 @@
 use anyhow::{Context as _, ensure};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use switchward_engine::KeyRing;
 use switchward_gateway::routes::{Services, one_port};
-use switchward_gateway::{Door, serve, services};
+use switchward_gateway::{Admission, ConnectionLimits, Door, serve, services};
 use switchward_shard::{Cluster, Group, GroupOptions, NoPeers, RaftSettings, SystemClock};
 use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
 use tokio::net::TcpListener;
@@ -69,6 +71,7 @@ fn take(data: &Path, image: &Path) -> anyhow::Result<()> {
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
@@ -199,6 +202,7 @@ async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
             states: states.clone(),
             snapshots: snapshots.clone(),
             cache_bytes: CACHE_BYTES,
+            ring: KeyRing::default(),
             raft: RaftSettings::default(),
         };
         groups.push(Group::open(options, NoPeers).await?);
@@ -212,10 +216,11 @@ async fn serve_at(cluster: Cluster, tell: oneshot::Sender<String>) -> anyhow::Re
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = format!("http://{}", listener.local_addr()?);
     let (all, health) = Services::new().await;
-    let routes = services::all(all, &Door::new(cluster, None)).into_router();
-    let app = one_port(routes, health.pages(), Vec::new());
+    let door = Door::new(cluster, None);
+    let routes = services::all(all, &door).into_router();
+    let app = one_port(routes, health.pages(), Vec::new(), &Admission::of(&door));
     // The test that is told may be gone.
     let _told = tell.send(address);
-    serve::serve(listener, None, app, std::future::pending()).await;
+    serve::serve(listener, None, app, ConnectionLimits::default(), std::future::pending()).await;
     Ok(())
 }

@@ -1,0 +1,68 @@
+//! Requests to a provider, by the client of this crate.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use openidconnect::http::{self, HeaderValue};
+use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
+use serde_json::Value;
+
+use crate::guard::Egress;
+use crate::http::{Client, Request};
+use crate::limits::{OPENID_ANSWER_BYTES_MAX, OPENID_MS_MAX};
+use crate::{Failed, Reason};
+
+/// Asks a provider under the rules that hold for it.
+pub(super) struct Asking<'a> {
+    pub(super) client: &'a Client,
+    pub(super) egress: &'a Egress,
+}
+
+impl<'c> AsyncHttpClient<'c> for Asking<'_> {
+    type Error = Failed;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, Failed>> + Send + 'c>>;
+
+    fn call(&'c self, request: HttpRequest) -> Self::Future {
+        Box::pin(self.ask(request))
+    }
+}
+
+impl Asking<'_> {
+    async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, Failed> {
+        let (head, body) = request.into_parts();
+        let unsaid = |_| Failed::new(Reason::RequestInvalid, "the request cannot be written");
+        let header = |(name, value): (&http::HeaderName, &HeaderValue)| {
+            Ok((name.as_str().to_owned(), value.to_str().map_err(unsaid)?.to_owned()))
+        };
+        let body = String::from_utf8(body)
+            .map_err(|_| Failed::new(Reason::RequestInvalid, "the body cannot be written as text"))?;
+        let request = Request {
+            method: head.method.to_string(),
+            url: head.uri.to_string(),
+            headers: head.headers.iter().map(header).collect::<Result<_, Failed>>()?,
+            body: (!body.is_empty()).then_some(Value::String(body)),
+            deadline: Duration::from_millis(OPENID_MS_MAX),
+        };
+        let answer = self.client.send_under(self.egress, &request).await?;
+        let body = match answer.body {
+            Value::Null => Vec::new(),
+            Value::String(text) => text.into_bytes(),
+            json @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                json.to_string().into_bytes()
+            }
+        };
+        if body.len() > OPENID_ANSWER_BYTES_MAX {
+            let told = format!("the answer has more than {OPENID_ANSWER_BYTES_MAX} bytes");
+            return Err(Failed::new(Reason::AnswerTooLarge, told));
+        }
+        if answer.status >= 500 {
+            let told = format!("the answer was {}", answer.status);
+            return Err(Failed::new(Reason::ReceiverRefused, told));
+        }
+        http::Response::builder()
+            .status(answer.status)
+            .body(body)
+            .map_err(|_| Failed::new(Reason::AnswerBroken, "the answer has no status"))
+    }
+}

@@ -1,0 +1,125 @@
+//! What a provider publishes about itself, kept for a time.
+
+use std::sync::Arc;
+
+use openidconnect::core::{CoreClientAuthMethod, CoreProviderMetadata};
+use openidconnect::{AuthType, DiscoveryError, IssuerUrl};
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use super::asking::Asking;
+use super::{Problem, Unusable};
+use crate::Failed;
+use crate::guard::Target;
+use crate::limits::{OPENID_FAILED_MS, OPENID_KEYS_MAX};
+
+/// What was found last, and when, milliseconds since 1970.
+#[derive(Default)]
+struct Found {
+    metadata: Option<(Arc<CoreProviderMetadata>, u64)>,
+    /// When nothing was found, since something was.
+    failed: Option<u64>,
+}
+
+impl Found {
+    /// What is not older than that; a failure that is so new that another try is of no use.
+    fn at(&self, now_ms: u64, age_ms: u64) -> Option<Result<Arc<CoreProviderMetadata>, Problem>> {
+        let within = |at: u64, ms: u64| now_ms.checked_sub(at).is_some_and(|age| age < ms);
+        match (&self.metadata, self.failed) {
+            (Some((metadata, at)), _) if within(*at, age_ms) => Some(Ok(Arc::clone(metadata))),
+            (_, Some(at)) if within(at, OPENID_FAILED_MS) => Some(Err(Problem::Unavailable)),
+            (Some(_) | None, _) => None,
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Known {
+    found: Mutex<Found>,
+    /// Held by whoever asks the provider; the others wait for what comes of it.
+    asks: Semaphore,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { found: Mutex::default(), asks: Semaphore::new(1) }
+    }
+}
+
+impl Known {
+    /// What the provider publishes, as it was at most so long ago.
+    pub(super) async fn get(
+        &self,
+        asking: &Asking<'_>,
+        issuer: &IssuerUrl,
+        now_ms: u64,
+        age_ms: u64,
+    ) -> Result<Arc<CoreProviderMetadata>, Problem> {
+        if let Some(found) = self.found.lock().at(now_ms, age_ms) {
+            return found;
+        }
+        let _asks = self.asks.acquire().await.map_err(|_| Problem::Unavailable)?;
+        if let Some(found) = self.found.lock().at(now_ms, age_ms) {
+            return found;
+        }
+        let outcome = discover(asking, issuer).await.map(Arc::new).map_err(|unusable| {
+            tracing::warn!(%unusable, issuer = issuer.as_str(), "an OpenID provider cannot be used");
+            Problem::Unavailable
+        });
+        let mut found = self.found.lock();
+        match &outcome {
+            Ok(metadata) => *found = Found { metadata: Some((Arc::clone(metadata), now_ms)), failed: None },
+            Err(_) => found.failed = Some(now_ms),
+        }
+        outcome
+    }
+}
+
+/// Asks a provider what it publishes, and for its keys.
+pub(super) async fn discover(
+    asking: &Asking<'_>,
+    issuer: &IssuerUrl,
+) -> Result<CoreProviderMetadata, Unusable> {
+    let found = CoreProviderMetadata::discover_async(issuer.clone(), asking).await;
+    let metadata = found.map_err(|error| unusable(&error))?;
+    usable(asking, &metadata).map_err(|why| Unusable(why.to_owned()))?;
+    Ok(metadata)
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library may add to its list; the rest says all itself"
+)]
+fn unusable(error: &DiscoveryError<Failed>) -> Unusable {
+    Unusable(match error {
+        DiscoveryError::Request(failed) => failed.to_string(),
+        DiscoveryError::Response(status, ..) => format!("the answer was {status}"),
+        DiscoveryError::Parse(cause) => format!("what it publishes cannot be read: {cause}"),
+        other => other.to_string(),
+    })
+}
+
+/// Whether people can be sent to this provider, and its keys be told apart.
+fn usable(asking: &Asking<'_>, metadata: &CoreProviderMetadata) -> Result<(), &'static str> {
+    // A browser goes there, and is to be sent nowhere where this server would not ask itself.
+    let page = metadata.authorization_endpoint().as_str();
+    Target::read(page, asking.egress).map_err(|_| "nobody can be sent to the page that it names")?;
+    if metadata.token_endpoint().is_none() {
+        return Err("it names no place where codes are taken");
+    }
+    if metadata.jwks().keys().len() > OPENID_KEYS_MAX {
+        return Err("it has too many keys");
+    }
+    Ok(())
+}
+
+/// How a provider wants to be told the client's secret: in a header unless it takes it in the form alone.
+pub(super) fn way_of_secret(metadata: &CoreProviderMetadata) -> AuthType {
+    let ways = metadata.token_endpoint_auth_methods_supported();
+    let takes = |way| ways.is_none_or(|ways| ways.contains(&way));
+    if !takes(CoreClientAuthMethod::ClientSecretBasic) && takes(CoreClientAuthMethod::ClientSecretPost) {
+        AuthType::RequestBody
+    } else {
+        AuthType::BasicAuth
+    }
+}

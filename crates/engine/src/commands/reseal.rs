@@ -1,0 +1,42 @@
+//! Secrets that are sealed under another key.
+
+use crate::command::Reseal;
+use crate::limits::RESEALED_MAX;
+use crate::state::{SourceSecret, Tenancy, WebhookSource};
+use crate::turn::{Stop, Turn, check_size};
+use crate::{Event, Key, Reply, Sealed, WebhookSourceFact};
+
+/// What was changed meanwhile stays as it is. The tenant's copies in the shards follow, as after every change.
+pub(super) fn run(turn: &mut Turn<'_, '_>, reseal: &Reseal) -> Result<Reply, Stop> {
+    check_size("secrets", reseal.secrets.len(), RESEALED_MAX, "secrets")?;
+    check_size("sources", reseal.sources.len(), RESEALED_MAX, "sources")?;
+    let tenant = turn.tenant();
+    let known = turn.rows.tenancy_at(&Key::tenancy_record(tenant))?.map(|known| Tenancy::clone(&known));
+    if let Some(known) = known {
+        let mut tenancy = Tenancy { revision: known.revision + 1, ..known.clone() };
+        tenancy.keys.iter_mut().for_each(|key| replace(key, &reseal.secrets));
+        let endpoints = tenancy.endpoints.iter_mut().flat_map(|one| &mut one.secrets);
+        endpoints.for_each(|secret| replace(&mut secret.sealed, &reseal.secrets));
+        if tenancy.sealed().ne(known.sealed()) {
+            turn.emit(Event::TenancyPut(tenancy))?;
+        }
+    }
+    for name in &reseal.sources {
+        let Some(source) = turn.rows.webhook_source_at(&Key::webhook_source(tenant, name))? else { continue };
+        let source = WebhookSource::clone(&source);
+        let mut secrets = source.secrets.clone();
+        secrets.iter_mut().for_each(|SourceSecret { sealed, .. }| replace(sealed, &reseal.secrets));
+        if secrets != source.secrets {
+            // Its revision stays: for those who use it nothing has changed.
+            let source = WebhookSource { secrets, ..source };
+            turn.emit(Event::WebhookSources(WebhookSourceFact::Put { source }))?;
+        }
+    }
+    Ok(Reply::Done)
+}
+
+fn replace(sealed: &mut Sealed, secrets: &[(Sealed, Sealed)]) {
+    if let Some((_, after)) = secrets.iter().find(|(before, _)| before == sealed) {
+        *sealed = after.clone();
+    }
+}

@@ -1,0 +1,174 @@
+//! Who may send a body at all: the credential is looked at before any of the body is read, and the bodies that are being
+//! read have a budget in bytes, of the server, of each tenant and of each connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Extensions, HeaderMap, header};
+use parking_lot::Mutex;
+use switchward_machine::TenantId;
+use tonic::metadata::MetadataMap;
+
+use crate::auth;
+use crate::connections::Connection;
+use crate::door::Door;
+use crate::error::{Reason, Refusal};
+use crate::limits::{BODIES_BYTES_MAX, BODIES_OF_CONNECTION_BYTES_MAX, BODIES_OF_TENANT_BYTES_MAX};
+use crate::reply_tokens;
+
+/// Where reflection is found, which tells nothing of any tenant and is for those who have a key.
+const REFLECTION: &str = "/grpc.reflection.";
+
+/// Who is asked for a credential, and what their bodies may take. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Admission {
+    /// Where credentials are looked up; `None`: nobody is asked for one, as in front of services of another kind.
+    door: Option<Door>,
+    bodies: Arc<Bodies>,
+}
+
+impl Admission {
+    /// Asks for a credential of this server.
+    #[must_use]
+    pub fn of(door: &Door) -> Self {
+        Self { door: Some(door.clone()), bodies: Arc::default() }
+    }
+
+    /// Returns true if a path is called with a credential alone.
+    pub(crate) fn guards(path: &str) -> bool {
+        crate::calls::method_at(path).is_some() || path.starts_with(REFLECTION)
+    }
+
+    /// Looks at the credential of a call.
+    ///
+    /// # Errors
+    /// CREDENTIAL_INVALID.
+    pub(crate) async fn admit(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<Hold, Refusal> {
+        let connection = extensions.get::<Arc<Connection>>().cloned();
+        let tenant = match &self.door {
+            Some(door) => Some(tenant(door, headers).await?),
+            None => None,
+        };
+        if let (Some(connection), Some(_)) = (&connection, tenant) {
+            connection.has_credential();
+        }
+        Ok(Hold { bodies: Arc::clone(&self.bodies), tenant, connection, bytes: 0 })
+    }
+}
+
+/// The tenant that a credential opens: an API key's, or that of a reply token.
+async fn tenant(door: &Door, headers: &HeaderMap) -> Result<TenantId, Refusal> {
+    let mut credential = HeaderMap::new();
+    credential.extend(headers.get(header::AUTHORIZATION).map(|value| (header::AUTHORIZATION, value.clone())));
+    let metadata = MetadataMap::from_headers(credential);
+    match reply_tokens::of(&metadata).transpose()? {
+        Some(token) => Ok(door.call_by_token(&metadata, &token).await?.caller.tenant),
+        None => Ok(auth::caller(&door.cluster, &metadata)?.tenant),
+    }
+}
+
+/// Bytes of bodies that are being read, or are being answered.
+#[derive(Default)]
+struct Bodies {
+    server: AtomicUsize,
+    tenants: Mutex<HashMap<TenantId, usize>>,
+}
+
+/// What one body takes of the budgets, as long as it is kept.
+pub(crate) struct Hold {
+    bodies: Arc<Bodies>,
+    tenant: Option<TenantId>,
+    connection: Option<Arc<Connection>>,
+    bytes: usize,
+}
+
+impl Hold {
+    /// Adds this many bytes of the body to the budgets.
+    ///
+    /// # Errors
+    /// QUOTA_EXCEEDED where a budget has no room for them; it names the budget.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.bytes += bytes;
+        let server = self.bodies.server.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let of_connection = self.connection.as_ref().map_or(0, |connection| connection.add_bytes(bytes));
+        let of_tenant = self.tenant.map_or(0, |tenant| {
+            let mut tenants = self.bodies.tenants.lock();
+            let held = tenants.entry(tenant).or_default();
+            *held += bytes;
+            *held
+        });
+        let budgets = [
+            ("connection", of_connection, BODIES_OF_CONNECTION_BYTES_MAX),
+            ("tenant", of_tenant, BODIES_OF_TENANT_BYTES_MAX),
+            ("server", server, BODIES_BYTES_MAX),
+        ];
+        match budgets.into_iter().find(|(_, held, most)| held > most) {
+            None => Ok(()),
+            Some((whose, _, most)) => {
+                let message = format!(
+                    "requests of this {whose} that are being read and answered take more than {most} bytes; send it again later"
+                );
+                Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("bodies_in_flight", message))
+            }
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.bodies.server.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(connection) = &self.connection {
+            connection.take_bytes(self.bytes);
+        }
+        let Some(tenant) = self.tenant else { return };
+        let mut tenants = self.bodies.tenants.lock();
+        if let Some(held) = tenants.get_mut(&tenant) {
+            *held -= self.bytes;
+            if *held == 0 {
+                tenants.remove(&tenant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_budget_refuses_what_it_has_no_room_for_and_has_it_back() {
+        let (bodies, one, other) = (Arc::<Bodies>::default(), TenantId(1), TenantId(2));
+        let hold = |tenant, connection: Option<&Arc<Connection>>| Hold {
+            bodies: Arc::clone(&bodies),
+            tenant: Some(tenant),
+            connection: connection.cloned(),
+            bytes: 0,
+        };
+        let refused = |hold: &mut Hold, bytes: usize| {
+            let refusal = hold.grow(bytes).expect_err("there is no room");
+            assert_eq!(refusal.reason(), Reason::QuotaExceeded);
+        };
+        let connection = Arc::<Connection>::default();
+        let mut on_it = hold(one, Some(&connection));
+        on_it.grow(BODIES_OF_CONNECTION_BYTES_MAX).expect("there is room");
+        refused(&mut hold(one, Some(&connection)), 1);
+        let mut rest = hold(one, None);
+        rest.grow(BODIES_OF_TENANT_BYTES_MAX - BODIES_OF_CONNECTION_BYTES_MAX).expect("there is room");
+        refused(&mut hold(one, None), 1);
+        // Another tenant has its own, until the server's is used up.
+        let mut others: Vec<Hold> = Vec::new();
+        for number in 2.. {
+            let mut next = hold(TenantId(number), None);
+            let went = next.grow(BODIES_OF_TENANT_BYTES_MAX);
+            others.push(next);
+            if went.is_err() {
+                break;
+            }
+        }
+        refused(&mut hold(other, None), 1);
+        drop((on_it, rest, others));
+        hold(one, Some(&connection)).grow(BODIES_OF_CONNECTION_BYTES_MAX).expect("all of it is back");
+        assert_eq!((bodies.server.load(Ordering::Relaxed), bodies.tenants.lock().len()), (0, 0));
+    }
+}

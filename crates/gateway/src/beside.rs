@@ -1,0 +1,37 @@
+//! What takes a worker long: the decoding of a large request. Others' calls go on meanwhile on another worker.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::limits::LARGE_BYTES;
+
+/// Runs work on a request of this many bytes. Above [`LARGE_BYTES`] the worker's other tasks move to another worker first.
+pub(crate) fn run<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let several = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes > LARGE_BYTES && several() { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// A future whose every poll goes through [`run`].
+pub(crate) struct Beside<F> {
+    bytes: usize,
+    work: Pin<Box<F>>,
+}
+
+impl<F> Beside<F> {
+    pub(crate) fn new(bytes: usize, work: F) -> Self {
+        Self { bytes, work: Box::pin(work) }
+    }
+}
+
+impl<F: Future> Future for Beside<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let bytes = self.bytes;
+        let work = self.work.as_mut();
+        run(bytes, || work.poll(context))
+    }
+}

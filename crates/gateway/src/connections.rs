@@ -1,0 +1,290 @@
+//! The connections that are open, and which of them make room: those over which no credential came, the one that has been
+//! silent longest first, and then those over which nothing is asked. Whoever opens many keeps nobody out.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::limits::{
+    CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX, IPV6_PEER_BITS,
+};
+
+/// How many connections there may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// At one time.
+    pub all: usize,
+    /// Of one address at one time; of IPv6, of one network of 64 bits.
+    pub of_peer: usize,
+    /// The addresses of proxies, which bring the connections of many: they have no limit of their own.
+    pub proxies: Vec<IpAddr>,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self { all: CONNECTIONS_MAX, of_peer: CONNECTIONS_OF_PEER_MAX, proxies: Vec::new() }
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    began: Instant,
+    /// Whether a call with a valid credential came over it.
+    keyed: AtomicBool,
+    /// Requests that are being read or answered.
+    open: AtomicUsize,
+    /// Requests that came.
+    requests: AtomicUsize,
+    /// When the last request began or ended, milliseconds after the beginning.
+    last_ms: AtomicU64,
+    /// Bytes of bodies that are being read or answered.
+    bytes: AtomicUsize,
+    /// Told when it must make room.
+    close: Notify,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            keyed: AtomicBool::default(),
+            open: AtomicUsize::default(),
+            requests: AtomicUsize::default(),
+            last_ms: AtomicU64::default(),
+            bytes: AtomicUsize::default(),
+            close: Notify::default(),
+        }
+    }
+}
+
+/// A request that is being read or answered.
+pub(crate) struct Open(Arc<Connection>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Connection {
+    /// A request has come.
+    pub(crate) fn begin(self: &Arc<Self>) -> Open {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.touch();
+        Open(Arc::clone(self))
+    }
+
+    /// A call with a valid credential came.
+    pub(crate) fn has_credential(&self) {
+        self.keyed.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts bytes of bodies; returns how many there are.
+    pub(crate) fn add_bytes(&self, bytes: usize) -> usize {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    pub(crate) fn take_bytes(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn touch(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_ms.store(now, Ordering::Relaxed);
+    }
+
+    /// When something last came or was answered.
+    fn last(&self) -> Instant {
+        self.began + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
+    }
+
+    /// Waits until it is to be closed: another one needs its room, its first request does not come, or none came for long.
+    pub(crate) async fn is_overdue(&self) {
+        tokio::select! {
+            () = self.close.notified() => {}
+            () = self.silent() => {}
+        }
+    }
+
+    async fn silent(&self) {
+        loop {
+            let until = if self.requests.load(Ordering::Relaxed) == 0 {
+                self.began + Duration::from_millis(FIRST_REQUEST_MS_MAX)
+            } else {
+                self.last() + Duration::from_millis(IDLE_MS_MAX)
+            };
+            let now = Instant::now();
+            if until > now {
+                tokio::time::sleep(until - now).await;
+            } else if self.open.load(Ordering::Relaxed) == 0 {
+                return;
+            } else {
+                tokio::time::sleep(Duration::from_millis(IDLE_MS_MAX)).await;
+            }
+        }
+    }
+}
+
+/// Those that are open. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    limits: Arc<ConnectionLimits>,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    open: HashMap<u64, (IpAddr, Arc<Connection>)>,
+    of_peer: HashMap<IpAddr, usize>,
+}
+
+/// A connection's place among the others.
+pub(crate) struct Place {
+    connections: Connections,
+    id: u64,
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.table.lock().remove(self.id);
+    }
+}
+
+impl Connections {
+    pub(crate) fn new(limits: ConnectionLimits) -> Self {
+        Self { limits: Arc::new(limits), table: Arc::default() }
+    }
+
+    /// A place for a connection of this address. Where there is none, another one without a credential makes room; `None`
+    /// where none can.
+    pub(crate) fn place(&self, peer: IpAddr) -> Option<Place> {
+        let proxy = self.limits.proxies.iter().any(|known| known.to_canonical() == peer.to_canonical());
+        let peer = of_network(peer);
+        let mut table = self.table.lock();
+        let held = table.of_peer.get(&peer).copied().unwrap_or_default();
+        if held >= self.limits.of_peer && !proxy {
+            table.make_room(Some(peer))?;
+        }
+        if table.open.len() >= self.limits.all {
+            table.make_room(None)?;
+        }
+        let connection = Arc::<Connection>::default();
+        let id = table.next;
+        table.next += 1;
+        table.open.insert(id, (peer, Arc::clone(&connection)));
+        *table.of_peer.entry(peer).or_default() += 1;
+        Some(Place { connections: self.clone(), id, connection })
+    }
+
+    /// How many are open.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.table.lock().open.len()
+    }
+}
+
+impl Table {
+    /// Closes one of this address or of any: without a credential before those that have shown one, one on which nothing is
+    /// asked before others, the one that has been silent longest. One with a credential on which something is asked stays.
+    fn make_room(&mut self, peer: Option<IpAddr>) -> Option<()> {
+        let of = self.open.iter().filter(|(_, (of, _))| peer.is_none_or(|peer| peer == *of));
+        let ranked = of.map(|(id, (_, connection))| {
+            let keyed = connection.keyed.load(Ordering::Relaxed);
+            let busy = connection.open.load(Ordering::Relaxed) > 0;
+            ((keyed, busy, connection.last()), *id)
+        });
+        let (_, id) = ranked.filter(|((keyed, busy, _), _)| !(*keyed && *busy)).min()?;
+        let (_, connection) = self.open.get(&id)?;
+        connection.close.notify_one();
+        self.remove(id);
+        Some(())
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some((peer, _)) = self.open.remove(&id) else { return };
+        if let Some(held) = self.of_peer.get_mut(&peer) {
+            *held -= 1;
+            if *held == 0 {
+                self.of_peer.remove(&peer);
+            }
+        }
+    }
+}
+
+/// The address that connections are counted by: of IPv6 a whole network, which one host has to itself.
+fn of_network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> (128 - IPV6_PEER_BITS) << (128 - IPV6_PEER_BITS);
+            IpAddr::V6(Ipv6Addr::from(network))
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited(all: usize, of_peer: usize) -> Connections {
+        let proxies = vec!["192.0.2.9".parse().expect("an address")];
+        Connections::new(ConnectionLimits { all, of_peer, proxies })
+    }
+
+    fn from(connections: &Connections, last: u8) -> Option<Place> {
+        connections.place(IpAddr::from([192, 0, 2, last]))
+    }
+
+    #[tokio::test]
+    async fn the_one_that_is_silent_longest_makes_room_and_one_with_a_credential_does_not() {
+        let connections = limited(3, 10);
+        let [first, second, third] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
+        first.connection.has_credential();
+        // What was heard of lately is not silent.
+        second.connection.last_ms.store(60_000, Ordering::Relaxed);
+        let fourth = from(&connections, 4).expect("one makes room");
+        third.connection.is_overdue().await;
+        let fifth = from(&connections, 5).expect("one makes room");
+        tokio::select! {
+            () = second.connection.is_overdue() => {}
+            () = fourth.connection.is_overdue() => {}
+        }
+        assert_eq!(connections.len(), 3);
+        // Those with a credential go last, and not while something is asked on them.
+        let held = [&first, &second, &third, &fourth, &fifth].map(|place| {
+            place.connection.has_credential();
+            place.connection.begin()
+        });
+        assert!(from(&connections, 6).is_none(), "something is asked on all that are left");
+        drop(held);
+        assert!(from(&connections, 6).is_some(), "nothing is asked on any");
+        drop((first, second, third, fourth, fifth));
+        assert_eq!(connections.len(), 0);
+    }
+
+    #[test]
+    fn an_address_has_a_part_of_them_and_a_proxy_all() {
+        let connections = limited(10, 2);
+        let held: Vec<Place> = (0..2).filter_map(|_| from(&connections, 1)).collect();
+        let asked: Vec<Open> = held.iter().map(|place| place.connection.begin()).collect();
+        held.iter().for_each(|place| place.connection.has_credential());
+        assert!(from(&connections, 1).is_none() && from(&connections, 2).is_some());
+        let of_proxy: Vec<Place> = (0..8).filter_map(|_| from(&connections, 9)).collect();
+        assert_eq!(of_proxy.len(), 8);
+        drop(asked);
+        let one = |text: &str| of_network(text.parse().expect("an address"));
+        assert_eq!(one("2001:db8::1"), one("2001:db8::ffff:1"));
+        assert_eq!(one("::ffff:192.0.2.1"), one("192.0.2.1"));
+        assert_ne!(one("2001:db8:0:1::1"), one("2001:db8::1"));
+    }
+}

@@ -1,0 +1,55 @@
+//! Codes that are mailed to the person whose page it is, so that the page recognises them.
+
+use axum::response::Response;
+use http::{StatusCode, header};
+use switchward_engine::{Body, EnterPageCode, LinkAuth, Reply, SendPageCode};
+
+use super::browser::{self, Known};
+use super::find::Asked;
+use super::{Said, Visitor, after, page, told};
+
+/// What is said where a page needs no code.
+const NEEDLESS: &str = "This page asks for no code.";
+
+/// Mails a code.
+pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
+    if !asked.takes_codes() {
+        return told(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
+    }
+    let body = Body::SendPageCode(SendPageCode { token: asked.token.clone() });
+    match visitor.execute(asked, said.request(asked), body).await {
+        Ok(_) => visitor.back(),
+        Err(refusal) => after(visitor, asked, &refusal).await,
+    }
+}
+
+/// Looks at the code that was entered, and remembers the browser.
+pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
+    if !asked.takes_codes() {
+        return told(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
+    }
+    let body = Body::EnterPageCode(EnterPageCode { token: asked.token.clone(), code: said.code.clone() });
+    let problem = match visitor.execute(asked, said.request(asked), body).await {
+        Ok(Reply::PageCode { accepted: true, .. }) => return remembered(visitor, asked, LinkAuth::Code),
+        Ok(Reply::PageCode { left: 0, .. }) => {
+            "That is not the code, and it is void now. Ask for another one.".into()
+        }
+        Ok(Reply::PageCode { left: 1, .. }) => "That is not the code. You can try once more.".into(),
+        Ok(Reply::PageCode { left, .. }) => format!("That is not the code. You can try {left} times more."),
+        Ok(_) => "Something went wrong.".to_owned(),
+        Err(refusal) => return after(visitor, asked, &refusal).await,
+    };
+    told(StatusCode::FORBIDDEN, page::asked(asked, Some(&problem)))
+}
+
+/// Back to the page, in a browser that knows the person from now on.
+pub(super) fn remembered(visitor: &Visitor<'_>, asked: &Asked, by: LinkAuth) -> Response {
+    let visit = &asked.visit;
+    let known = Known { person: asked.caller.actor.subject.clone(), by, at: visit.now };
+    let mut response = visitor.back();
+    let secure = visitor.door.pages.secure;
+    if let Some(cookie) = browser::remember((asked.token.tenant, &visit.key), &known, visit.keep_ms, secure) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}

@@ -1,0 +1,207 @@
+//! Sign-in with an OpenID provider, so that a page recognises the person whose page it is.
+//!
+//! A link on the page sends the browser to the provider, which sends it back to [`CALLBACK`] with a code. Nothing is kept on
+//! the server in between: a cookie holds which page it was and when, with a code (HMAC-SHA256) over that under a mail key of
+//! the tenant, and what the provider has to give back is made from the same key. So a sign-in counts in the browser that
+//! began it, for the page where it was begun, within [`SIGN_IN_MS`]. Source: RFC 6749, 10.12; RFC 6265 for the cookie.
+
+mod begun;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use switchward_engine::LinkAuth;
+#[cfg(doc)]
+use switchward_engine::limits::SIGN_IN_MS;
+use switchward_machine::Time;
+
+use super::find::Asked;
+use super::{Visitor, code, guarded, look, page, recognised, refused, told};
+use crate::door::Door;
+use crate::limits::SIGN_IN_CODE_BYTES_MAX;
+use begun::Begun;
+
+/// Where a provider sends browsers back to, below the public address of the pages.
+pub const CALLBACK: &str = "/a/oidc/callback";
+
+/// Signs people in with an OpenID provider.
+#[tonic::async_trait]
+pub trait SignIn: Send + Sync {
+    /// Returns the address of the provider's page to which a browser goes.
+    ///
+    /// # Errors
+    /// The provider cannot be used now.
+    async fn page(&self, attempt: &Attempt) -> Result<String, NotSignedIn>;
+
+    /// Returns the address, verified by the provider, of the person who came back with this code.
+    ///
+    /// # Errors
+    /// The provider cannot be used now, or does not prove an address.
+    async fn address(&self, code: &str, attempt: &Attempt) -> Result<String, NotSignedIn>;
+}
+
+/// One sign-in. The same one is given when the person is sent to the provider and when they come back.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// What comes back with the browser.
+    pub state: String,
+    /// What comes back in the ID token.
+    pub nonce: [u8; 32],
+    /// What proves to the provider that whoever brings the code has begun it.
+    pub verifier: [u8; 32],
+    /// The address of the person whose page it is.
+    pub address: String,
+    /// The time.
+    pub now: Time,
+}
+
+/// Why nobody was signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotSignedIn {
+    /// The provider cannot be used now.
+    Unavailable,
+    /// Somebody or something is not as it should be: a stable word for it.
+    Refused(&'static str),
+}
+
+/// What a provider sends a browser back with.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Back {
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    code: String,
+    /// Why there is no code.
+    #[serde(default)]
+    error: String,
+}
+
+/// Sends the browser to the provider.
+pub(super) async fn begin(
+    State(door): State<Door>,
+    Path(token): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let asked = match look(&door, &token, &headers).await {
+        Ok(asked) => asked,
+        Err(no) => return refused(&no),
+    };
+    if let Err(response) = wanted(&asked) {
+        return *response;
+    }
+    let Some(provider) = &door.sign_in else { return not_here(&asked) };
+    let begun = Begun::draw(&asked);
+    let page = match provider.page(&begun.attempt(&asked)).await {
+        Ok(page) => page,
+        Err(no) => return failed(&asked, no),
+    };
+    match (HeaderValue::from_str(&page), begun.cookie(door.pages.secure)) {
+        (Ok(page), Some(cookie)) => {
+            let headers = [(header::LOCATION, page), (header::SET_COOKIE, cookie)];
+            guarded((StatusCode::SEE_OTHER, headers).into_response())
+        }
+        _ => failed(&asked, NotSignedIn::Unavailable),
+    }
+}
+
+/// Takes the browser that comes back from the provider.
+pub(super) async fn finish(
+    State(door): State<Door>,
+    back: Result<Query<Back>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let back = back.map(|Query(back)| back).unwrap_or_default();
+    let Some(begun) = Begun::read(&headers, &back.state) else { return unknown() };
+    let asked = match look(&door, &begun.token, &headers).await {
+        Ok(asked) => asked,
+        Err(no) => return refused(&no),
+    };
+    if !begun.counts(&asked) {
+        return unknown();
+    }
+    let visitor = Visitor { door: &door, token: &begun.token, headers: &headers };
+    let mut response = ended(&visitor, &asked, &begun, &back).await;
+    if let Some(gone) = begun.removed(door.pages.secure) {
+        response.headers_mut().append(header::SET_COOKIE, gone);
+    }
+    response
+}
+
+/// What comes of a sign-in that was begun in this browser.
+async fn ended(visitor: &Visitor<'_>, asked: &Asked, begun: &Begun, back: &Back) -> Response {
+    if let Err(response) = wanted(asked) {
+        return *response;
+    }
+    let Some(provider) = &visitor.door.sign_in else { return not_here(asked) };
+    if !back.error.is_empty() {
+        return failed(asked, NotSignedIn::Refused("sign_in_denied"));
+    }
+    if !(1..=SIGN_IN_CODE_BYTES_MAX).contains(&back.code.len()) {
+        return failed(asked, NotSignedIn::Refused("code_missing"));
+    }
+    match provider.address(&back.code, &begun.attempt(asked)).await {
+        Ok(address) if address.eq_ignore_ascii_case(&asked.caller.actor.subject) => {
+            code::remembered(visitor, asked, LinkAuth::Oidc)
+        }
+        Ok(_) => failed(asked, NotSignedIn::Refused("address_other")),
+        Err(no) => failed(asked, no),
+    }
+}
+
+/// Whether a sign-in is of use on this page, in this browser.
+fn wanted(asked: &Asked) -> Result<(), Box<Response>> {
+    if asked.takes_sign_in() {
+        return Ok(());
+    }
+    let (status, problem) = match recognised(asked) {
+        // The requester's own browser.
+        Err(problem) if asked.visit.requester.is_some() => (StatusCode::FORBIDDEN, problem),
+        Ok(_) | Err(_) => (StatusCode::BAD_REQUEST, "This page asks for no sign-in.".to_owned()),
+    };
+    Err(Box::new(told(status, page::asked(asked, Some(&problem)))))
+}
+
+/// A sign-in that this browser has not begun, or too long ago. What came with it is looked at no further.
+fn unknown() -> Response {
+    let why = "It was begun in another browser, or more than 10 minutes ago. Please open the link in your mail again. \
+               (state_unknown)";
+    told(StatusCode::BAD_REQUEST, page::nothing("This sign-in is not known here.", Some(why)))
+}
+
+/// The server has no provider; the tenant wants one.
+fn not_here(asked: &Asked) -> Response {
+    failed(asked, NotSignedIn::Refused("sign_in_not_configured"))
+}
+
+/// The page again, with why nobody was signed in.
+fn failed(asked: &Asked, no: NotSignedIn) -> Response {
+    let (status, code, why) = match no {
+        NotSignedIn::Unavailable => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "sign_in_unavailable",
+            "Sign-in is not possible now. Please try again in a moment.".to_owned(),
+        ),
+        NotSignedIn::Refused(code @ "sign_in_not_configured") => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            code,
+            "Sign-in is not possible: this server has no OpenID provider.".to_owned(),
+        ),
+        NotSignedIn::Refused(code) => (StatusCode::FORBIDDEN, code, said_of(code, asked)),
+    };
+    tracing::info!(code, "a sign-in on a decision page was refused");
+    told(status, page::asked(asked, Some(&format!("{why} ({code})"))))
+}
+
+/// What is said to people of a refusal; the word tells the rest to who looks after the server.
+fn said_of(code: &str, asked: &Asked) -> String {
+    let person = &asked.caller.actor.subject;
+    match code {
+        "address_other" => format!("You signed in as somebody else. This page is for {person}."),
+        "address_missing" | "address_unverified" => {
+            format!("The provider does not say that your mail address is {person}.")
+        }
+        _ => "You were not signed in. Please try again.".to_owned(),
+    }
+}

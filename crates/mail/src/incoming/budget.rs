@@ -1,0 +1,106 @@
+//! How much the DNS is asked for one domain's mails: a domain whose name servers answer slowly, or not at all, keeps the
+//! mails of others waiting no longer than the first few of its own take.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use crate::limits::{DNS_AGAIN, DNS_DOMAIN_AT_ONCE_MAX, DNS_DOMAINS_MAX};
+
+/// What is known of domains that are asked for, or were lately.
+#[derive(Default)]
+pub(super) struct Budget(Mutex<HashMap<Box<str>, Domain>>);
+
+#[derive(Default)]
+struct Domain {
+    /// Mails that are being asked about.
+    at_once: usize,
+    /// Until when nothing is asked, because it did not answer.
+    rests: Option<Instant>,
+}
+
+impl Domain {
+    fn is_idle(&self, now: Instant) -> bool {
+        self.at_once == 0 && self.rests.is_none_or(|until| until <= now)
+    }
+}
+
+impl Budget {
+    /// Begins to ask about one mail of a domain; `None` where [`DNS_DOMAIN_AT_ONCE_MAX`] others are being asked about, or
+    /// where it did not answer within [`DNS_AGAIN`].
+    pub(super) fn begin(&self, domain: &str) -> Option<Turn<'_>> {
+        let mut domains = self.0.lock();
+        let now = Instant::now();
+        if domains.len() >= DNS_DOMAINS_MAX {
+            domains.retain(|_, known| !known.is_idle(now));
+        }
+        if domains.len() >= DNS_DOMAINS_MAX {
+            domains.retain(|_, known| known.at_once > 0);
+        }
+        let known = domains.entry(domain.into()).or_default();
+        if known.at_once >= DNS_DOMAIN_AT_ONCE_MAX || known.rests.is_some_and(|until| until > now) {
+            return None;
+        }
+        known.at_once += 1;
+        Some(Turn { budget: self, domain: domain.into(), failed: false })
+    }
+}
+
+/// One mail of a domain that is being asked about.
+pub(super) struct Turn<'b> {
+    budget: &'b Budget,
+    domain: Box<str>,
+    failed: bool,
+}
+
+impl Turn<'_> {
+    /// The domain did not answer.
+    pub(super) fn failed(mut self) {
+        self.failed = true;
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut domains = self.budget.0.lock();
+        let Some(known) = domains.get_mut(&self.domain) else { return };
+        known.at_once -= 1;
+        if self.failed {
+            known.rests = Some(Instant::now() + DNS_AGAIN);
+        } else if known.at_once == 0 && known.rests.is_none() {
+            domains.remove(&self.domain);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_is_asked_for_a_few_mails_at_once_and_rests_where_it_does_not_answer() {
+        let budget = Budget::default();
+        let turns: Vec<_> = (0..DNS_DOMAIN_AT_ONCE_MAX).filter_map(|_| budget.begin("a.example")).collect();
+        assert_eq!(turns.len(), DNS_DOMAIN_AT_ONCE_MAX);
+        assert!(budget.begin("a.example").is_none());
+        // Others are asked as before.
+        assert!(budget.begin("b.example").is_some());
+        drop(turns);
+        budget.begin("a.example").expect("it is idle again").failed();
+        assert!(budget.begin("a.example").is_none());
+        assert!(budget.begin("b.example").is_some());
+    }
+
+    #[test]
+    fn so_many_domains_are_remembered_and_no_more() {
+        let budget = Budget::default();
+        let busy = budget.begin("busy.example").expect("a turn");
+        for number in 0..DNS_DOMAINS_MAX + 5 {
+            budget.begin(&format!("{number}.example")).expect("a turn").failed();
+        }
+        assert!(budget.0.lock().len() <= DNS_DOMAINS_MAX);
+        assert_eq!(budget.0.lock()["busy.example"].at_once, 1);
+        drop(busy);
+    }
+}

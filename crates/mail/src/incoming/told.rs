@@ -1,0 +1,91 @@
+//! What a trusted host told of a message, held against the rules that hold for what is computed here.
+
+use mail_auth::AuthenticatedMessage;
+
+use super::Settings;
+use super::authentication::{Asked, Authentication, Check, Proof, aligned};
+use super::results::Told;
+use super::signatures::flaw;
+
+/// Returns true if the host says that the policy of the sender's domain refuses the message.
+pub(super) fn is_refused(told: &[Told]) -> bool {
+    told.iter().any(|it| it.method == "dmarc" && !["pass", "none"].contains(&it.result.as_str()))
+}
+
+/// What a trusted host told of a message's signatures, and of the rest.
+pub(super) fn by_host(
+    asked: &Asked<'_>,
+    message: &AuthenticatedMessage<'_>,
+    told: &[Told],
+    settings: &Settings,
+) -> Authentication {
+    let mut detail = Vec::new();
+    let from = asked.from.domain.as_str();
+    let of = |method: &'static str| told.iter().filter(move |it| it.method == method);
+    let dmarc = policy(&of("dmarc").collect::<Vec<_>>(), from);
+    // The host has found the organisation of both domains where it says that the policy passed.
+    let stands = |domain: &str| match dmarc {
+        Check::Pass => aligned(domain, from) || aligned(from, domain),
+        Check::None => aligned(domain, from),
+        Check::Fail | Check::Temporary => false,
+    };
+    let mut dkim = Check::None;
+    for signed in of("dkim") {
+        let domain = signed.domain("header.d").or_else(|| signed.domain("header.i")).unwrap_or_default();
+        let passed = signed.result == "pass" && stands(domain);
+        match (passed, passed.then(|| flaws(domain, signed, asked, message, settings)).flatten()) {
+            (true, None) => dkim = Check::Pass,
+            (true, Some(why)) => detail.push(why),
+            (false, _) => {}
+        }
+        dkim = if dkim == Check::None { Check::Fail } else { dkim };
+    }
+    let spf = match of("spf").next() {
+        // Without a policy nothing says that who may send for a domain may write in its name.
+        Some(spf) if spf.result == "pass" && dmarc == Check::Pass => {
+            if spf.domain("smtp.mailfrom").is_some_and(stands) { Check::Pass } else { Check::Fail }
+        }
+        Some(spf) if ["none", "pass"].contains(&spf.result.as_str()) => Check::None,
+        Some(_) => Check::Fail,
+        None => Check::None,
+    };
+    let aligned = dmarc != Check::Fail && (dkim == Check::Pass || spf == Check::Pass);
+    detail.push(if aligned { "host_passed" } else { "host_did_not_pass" });
+    Authentication { dkim, spf, dmarc, aligned, how: Proof::TrustedHost, detail }
+}
+
+/// What the host says of the policy; of several results, all must pass, and for this domain.
+fn policy(told: &[&Told], from: &str) -> Check {
+    let passes =
+        |it: &&Told| it.result == "pass" && it.domain("header.from").is_none_or(|domain| domain == from);
+    if told.is_empty() || told.iter().all(|it| it.result == "none") {
+        Check::None
+    } else if told.iter().all(passes) {
+        Check::Pass
+    } else if told.iter().all(|it| it.result == "temperror") {
+        Check::Temporary
+    } else {
+        Check::Fail
+    }
+}
+
+/// Returns why the signatures that a host speaks of do not count: all that it may have meant must.
+fn flaws(
+    domain: &str,
+    signed: &Told,
+    asked: &Asked<'_>,
+    message: &AuthenticatedMessage<'_>,
+    settings: &Settings,
+) -> Option<&'static str> {
+    let selector = signed.property("header.s");
+    let meant: Vec<_> = message
+        .dkim_headers
+        .iter()
+        .filter(|it| it.header.d.eq_ignore_ascii_case(domain))
+        .filter(|it| selector.is_none_or(|selector| it.header.s.eq_ignore_ascii_case(selector)))
+        .collect();
+    if meant.is_empty() || !message.errors.is_empty() {
+        return Some("signature_not_found");
+    }
+    meant.iter().find_map(|header| flaw(header, asked, settings))
+}

@@ -1,0 +1,31 @@
+//! What reads a message may break on it: then it is this message that is put aside, and not the server or the connection
+//! that stops.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use futures::FutureExt as _;
+
+/// Returns what comes out; `None` where it breaks.
+pub(super) fn run<T>(read: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(read)).inspect_err(|_| told()).ok()
+}
+
+/// The same for what waits.
+pub(super) async fn wait<T>(read: impl Future<Output = T>) -> Option<T> {
+    AssertUnwindSafe(read).catch_unwind().await.inspect_err(|_| told()).ok()
+}
+
+fn told() {
+    tracing::error!("a message broke what reads it, and is put aside");
+}
+
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn what_breaks_gives_nothing() {
+        assert_eq!(super::run(|| "".chars().next().expect("a sign")), None);
+        assert_eq!(super::run(|| 1), Some(1));
+        assert_eq!(super::wait(async { "".chars().next().expect("a sign") }).await, None);
+        assert_eq!(super::wait(async { 1 }).await, Some(1));
+    }
+}

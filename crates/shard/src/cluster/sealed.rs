@@ -1,0 +1,107 @@
+//! Which keys of the ring the rows need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use switchward_engine::{Key, Kind, RingKeyId, Row, Sealed, View as _, WebhookSource};
+use switchward_machine::TenantId;
+
+use super::Cluster;
+use crate::failure::Failure;
+
+/// How many secrets are sealed under each key.
+pub type SealedUnder = BTreeMap<RingKeyId, usize>;
+
+/// Secrets are sealed under keys that the ring has not got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeysMissing(pub Vec<RingKeyId>);
+
+impl fmt::Display for KeysMissing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<String> = self.0.iter().map(RingKeyId::to_string).collect();
+        write!(out, "secrets are sealed under a key that the key ring has not got: {}", ids.join(", "))
+    }
+}
+
+impl std::error::Error for KeysMissing {}
+
+/// Counts the secrets of a row by their keys.
+pub fn count_sealed(row: &Row, under: &mut SealedUnder) {
+    let mut add = |sealed: &Sealed| *under.entry(sealed.key).or_default() += 1;
+    if let Row::Tenancy(tenancy) = row {
+        tenancy.sealed().for_each(|(_, sealed)| add(sealed));
+    } else if let Row::WebhookSource(source) = row {
+        source.sealed().for_each(|(_, sealed)| add(sealed));
+    }
+}
+
+/// Fails where a needed key is not among these.
+///
+/// # Errors
+/// [`KeysMissing`].
+pub fn check_keys(under: &SealedUnder, ids: &[RingKeyId]) -> Result<(), KeysMissing> {
+    let ids: BTreeSet<&RingKeyId> = ids.iter().collect();
+    let missing: Vec<RingKeyId> = under.keys().filter(|key| !ids.contains(key)).copied().collect();
+    if missing.is_empty() { Ok(()) } else { Err(KeysMissing(missing)) }
+}
+
+impl Cluster {
+    /// How many secrets the rows hold under each key, the copies in the shards among them.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    pub async fn sealed_under(&self) -> Result<SealedUnder, Failure> {
+        let mut under = SealedUnder::new();
+        for tenant in self.tenants().await? {
+            let (tenancy, sources) = self.sealed_of(tenant).await?;
+            tenancy.iter().for_each(|row| count_sealed(row, &mut under));
+            sources.into_iter().for_each(|source| count_sealed(&Row::WebhookSource(source), &mut under));
+            for shard in self.shards() {
+                let row = shard.read().await?.row(&Key::tenancy(tenant));
+                let row = row.map_err(|error| self.unreadable(&error))?;
+                row.iter().for_each(|row| count_sealed(row, &mut under));
+            }
+        }
+        Ok(under)
+    }
+
+    /// The numbers of all tenants.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    pub async fn tenants(&self) -> Result<Vec<TenantId>, Failure> {
+        let mut tenants = Vec::new();
+        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+        let read = self.catalogue().read().await?.scan(&prefix, None, &mut |_, row| {
+            if let Row::Tenant(tenant) = &**row {
+                tenants.push(tenant.id);
+            }
+            ControlFlow::Continue(())
+        });
+        read.map_err(|error| self.unreadable(&error))?;
+        Ok(tenants)
+    }
+
+    /// The rows of the catalogue that hold a tenant's secrets: its record, and its sources of webhooks.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    pub async fn sealed_of(
+        &self,
+        tenant: TenantId,
+    ) -> Result<(Option<Arc<Row>>, Vec<WebhookSource>), Failure> {
+        let view = self.catalogue().read().await?;
+        let tenancy = view.row(&Key::tenancy_record(tenant)).map_err(|error| self.unreadable(&error))?;
+        let mut sources = Vec::new();
+        let prefix = Key::prefix_of_catalogue(tenant, Kind::WebhookSource);
+        let read = view.scan(&prefix, None, &mut |_, row| {
+            if let Row::WebhookSource(source) = &**row {
+                sources.push(source.clone());
+            }
+            ControlFlow::Continue(())
+        });
+        read.map_err(|error| self.unreadable(&error))?;
+        Ok((tenancy, sources))
+    }
+}

@@ -1,0 +1,114 @@
+//! How secrets come under the current key.
+
+use anyhow::Context as _;
+use switchward_engine::limits::RESEALED_MAX;
+use switchward_engine::{Body, Command, KeyRing, Reseal, RingKey, RingKeyId, Row, Scope, Sealed, SecretOf};
+use switchward_machine::TenantId;
+use switchward_shard::{Cluster, check_keys};
+use tokio::signal::unix::Signal;
+
+use super::Place;
+
+/// How often secrets of one tenant are looked through for those under an older key: between two looks others may change.
+const ROUNDS_MAX: usize = 1_000;
+
+/// Seals all secrets under the current key that are sealed under an older one, and returns how many these were. One step
+/// is one command for one tenant.
+///
+/// # Errors
+/// A secret cannot be opened, or a shard does not take the command; what was done stays done.
+pub(crate) async fn reseal(cluster: &Cluster) -> anyhow::Result<usize> {
+    let mut done = 0;
+    for tenant in cluster.tenants().await? {
+        for _ in 0..ROUNDS_MAX {
+            let step = step(cluster, tenant).await?;
+            if step.secrets.is_empty() {
+                break;
+            }
+            done += step.secrets.len();
+            let command = Command::of_server(tenant, Scope::Catalogue, Body::Reseal(step));
+            cluster.execute(command).await?;
+        }
+    }
+    Ok(done)
+}
+
+async fn step(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<Reseal> {
+    let mut step = Reseal { secrets: Vec::new(), sources: Vec::new() };
+    let (tenancy, sources) = cluster.sealed_of(tenant).await?;
+    let ring = cluster.ring();
+    match tenancy.as_deref() {
+        // Its last rows go, and it takes no command any more.
+        Some(Row::Tenancy(tenancy)) if tenancy.deletion.is_some() => return Ok(step),
+        Some(Row::Tenancy(tenancy)) => {
+            for (place, sealed) in tenancy.sealed() {
+                renew(&ring, (tenant, place), sealed, &mut step)?;
+            }
+        }
+        Some(_) | None => {}
+    }
+    for source in &sources {
+        let before = step.secrets.len();
+        for (place, sealed) in source.sealed() {
+            renew(&ring, (tenant, place), sealed, &mut step)?;
+        }
+        if step.secrets.len() > before {
+            step.sources.push(source.name.clone());
+        }
+    }
+    Ok(step)
+}
+
+/// Adds a secret to a step where it is sealed under an older key and there is room.
+fn renew(
+    ring: &KeyRing,
+    of: (TenantId, SecretOf<'_>),
+    sealed: &Sealed,
+    step: &mut Reseal,
+) -> anyhow::Result<()> {
+    let current = ring.current().context("there is no key ring")?;
+    if sealed.key == current.id() || step.secrets.len() >= RESEALED_MAX {
+        return Ok(());
+    }
+    let secret = ring.open(of, sealed)?;
+    let fresh = ring.seal(rand::random(), of, &secret).context("there is no key ring")?;
+    step.secrets.push((sealed.clone(), fresh));
+    Ok(())
+}
+
+/// Seals what is under older keys now, and after every SIGHUP, for which the ring is read again. A ring that lacks a key
+/// which the rows need is not taken.
+pub(crate) async fn follow(cluster: Cluster, place: Place, mut hangups: Option<Signal>) {
+    loop {
+        match reseal(&cluster).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "secrets are sealed under the current key"),
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(
+                    error,
+                    "secrets stay sealed under an older key; the next start or SIGHUP tries again"
+                );
+            }
+        }
+        let Some(hangups) = &mut hangups else { return };
+        if hangups.recv().await.is_none() {
+            return;
+        }
+        match renewed(&cluster, &place).await {
+            Ok(()) => tracing::info!("the key ring was read again"),
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, "the key ring is not usable; the one before stays in use");
+            }
+        }
+    }
+}
+
+async fn renewed(cluster: &Cluster, place: &Place) -> anyhow::Result<()> {
+    let keys = place.read()?;
+    let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
+    check_keys(&cluster.sealed_under().await?, &ids)?;
+    cluster.replace_ring(&KeyRing::of(keys));
+    Ok(())
+}
