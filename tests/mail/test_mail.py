@@ -301,7 +301,7 @@ class ByMail(unittest.TestCase):
         self.assertEqual([check["check"] for check in poor if check["check"] not in machine], [])
         self.assertTrue(told["ok"])
         self.assertEqual(
-            {"config", "tenants", "data", "space", "port", "files", "clock", "redis"}
+            {"config", "tenants", "data", "space", "port", "files", "keys", "clock", "redis"}
             | {"smtp", "imap", "dkim", "mx", "spf", "dmarc"},
             {check["check"] for check in told["checks"]},
         )
@@ -312,6 +312,7 @@ class ByMail(unittest.TestCase):
             ("dkim", f"{self.servers.folder}/acme.pem", f"{self.servers.folder}/corp.pem"),
             ("dkim", 'selector = "sw1"', 'selector = "sw2"'),
             ("redis", f":{self.servers.port['redis']}", f":{free_port()}"),
+            ("keys", "switchward-keys", "admin.key"),
             ("config", "[redis]", "[reddis]"),
             ("tenants", "admin_key_file = \"", "admin_key_file = \"/nowhere"),
         ]:
