@@ -6,6 +6,7 @@ mod effects;
 mod gates;
 mod make;
 mod policies;
+mod quotas;
 mod removal;
 mod republish;
 mod role;
@@ -25,6 +26,7 @@ pub use conversation::{EndTurn, Once, PostMessage, Queued, RecordData, RecordEve
 pub use effects::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
 pub use gates::{AnswerGate, DecideGate, DiscussGate, EnterPageCode, PageProof, SendPageCode};
 pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
+pub use quotas::{PutQuotas, Quota, Quotas};
 pub use removal::{DeleteTenant, Expiring, HoldEffects, PutRetention, Remove, RemoveStep};
 pub use republish::{Republish, Told};
 pub use role::Role;
@@ -208,6 +210,8 @@ pub enum Body {
     CreateTenant(CreateTenant),
     /// Other switches.
     UpdateTenant(UpdateTenant),
+    /// Other quotas.
+    PutQuotas(PutQuotas),
     /// A new API key.
     CreateKey(CreateKey),
     /// An API key is void.

@@ -92,6 +92,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Data(_)
         | Row::Said(_)
         | Row::Recorded(_)
+        | Row::Usage(_)
         | Row::Slot(_)
         | Row::Closed(_)
         | Row::Call(_)

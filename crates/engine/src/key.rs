@@ -75,6 +75,8 @@ pub enum Kind {
     TenantChange = 70,
     /// That a signed message was recorded in a session.
     Recorded = 80,
+    /// What a tenant holds in a shard.
+    Usage = 82,
 }
 
 /// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
@@ -282,6 +284,12 @@ impl Key {
     #[must_use]
     pub fn tenancy(tenant: TenantId) -> Self {
         Self::start(SHARD, tenant, Kind::Tenancy)
+    }
+
+    /// What a tenant holds in a shard.
+    #[must_use]
+    pub fn usage(tenant: TenantId) -> Self {
+        Self::start(SHARD, tenant, Kind::Usage)
     }
 
     /// The catalogue's record of what every shard must know of a tenant.

@@ -67,11 +67,12 @@ pub use command::{
     DefaultEffect, DefaultSetIn, DeferEffect, DeleteAssistant, DeleteTenant, Deploy, DiscussGate,
     DismissEffect, EndTurn, EnsureTenancy, EnterPageCode, Expiring, ExtendLease, FailEffect, FailWork,
     HoldEffects, InstallMachine, InstallTenancy, LeaseWork, LinkAuth, Once, PageProof, Pause, PostMessage,
-    PutAssistant, PutDirectory, PutRetention, Queued, RaiseCap, RecordBounce, RecordData, RecordEvent,
-    RecordReply, ReleaseWork, Remove, RemoveStep, RemoveTenantPolicy, ReportCall, ReportUsage, Republish,
-    RequestId, Reseal, Reserve, Resume, RetireVersion, RetryEffect, RevokeKey, Role, Scope, SendPageCode,
-    SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
+    PutAssistant, PutDirectory, PutQuotas, PutRetention, Queued, Quota, Quotas, RaiseCap, RecordBounce,
+    RecordData, RecordEvent, RecordReply, ReleaseWork, Remove, RemoveStep, RemoveTenantPolicy, ReportCall,
+    ReportUsage, Republish, RequestId, Reseal, Reserve, Resume, RetireVersion, RetryEffect, RevokeKey, Role,
+    Scope, SendPageCode, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
 };
+pub use commands::exceeded as quota_exceeded;
 pub use decide::{Decided, decide};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
@@ -105,7 +106,7 @@ pub use state::{
     Purpose, Quorum, Remembered, Reminders, Reminding, Removal, Removed, Removing, Request, Reservation,
     Resolution, Retention, RetentionRule, Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot,
     Source as SettingSource, SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantChange, TenantOutbox,
-    TenantPolicy, Thing, ThingBody, Unknown, Version, Via, Vote, Voting, WebhookSource, Why,
+    TenantPolicy, Thing, ThingBody, Unknown, Usage, Version, Via, Vote, Voting, WebhookSource, Why,
 };
 pub use view::{View, ViewError, tenant_numbered};
 pub use views::{

@@ -276,6 +276,8 @@ pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.
 pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;
 
+/// The largest limit that a quota of a tenant can have: 1 PiB, where it counts bytes.
+pub const QUOTA_MAX: u64 = 1 << 50;
 /// Recorded changes of a tenant's settings that are kept; beyond it, the oldest is removed.
 pub const TENANT_CHANGES_MAX: u64 = 100_000;
 /// Rows that one step of a removal takes.

@@ -138,6 +138,7 @@ impl<'a> Working<'a> {
         version_at: Version, crate::Version;
         assistant_at: Assistant, crate::Assistant;
         tenancy_at: Tenancy, crate::Tenancy;
+        usage_at, usage_at_mut: Usage, crate::Usage;
         webhook_source_at: WebhookSource, crate::WebhookSource;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;

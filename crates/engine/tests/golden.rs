@@ -23,10 +23,10 @@ use switchward_engine::{
     Authorized, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Directory, DirectoryEntry,
     Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Held, History, Json, Judged, Lease,
     LedgerRow, LinkAuth, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, PageCodeFact, PageCodeStep,
-    Parent, Part, Pinned, Purpose, Quorum, Remaining, Remembered, Reminders, Reminding, Reply, Request,
-    Reservation, Resolution, Retention, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile, Spent,
-    Standing, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact, Voting,
-    Why, Writer,
+    Parent, Part, Pinned, Purpose, Quorum, Quotas, Remaining, Remembered, Reminders, Reminding, Reply,
+    Request, Reservation, Resolution, Retention, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile,
+    Spent, Standing, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact,
+    Voting, Why, Writer,
 };
 use switchward_engine::{Bounced, EventBinding, EventSource, ReplyFact, Said, SenderProof, Speaker};
 use switchward_engine::{
@@ -128,6 +128,7 @@ fn session() -> Session {
         any_approver_address: false,
         callees: Vec::new(),
         removal: None,
+        bytes: None,
     }
 }
 
@@ -388,6 +389,7 @@ fn tenant() -> Tenant {
         any_approver_address: true,
         link_auth: Some(LinkAuth::Code),
         browser_known_ms: Some(3_600_000),
+        quotas: Quotas::default(),
     };
     let (created, updated) = (Time(1), Time(2));
     let (name, display_name) = ("acme".into(), "Acme".into());

@@ -2,6 +2,8 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
+use super::Quotas;
+
 #[cfg(doc)]
 use crate::limits::BROWSER_KNOWN_MS;
 
@@ -27,6 +29,9 @@ pub struct Settings {
     /// How long a browser that recognised somebody stays known, milliseconds; `None`: [`BROWSER_KNOWN_MS`].
     #[n(5)]
     pub browser_known_ms: Option<u64>,
+    /// How much it may take of what all tenants share.
+    #[cbor(n(6), default, skip_if = "Quotas::is_empty")]
+    pub quotas: Quotas,
 }
 
 /// How a decision page recognises the person whose link it is, the weakest first.

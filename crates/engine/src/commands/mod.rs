@@ -19,6 +19,7 @@ mod page_code;
 mod pause;
 mod policies;
 mod post_message;
+mod quotas;
 mod raise_cap;
 mod record_data;
 mod record_event;
@@ -43,6 +44,7 @@ mod work;
 pub(crate) use authorize::well_formed;
 pub(crate) use classify::ask_about;
 pub(crate) use decide_gate::{entitled, may_decide};
+pub use quotas::exceeded;
 pub(crate) use record_reply::{decision_of, own_words};
 pub(crate) use tenancy::check_quorum;
 pub(crate) use work::schema_of;
@@ -116,6 +118,7 @@ pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::InstallMachine(install) => definitions::install(turn, install),
         Body::CreateTenant(create) => tenants::create(turn, create),
         Body::UpdateTenant(update) => tenants::update(turn, update),
+        Body::PutQuotas(put) => quotas::put(turn, put),
         Body::CreateKey(create) => keys::create(turn, create),
         Body::RevokeKey(revoke) => keys::revoke(turn, revoke),
         Body::Deploy(deploy) => definitions::deploy(turn, deploy),

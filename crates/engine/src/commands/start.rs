@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Callee, Machine, RunId};
 
+use super::quotas::check_sessions;
 use super::tenancy::{check_members, check_reminders};
 use crate::command::{Queued, Role, Start};
 use crate::event::{Speaker, VoteFact, Writer};
@@ -24,6 +25,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
         let message = "there is a session of this key already; use another key, or look at that session";
         return Err(Rejection::new(Reason::AlreadyExists, message).fact("session", id).into());
     }
+    check_sessions(turn)?;
     check(start)?;
     votes::check(turn, start)?;
     let Some(machine) = turn.rows.machine(turn.tenant(), start.machine)? else {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use switchward_machine::TenantId;
 
-use crate::command::{CreateTenant, DefaultEffect, DefaultSetIn, LinkAuth, Settings, UpdateTenant};
+use crate::command::{CreateTenant, DefaultEffect, DefaultSetIn, LinkAuth, Quota, Settings, UpdateTenant};
 use crate::event::TenantFact;
 use crate::state::{TenantChange, between};
 use crate::turn::{Stop, Turn, check_etag};
@@ -47,15 +47,28 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
     check_etag("tenant", &update.etag, Some(tenant.etag()))?;
     let (id, before) = (tenant.id, tenant.settings);
     drop(tenant);
-    if before != update.settings {
-        turn.emit(Event::TenantChanged(update.name.clone(), update.settings))?;
+    // Whoever may change the switches may not raise the quotas.
+    let settings = Settings { quotas: before.quotas, ..update.settings };
+    if before != settings {
+        turn.emit(Event::TenantChanged(update.name.clone(), settings))?;
     }
+    note(turn, id, before, settings)?;
+    Ok(Reply::Tenant(id))
+}
+
+/// Writes down what has changed, and has every shard know of what it needs.
+pub(super) fn note(
+    turn: &mut Turn<'_, '_>,
+    id: TenantId,
+    before: Settings,
+    after: Settings,
+) -> Result<(), Stop> {
     let known = turn.rows.tenancy_at(&Key::tenancy_record(id))?.map(|known| Tenancy::clone(&known));
-    let Some(mut known) = known else { return Ok(Reply::Tenant(id)) };
-    let parts = between(&switches(before), &switches(update.settings));
+    let Some(mut known) = known else { return Ok(()) };
+    let parts = between(&switches(before), &switches(after));
     // Every shard must know of it: gates open there.
-    let any_approver_address = update.settings.any_approver_address;
-    let link_auth = update.settings.link_auth;
+    let any_approver_address = after.any_approver_address;
+    let link_auth = after.link_auth;
     if known.any_approver_address != any_approver_address || known.link_auth != link_auth {
         known.revision += 1;
         (known.any_approver_address, known.link_auth) = (any_approver_address, link_auth);
@@ -67,7 +80,7 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
         let change = TenantChange { at: turn.now(), by: turn.command.actor.clone(), parts };
         turn.emit(TenantFact::Changed { number, change })?;
     }
-    Ok(Reply::Tenant(id))
+    Ok(())
 }
 
 /// The switches of a tenant by name, as an auditor reads them.
@@ -78,11 +91,15 @@ fn switches(settings: Settings) -> BTreeMap<String, Value> {
         DefaultEffect::Ask => "ask",
         DefaultEffect::Deny => "deny",
     });
-    BTreeMap::from([
+    let mut all = BTreeMap::from([
         ("allow_foreign_role".to_owned(), json!(settings.allow_foreign_role)),
         ("any_approver_address".to_owned(), json!(settings.any_approver_address)),
         ("browser_known_ms".to_owned(), json!(settings.browser_known_ms)),
         ("default_effect".to_owned(), json!(effect)),
         ("link_auth".to_owned(), json!(settings.link_auth.map(LinkAuth::word))),
-    ])
+    ]);
+    for quota in Quota::ALL {
+        all.insert(format!("quotas.{}", quota.word()), json!(settings.quotas.get(quota)));
+    }
+    all
 }

@@ -11,6 +11,7 @@ mod page_codes;
 mod removals;
 mod session;
 mod tell;
+mod usage;
 mod work;
 
 use std::collections::BTreeMap;
@@ -161,7 +162,12 @@ pub(crate) fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &Turn) -> Re
             events: turn.events.clone(),
             answered: turn.request.as_ref().map(answer),
         };
-        session.head = history.link(session.head);
+        let (head, bytes) = history.link_measured(session.head);
+        session.head = head;
+        session.bytes = session.bytes.map(|held| held.saturating_add(bytes));
+        if session.bytes.is_some() {
+            usage::grew(rows, site.tenant, bytes)?;
+        }
         rows.put(Key::history(site.tenant, *id, first), Row::History(history));
     } else if let Some((id, body)) = &turn.request {
         let request = Request { body: *body, reply: turn.reply.clone(), at: site.at };

@@ -3,7 +3,7 @@
 use minicbor::bytes::ByteVec;
 use switchward_machine::{Digest, SessionId, Time};
 
-use super::Site;
+use super::{Site, usage};
 use crate::event::RemovalFact;
 use crate::key::Kind;
 use crate::limits::KEPT_DECISIONS_MAX;
@@ -154,7 +154,7 @@ fn history(
             removed.decisions.extend(kept.into_iter().take(room));
         }
         rows.delete(key.clone());
-        return Ok(());
+        return usage::replaced(rows, site.tenant, id, (history.bytes(), 0));
     }
     let redacted = redact::history(&history);
     let sequence =
@@ -166,16 +166,21 @@ fn history(
     };
     removal.head = redacted.link(removal.head);
     removal.upto = sequence.saturating_add(1);
+    let bytes = (history.bytes(), redacted.bytes());
     rows.put(key.clone(), Row::History(redacted));
-    Ok(())
+    usage::replaced(rows, site.tenant, id, bytes)
 }
 
 fn done(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId) -> Result<(), ViewError> {
     let removal = removal(rows, site, id)?;
     let kept = Key::removed(site.tenant, id);
     match removal.how {
-        Removing::Deleted => rows.delete(Key::session(site.tenant, id)),
+        Removing::Deleted => {
+            usage::gone(rows, site.tenant, id)?;
+            rows.delete(Key::session(site.tenant, id));
+        }
         Removing::Expired => {
+            usage::gone(rows, site.tenant, id)?;
             rows.delete(Key::session(site.tenant, id));
             if rows
                 .removed_at(&kept)?

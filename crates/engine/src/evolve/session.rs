@@ -2,7 +2,7 @@
 
 use switchward_machine::{ActIx, Digest, NodeIx, RunId, Status, Time};
 
-use super::Site;
+use super::{Site, usage};
 use crate::intent;
 use crate::state::{FIRST_ID, Meters, Run, Session};
 use crate::working::Working;
@@ -16,7 +16,10 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
     let id = site.session()?;
     let run_key = |run: RunId| Key::run(site.tenant, id, run);
     match event {
-        Event::SessionStarted { .. } => rows.put(site.session_key()?, Row::Session(started(site, event))),
+        Event::SessionStarted { .. } => {
+            rows.put(site.session_key()?, Row::Session(started(site, event)));
+            usage::began(rows, site.tenant)?;
+        }
         Event::RunCreated { .. } => create(rows, site, event)?,
         Event::Entered { run, node } => {
             let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
@@ -120,6 +123,7 @@ fn blank(site: &Site<'_>) -> Session {
         callees: Vec::new(),
         policies: Vec::new(),
         removal: None,
+        bytes: Some(0),
     }
 }
 

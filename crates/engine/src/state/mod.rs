@@ -20,6 +20,7 @@ mod settings;
 mod tenancy;
 mod tenant_change;
 mod thing;
+mod usage;
 mod via;
 mod webhook_source;
 
@@ -50,5 +51,6 @@ pub use tenancy::{Deletion, Directory, DirectoryEntry, Tenancy, TenantOutbox};
 pub use tenant_change::{ChangedPart, TenantChange};
 pub(crate) use tenant_change::{between, changed};
 pub use thing::{About, Body as ThingBody, Lease, Owed, Thing, Why};
+pub use usage::Usage;
 pub use via::Via;
 pub use webhook_source::{Correlation, Place, SourceSecret, WebhookSource};

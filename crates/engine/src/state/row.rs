@@ -105,6 +105,9 @@ pub enum Row {
     /// A signed message was recorded, and is known again until then.
     #[n(171)]
     Recorded(#[n(0)] Time),
+    /// What a tenant holds in a shard.
+    #[n(173)]
+    Usage(#[n(0)] super::Usage),
 }
 
 /// What one command did to its session, under the sequence of its first event. Stored form.
@@ -143,9 +146,19 @@ impl History {
     /// it without another head.
     #[must_use]
     pub fn link(&self, head: Digest) -> Digest {
+        self.link_measured(head).0
+    }
+
+    /// The same, and how many bytes this has as it is stored.
+    pub(crate) fn link_measured(&self, head: Digest) -> (Digest, u64) {
         let mut bytes = Vec::with_capacity(512);
         minicbor::encode(self, &mut bytes).expect("encoding into memory cannot fail");
-        Digest::of_parts(&[&head.0, &bytes])
+        (Digest::of_parts(&[&head.0, &bytes]), u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+    }
+
+    /// How many bytes this has as it is stored.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::try_from(minicbor::len(self)).unwrap_or(u64::MAX)
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use switchward_engine::{
-    Changes, History, IndexKey, Key, KeyRing, Kind, RequestId, RingKey, Row, Session, View, ViewError,
+    Changes, History, IndexKey, Key, KeyRing, Kind, RequestId, RingKey, Row, Session, Usage, View, ViewError,
     index_keys,
 };
-use switchward_machine::{Digest, Status};
+use switchward_machine::{Digest, Status, TenantId};
 
 const STATUSES: [Status; 7] = [
     Status::Waiting,
@@ -72,11 +72,35 @@ impl Rows {
         let rows = self.0.iter().filter(|(key, _)| !key.is(Kind::Index));
         rebuilt.apply(rows.map(|(key, row)| (key.clone(), Some(Arc::clone(row)))).collect());
         self.same(&rebuilt, "the index is another one when it is built anew")?;
+        self.counted()?;
         for (key, row) in &self.0 {
             if let Row::Session(session) = &**row {
                 self.listed(key, session)?;
                 self.remembers(key, session)?;
                 self.chained(key, session)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What each tenant holds is what is counted anew.
+    fn counted(&self) -> Result<(), String> {
+        let mut usages: BTreeMap<TenantId, Usage> = BTreeMap::new();
+        for (key, row) in &self.0 {
+            let usage = usages.entry(key.tenant_of()).or_default();
+            match &**row {
+                Row::Session(_) => usage.sessions += 1,
+                Row::History(history) => {
+                    usage.bytes += u64::try_from(minicbor::to_vec(history).unwrap().len()).unwrap();
+                }
+                _ => {}
+            }
+        }
+        for (tenant, usage) in usages {
+            let row = self.0.get(&Key::usage(tenant)).map(|row| &**row);
+            let known = if let Some(Row::Usage(known)) = row { *known } else { Usage::default() };
+            if known != usage {
+                return Err(format!("{tenant:?} holds {usage:?}, and {known:?} is counted"));
             }
         }
         Ok(())

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use switchward_engine::{
     ActivateVersion, Actor, Answer, Args, Authorize, Body, Cancel, Command, CreateKey, CreateTenant,
     DecideGate, DefaultEffect, DefaultSetIn, Deploy, DiscussGate, Draft, Grant, InstallMachine, Key,
-    LinkAuth, Outgoing, Pause, RaiseCap, Reply, ReportCall, ReportUsage, RequestId, Resume, RevokeKey, Role,
-    Row, Scope, Session, Settings, Start, UpdateTenant, View,
+    LinkAuth, Outgoing, Pause, Quotas, RaiseCap, Reply, ReportCall, ReportUsage, RequestId, Resume,
+    RevokeKey, Role, Row, Scope, Session, Settings, Start, UpdateTenant, View,
 };
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 
@@ -169,6 +169,7 @@ impl Wishes {
             any_approver_address: chance.once_in(2),
             link_auth: *chance.pick(&[None, Some(LinkAuth::Link), Some(LinkAuth::Code)]),
             browser_known_ms: chance.once_in(2).then_some(3_600_000),
+            quotas: Quotas::default(),
         };
         let (scope, body) = match chance.below(6) {
             0 => return self.deploy(chance, tenant, name),

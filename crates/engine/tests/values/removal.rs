@@ -2,8 +2,8 @@
 
 use minicbor::bytes::ByteVec;
 use switchward_engine::{
-    ChangedPart, Deletion, Event, Json, KeptDecision, Removal, RemovalFact, Removed, Removing, Retention,
-    RetentionRule, Row, SecretOf, Session, Tenancy, TenantChange, TenantFact,
+    ChangedPart, Deletion, Event, Json, KeptDecision, Quotas, Removal, RemovalFact, Removed, Removing,
+    Retention, RetentionRule, Row, SecretOf, Session, Settings, Tenancy, TenantChange, TenantFact, Usage,
 };
 use switchward_machine::{Digest, OpenId, SessionId, Status, TenantId, Time};
 
@@ -53,8 +53,14 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
         ..Tenancy::first(Some(crate::sealed(SecretOf::Mail, &[5; 32])))
     };
     let deleted = crate::Tenant { deleted: Some(Time(5)), ..crate::tenant() };
+    let quotas = Quotas { requests_per_second: Some(50), sessions: Some(0), bytes: None };
+    let quotas =
+        crate::Tenant { settings: Settings { quotas, ..crate::tenant().settings }, ..crate::tenant() };
     vec![
         ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
+        ("session-bytes", Row::Session(Session { bytes: Some(900), ..session() })),
+        ("usage", Row::Usage(Usage { sessions: 3, bytes: 2_700 })),
+        ("tenant-quotas", Row::Tenant(quotas)),
         ("removed", Row::Removed(removed)),
         ("removed-erased", Row::Removed(erased)),
         ("tenancy-held", Row::Tenancy(held)),

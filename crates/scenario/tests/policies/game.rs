@@ -4,8 +4,8 @@ use std::sync::Arc;
 use switchward_engine::limits::TENANT_LEDGER;
 use switchward_engine::{
     Actor, Args, AttachPolicy, Authorize, Body, Command, CreateTenant, DecideGate, DefaultEffect,
-    DefaultSetIn, Deploy, Key, Reply, ReportCall, RequestId, Role, Row, Scope, SetTenantPolicy, Settings,
-    Start, pin_policies,
+    DefaultSetIn, Deploy, Key, Quotas, Reply, ReportCall, RequestId, Role, Row, Scope, SetTenantPolicy,
+    Settings, Start, pin_policies,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
@@ -96,6 +96,7 @@ impl Game {
             any_approver_address: false,
             link_auth: None,
             browser_known_ms: None,
+            quotas: Quotas::default(),
         };
         let care = if ways.restart { Care::Restart } else { Care::Plain };
         let mut game = Self {

@@ -1,0 +1,56 @@
+//! Quotas of a tenant: they are set here, and that of sessions is kept here.
+
+use crate::command::{PutQuotas, Quota, Settings};
+use crate::limits::QUOTA_MAX;
+use crate::turn::{Stop, Turn, check_etag};
+use crate::{Event, Key, Reason, Rejection, Reply};
+
+/// Sets the quotas of the command's tenant.
+pub(super) fn put(turn: &mut Turn<'_, '_>, put: &PutQuotas) -> Result<Reply, Stop> {
+    let found = turn.rows.tenant_at(&Key::tenant(&put.name))?;
+    let Some(tenant) = found.filter(|tenant| tenant.id == turn.tenant()) else {
+        return Err(Rejection::new(Reason::NotFound, "there is no such tenant").into());
+    };
+    check_etag("tenant", &put.etag, Some(tenant.etag()))?;
+    let (id, before) = (tenant.id, tenant.settings);
+    drop(tenant);
+    for quota in Quota::ALL {
+        if put.quotas.get(quota).is_some_and(|limit| limit > QUOTA_MAX) {
+            let message = format!("{} is more than {QUOTA_MAX}", quota.word());
+            return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", quota.word()).into());
+        }
+    }
+    let settings = Settings { quotas: put.quotas, ..before };
+    if settings != before {
+        turn.emit(Event::TenantChanged(put.name.clone(), settings))?;
+        super::tenants::note(turn, id, before, settings)?;
+    }
+    Ok(Reply::Tenant(id))
+}
+
+/// Refuses one session more than the shard may hold of the tenant.
+pub(super) fn check_sessions(turn: &Turn<'_, '_>) -> Result<(), Stop> {
+    let Some(most) = turn.command.settings.quotas.sessions else { return Ok(()) };
+    let held = turn.rows.usage_at(&Key::usage(turn.tenant()))?.map_or(0, |usage| usage.sessions);
+    if held < most {
+        return Ok(());
+    }
+    Err(exceeded(Quota::Sessions).into())
+}
+
+/// The refusal of what a quota has no room for.
+#[must_use]
+pub fn exceeded(quota: Quota) -> Rejection {
+    let message = match quota {
+        Quota::RequestsPerSecond => {
+            "the tenant sends more requests per second than its quota allows; send it again later"
+        }
+        Quota::Sessions => {
+            "the tenant has as many sessions as its quota allows; ended sessions count until they are removed"
+        }
+        Quota::Bytes => {
+            "the histories of the tenant's sessions hold as many bytes as its quota allows; remove ended sessions"
+        }
+    };
+    Rejection::new(Reason::QuotaExceeded, message).fact("quota", quota.word())
+}

@@ -1,0 +1,56 @@
+//! What a tenant holds in a shard, counted as its sessions begin, grow and go.
+
+use switchward_machine::{SessionId, TenantId};
+
+use crate::state::Usage;
+use crate::working::Working;
+use crate::{Key, Row, ViewError};
+
+/// The row of what the tenant holds; it is made where there is none.
+fn of<'a>(rows: &'a mut Working<'_>, tenant: TenantId) -> Result<&'a mut Usage, ViewError> {
+    let key = Key::usage(tenant);
+    if rows.get(&key)?.is_none() {
+        rows.put(key.clone(), Row::Usage(Usage::default()));
+    }
+    rows.usage_at_mut(&key)
+}
+
+/// A session has begun.
+pub(super) fn began(rows: &mut Working<'_>, tenant: TenantId) -> Result<(), ViewError> {
+    of(rows, tenant)?.sessions += 1;
+    Ok(())
+}
+
+/// A session that is counted has this many bytes more.
+pub(super) fn grew(rows: &mut Working<'_>, tenant: TenantId, bytes: u64) -> Result<(), ViewError> {
+    let usage = of(rows, tenant)?;
+    usage.bytes = usage.bytes.saturating_add(bytes);
+    Ok(())
+}
+
+/// A part of a session's history had `before` bytes and has `after` now.
+pub(super) fn replaced(
+    rows: &mut Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    (before, after): (u64, u64),
+) -> Result<(), ViewError> {
+    let session = rows.session_at_mut(&Key::session(tenant, id))?;
+    let Some(held) = session.bytes else { return Ok(()) };
+    // Both rows move by the same, whatever is asked for, so that the sum stays a sum.
+    let now = held.saturating_sub(before).saturating_add(after);
+    session.bytes = Some(now);
+    let usage = of(rows, tenant)?;
+    usage.bytes = usage.bytes.saturating_sub(held).saturating_add(now);
+    Ok(())
+}
+
+/// The row of a session is about to go.
+pub(super) fn gone(rows: &mut Working<'_>, tenant: TenantId, id: SessionId) -> Result<(), ViewError> {
+    let session = rows.session(tenant, id)?;
+    let Some(bytes) = session.and_then(|session| session.bytes) else { return Ok(()) };
+    let usage = of(rows, tenant)?;
+    usage.sessions = usage.sessions.saturating_sub(1);
+    usage.bytes = usage.bytes.saturating_sub(bytes);
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! What a tenant holds is counted as its sessions begin, grow and go, and its quota of sessions is kept.
+
+mod memory;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use switchward_engine::limits::QUOTA_MAX;
+use switchward_engine::{
+    Actor, Body, Cancel, Command, CreateTenant, EnsureTenancy, Expiring, InstallMachine, Key, Kind,
+    PutQuotas, Quotas, REMOVED_KINDS, Reason, Rejection, Remove, RemoveStep, Removing, Reply, Role, Row,
+    Scope, SecretOf, Session, Settings, Start, TenantChange, UpdateTenant, Usage, decide, evolve,
+};
+use switchward_formats::compile_file;
+use switchward_machine::{Digest, SessionId, TenantId, Time};
+
+use memory::{Rows, sealed};
+
+const TENANT: TenantId = TenantId(1);
+const SOURCE: &str = "\
+name: gate
+initial: ask
+states: {ask: {question: q, answers: {yes: {next: null}}}}
+";
+
+impl Rows {
+    /// Carries a command out; replaying its decision must give the same rows, and what is counted must be what is there.
+    fn attempt(&mut self, scope: Scope, quotas: Quotas, body: Body) -> Result<Reply, Rejection> {
+        let actor = Actor { subject: "kim".into(), role: Role::Admin };
+        let settings = Settings { quotas, ..Settings::default() };
+        let command = Command { actor, settings, ..Command::of_server(TENANT, scope, body) };
+        let decided = decide(&[command], self, Time(1_000)).expect("the rows can be read");
+        if let Some(decision) = decided.decision {
+            let replayed = evolve(&decision, self).expect("it fits");
+            assert_eq!(replayed, decided.changes);
+            self.apply(replayed);
+        }
+        assert_eq!(self.usage(), self.counted());
+        decided.answers.into_iter().next().expect("one answer")
+    }
+
+    fn execute(&mut self, scope: Scope, body: Body) -> Reply {
+        self.attempt(scope, Quotas::default(), body).expect("it is taken")
+    }
+
+    fn usage(&self) -> Usage {
+        match self.0.get(&Key::usage(TENANT)).map(|row| &**row) {
+            Some(Row::Usage(usage)) => *usage,
+            None => Usage::default(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What there is, of the sessions that are counted.
+    fn counted(&self) -> Usage {
+        let mut bytes: BTreeMap<SessionId, u64> = BTreeMap::new();
+        for (key, row) in &self.0 {
+            let Row::History(history) = &**row else { continue };
+            let id = key.session_of().expect("it is a session's");
+            *bytes.entry(id).or_default() += u64::try_from(minicbor::to_vec(history).unwrap().len()).unwrap();
+        }
+        let mut usage = Usage::default();
+        for (key, row) in &self.0 {
+            let Row::Session(session) = &**row else { continue };
+            let Some(held) = session.bytes else { continue };
+            usage.sessions += 1;
+            usage.bytes += held;
+            // Rows of a session that is hidden go before its own does.
+            if !session.removal.as_ref().is_some_and(|removal| removal.how == Removing::Deleted) {
+                let id = key.session_of().expect("it is a session's");
+                assert_eq!(held, bytes.get(&id).copied().unwrap_or_default(), "{id}");
+            }
+        }
+        usage
+    }
+
+    fn session(&self, id: SessionId) -> Option<&Session> {
+        self.0.get(&Key::session(TENANT, id)).map(|row| match &**row {
+            Row::Session(session) => session,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// The rows of a session that a removal takes, in the order in which it takes them.
+    fn rows_of(&self, id: SessionId) -> Vec<Key> {
+        let of = |kind: &Kind| {
+            let prefix = Key::prefix_of_session(TENANT, id, *kind);
+            self.0.keys().filter(move |key| key.as_bytes().starts_with(&prefix)).cloned()
+        };
+        REMOVED_KINDS.iter().flat_map(of).collect()
+    }
+
+    fn remove(&mut self, id: SessionId, how: Removing) {
+        self.execute(Scope::Session(id), Body::Remove(Remove { how, ended_by: None }));
+        let trims = how == Removing::Trimmed;
+        let keys = self.rows_of(id).into_iter().filter(|key| !trims || key.is(Kind::History)).collect();
+        let step = RemoveStep::Rows { session: id, keys, last: None };
+        self.execute(Scope::Shard, Body::RemoveStep(step));
+        let last = self.session(id).map(|session| session.sequence);
+        let step = RemoveStep::Rows { session: id, keys: Vec::new(), last };
+        self.execute(Scope::Shard, Body::RemoveStep(step));
+    }
+}
+
+fn machine() -> Arc<switchward_machine::Machine> {
+    let compiled = compile_file("gate.yaml", SOURCE.as_bytes(), None);
+    let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
+    Arc::new(definition.machine)
+}
+
+fn shard() -> (Rows, Digest) {
+    let (mut rows, machine) = (Rows::default(), machine());
+    let digest = machine.digest();
+    rows.execute(Scope::Shard, Body::InstallMachine(InstallMachine { machine }));
+    (rows, digest)
+}
+
+fn id(number: u8) -> SessionId {
+    SessionId::from_key(TENANT, &number.to_string())
+}
+
+fn start(machine: Digest) -> Body {
+    Body::Start(Start {
+        definition: "gate".into(),
+        version: 1,
+        machine,
+        key: None,
+        role: "agent".into(),
+        labels: Vec::new(),
+        input: Vec::new(),
+        queue: Vec::new(),
+        contact: None,
+        workflows: Vec::new(),
+        assistant: None,
+        message: None,
+        callees: Vec::new(),
+        reply_tenant: None,
+        audience: Vec::new(),
+        reminders: None,
+        quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
+    })
+}
+
+fn cancel() -> Body {
+    Body::Cancel(Cancel { comment: "over".into() })
+}
+
+#[test]
+fn sessions_and_their_bytes_are_counted_until_they_are_gone() {
+    let (mut rows, machine) = shard();
+    for number in 1..=5 {
+        rows.execute(Scope::Session(id(number)), start(machine));
+    }
+    let begun = rows.usage();
+    assert_eq!(begun.sessions, 5);
+    assert!(begun.bytes > 500, "{begun:?}");
+    for number in 1..=4 {
+        rows.execute(Scope::Session(id(number)), cancel());
+    }
+    let ended = rows.usage();
+    assert!(ended.sessions == 5 && ended.bytes > begun.bytes, "{ended:?} after {begun:?}");
+
+    rows.remove(id(1), Removing::Trimmed);
+    assert_eq!(rows.session(id(1)).and_then(|session| session.bytes), Some(0));
+    rows.remove(id(2), Removing::Erased);
+    assert!(rows.session(id(2)).is_some() && rows.usage().bytes < ended.bytes);
+    assert_eq!(rows.usage().sessions, 5, "what remains of a session is one");
+    rows.remove(id(3), Removing::Deleted);
+    assert_eq!(rows.usage().sessions, 4);
+    let whole = rows.session(id(4)).map(|session| session.sequence).expect("it is there");
+    let whole = Expiring { session: id(4), keys: rows.rows_of(id(4)), sequence: whole };
+    let step = RemoveStep::Expire { sessions: vec![whole], ended_by: Time(2_000) };
+    rows.execute(Scope::Shard, Body::RemoveStep(step));
+    assert_eq!(rows.usage().sessions, 3);
+    for number in [1, 2] {
+        rows.remove(id(number), Removing::Deleted);
+    }
+    let left = rows.usage();
+    assert_eq!((left.sessions, Some(left.bytes)), (1, rows.session(id(5)).and_then(|session| session.bytes)));
+}
+
+#[test]
+fn a_session_that_began_before_it_was_counted_never_counts() {
+    let (mut rows, machine) = shard();
+    rows.execute(Scope::Session(id(1)), start(machine));
+    let mut old = rows.session(id(1)).cloned().expect("it is there");
+    old.bytes = None;
+    rows.0.insert(Key::session(TENANT, id(1)), Arc::new(Row::Session(old)));
+    rows.0.remove(&Key::usage(TENANT));
+    rows.execute(Scope::Session(id(2)), start(machine));
+    let one = rows.usage();
+    assert_eq!(one.sessions, 1);
+    rows.execute(Scope::Session(id(1)), cancel());
+    for how in [Removing::Trimmed, Removing::Erased, Removing::Deleted] {
+        rows.remove(id(1), how);
+        assert_eq!(rows.usage(), one, "{how:?}");
+    }
+    assert!(rows.session(id(1)).is_none());
+}
+
+#[test]
+fn one_session_more_than_the_quota_is_refused_until_one_has_gone() {
+    let (mut rows, machine) = shard();
+    let two = Quotas { sessions: Some(2), ..Quotas::default() };
+    for number in 1..=2 {
+        rows.attempt(Scope::Session(id(number)), two, start(machine)).expect("there is room");
+    }
+    let refused = rows.attempt(Scope::Session(id(3)), two, start(machine)).expect_err("there is no room");
+    assert_eq!(refused.reason, Reason::QuotaExceeded);
+    assert_eq!(refused.facts, [("quota", "sessions".to_owned())]);
+    // What is there goes on, and an end alone makes no room.
+    rows.attempt(Scope::Session(id(1)), two, cancel()).expect("it ends");
+    assert!(rows.attempt(Scope::Session(id(3)), two, start(machine)).is_err());
+    rows.remove(id(1), Removing::Deleted);
+    rows.attempt(Scope::Session(id(3)), two, start(machine)).expect("there is room");
+}
+
+fn tenant(rows: &Rows) -> switchward_engine::Tenant {
+    match rows.0.get(&Key::tenant("acme")).map(|row| &**row) {
+        Some(Row::Tenant(tenant)) => tenant.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn quotas_are_set_by_their_own_command_alone_and_recorded() {
+    let mut rows = Rows::default();
+    let none = Quotas::default();
+    let create =
+        CreateTenant { name: "acme".into(), display_name: String::new(), settings: Settings::default() };
+    rows.execute(Scope::Catalogue, Body::CreateTenant(create));
+    let key = sealed(TENANT, SecretOf::Mail, &[7; 32]);
+    let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key: Some(key) };
+    rows.execute(Scope::Catalogue, Body::EnsureTenancy(ensure));
+    let quotas = Quotas { sessions: Some(9), ..none };
+    let put = |quotas, etag: &str| {
+        Body::PutQuotas(PutQuotas { name: "acme".into(), quotas, etag: etag.to_owned() })
+    };
+    rows.execute(Scope::Catalogue, put(quotas, &tenant(&rows).etag()));
+    assert_eq!(tenant(&rows).settings.quotas, quotas);
+
+    let settings = Settings { allow_foreign_role: true, ..Settings::default() };
+    let update = UpdateTenant { name: "acme".into(), settings, etag: String::new() };
+    rows.execute(Scope::Catalogue, Body::UpdateTenant(update));
+    let now = tenant(&rows).settings;
+    assert!(now.allow_foreign_role && now.quotas == quotas, "{now:?}");
+
+    let too_many = Quotas { bytes: Some(QUOTA_MAX + 1), ..none };
+    for (body, reason) in [
+        (put(none, "0123456789abcdef"), Reason::EtagMismatch),
+        (put(too_many, ""), Reason::FieldInvalid),
+        (Body::PutQuotas(PutQuotas { name: "other".into(), quotas, etag: String::new() }), Reason::NotFound),
+    ] {
+        let refused = rows.attempt(Scope::Catalogue, none, body).expect_err("it is refused");
+        assert_eq!(refused.reason, reason);
+    }
+    let changes = rows.0.values().filter_map(|row| match &**row {
+        Row::TenantChange(TenantChange { parts, .. }) => Some(parts[0].name.clone()),
+        _ => None,
+    });
+    assert_eq!(changes.collect::<Vec<_>>(), ["quotas.sessions", "allow_foreign_role"]);
+}
