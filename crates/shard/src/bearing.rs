@@ -58,6 +58,7 @@ impl Bearing {
             | Body::InstallMachine(_)
             | Body::CreateTenant(_)
             | Body::UpdateTenant(_)
+            | Body::PutQuotas(_)
             | Body::CreateKey(_)
             | Body::Deploy(_)
             | Body::ActivateVersion(_)
@@ -139,6 +140,7 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::RaiseCap(_)
         | Body::RevokeKey(_)
         | Body::UpdateTenant(_)
+        | Body::PutQuotas(_)
         | Body::AttachPolicy(_)
         | Body::SetTenantPolicy(_)
         | Body::RemoveTenantPolicy(_)
@@ -151,4 +153,11 @@ pub(crate) fn grows(body: &Body) -> bool {
         | Body::DeleteTenant(_)
         | Body::InstallTenancy(_) => false,
     }
+}
+
+/// Returns true if a command is refused while its tenant holds as many bytes as its quota allows: a caller's step, and what is
+/// brought in from outside. What ends something goes on, so that the tenant can make room: decisions, replies, what workers
+/// report of work that they hold, cancels and removals.
+pub(crate) fn fills(body: &Body) -> bool {
+    Bearing::of(body) == Bearing::Begins || matches!(body, Body::RecordEvent(_) | Body::ReportUsage(_))
 }

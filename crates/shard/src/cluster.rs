@@ -1,6 +1,7 @@
 //! All shards of this server, and what needs several of them.
 
 mod files;
+mod quotas;
 mod sealed;
 mod tenancy;
 
@@ -240,9 +241,10 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Failure`] says.
-    pub async fn execute(&self, command: Command) -> Result<Reply, Failure> {
+    pub async fn execute(&self, mut command: Command) -> Result<Reply, Failure> {
         // Before anything is reserved or installed for it elsewhere.
         self.0.home(&command).check_disk(&command)?;
+        self.keep_quotas(&mut command)?;
         let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
         let starts = matches!(command.body, Body::Start(_));
         if let Some(tenant) = command.body.changes_tenancy(command.tenant) {

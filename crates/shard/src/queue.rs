@@ -230,6 +230,7 @@ fn carried(body: &Body) -> usize {
         | Body::InstallMachine(_)
         | Body::CreateTenant(_)
         | Body::UpdateTenant(_)
+        | Body::PutQuotas(_)
         | Body::CreateKey(_)
         | Body::RevokeKey(_)
         | Body::ActivateVersion(_)

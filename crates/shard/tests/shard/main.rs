@@ -13,6 +13,7 @@ mod live;
 mod log_bound;
 mod network;
 mod one_server;
+mod quotas;
 mod replay;
 #[path = "../../../engine/tests/replay/rows.rs"]
 #[expect(dead_code, reason = "the engine's own tests compare in more ways")]
