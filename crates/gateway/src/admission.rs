@@ -1,5 +1,13 @@
 //! Who may send a body at all: the credential is looked at before any of the body is read, and the bodies that are being
-//! read have a budget in bytes, of the server, of each tenant and of each connection.
+//! read have a budget in bytes, of the server, of each tenant and of each connection. The call is counted against the
+//! tenant's quota of requests per second, with these exceptions:
+//!
+//! - Health checks have no tenant, and what they may send is limited. Reflection is counted, as a call with a key.
+//! - Calls of ClockService, which only a development server has.
+//! - Decision pages: people end what is under way there, and whoever starts it was counted.
+//! - Webhooks that come in: whoever sends them without a valid signature must not use up a tenant's quota. What is signed is
+//!   limited for each source; see [`webhooks`](crate::webhooks).
+//! - Mail that comes in: a mail server sends again what is refused, and a relay's key brings the mail of other tenants.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Extensions, HeaderMap, header};
 use parking_lot::Mutex;
+use switchward_engine::Quotas;
 use switchward_machine::TenantId;
 use tonic::metadata::MetadataMap;
 
@@ -15,6 +24,7 @@ use crate::connections::Connection;
 use crate::door::Door;
 use crate::error::{Reason, Refusal};
 use crate::limits::{BODIES_BYTES_MAX, BODIES_OF_CONNECTION_BYTES_MAX, BODIES_OF_TENANT_BYTES_MAX};
+use crate::quotas::Class;
 use crate::reply_tokens;
 
 /// Where reflection is found, which tells nothing of any tenant and is for those who have a key.
@@ -40,32 +50,49 @@ impl Admission {
         crate::calls::method_at(path).is_some() || path.starts_with(REFLECTION)
     }
 
-    /// Looks at the credential of a call.
+    /// Looks at the credential of a call, and counts the call unless it is [`Counted`].
     ///
     /// # Errors
-    /// CREDENTIAL_INVALID.
-    pub(crate) async fn admit(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<Hold, Refusal> {
+    /// CREDENTIAL_INVALID, and QUOTA_EXCEEDED above the tenant's quota of requests per second.
+    pub(crate) async fn admit(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Result<Hold, Refusal> {
         let connection = extensions.get::<Arc<Connection>>().cloned();
-        let tenant = match &self.door {
-            Some(door) => Some(tenant(door, headers).await?),
+        let found = match &self.door {
+            Some(door) => Some((door, tenant(door, headers).await?)),
             None => None,
         };
+        let tenant = found.map(|(_, (tenant, _))| tenant);
         if let (Some(connection), Some(_)) = (&connection, tenant) {
             connection.has_credential();
+        }
+        if let Some((door, (tenant, quotas))) = found
+            && let Some(rate) = door.quotas.under(quotas).requests_per_second
+            && extensions.get::<Counted>().is_none()
+        {
+            door.rates.take(tenant, rate, Class::of(path), door.cluster.now())?;
         }
         Ok(Hold { bodies: Arc::clone(&self.bodies), tenant, connection, bytes: 0 })
     }
 }
 
-/// The tenant that a credential opens: an API key's, or that of a reply token.
-async fn tenant(door: &Door, headers: &HeaderMap) -> Result<TenantId, Refusal> {
+/// Marks a request that was counted before and comes by here in another form.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted;
+
+/// The tenant that a credential opens, an API key's or that of a reply token, and the quotas that are set for it.
+async fn tenant(door: &Door, headers: &HeaderMap) -> Result<(TenantId, Quotas), Refusal> {
     let mut credential = HeaderMap::new();
     credential.extend(headers.get(header::AUTHORIZATION).map(|value| (header::AUTHORIZATION, value.clone())));
     let metadata = MetadataMap::from_headers(credential);
-    match reply_tokens::of(&metadata).transpose()? {
-        Some(token) => Ok(door.call_by_token(&metadata, &token).await?.caller.tenant),
-        None => Ok(auth::caller(&door.cluster, &metadata)?.tenant),
-    }
+    let caller = match reply_tokens::of(&metadata).transpose()? {
+        Some(token) => door.caller_by_token(&token).await?,
+        None => auth::caller(&door.cluster, &metadata)?,
+    };
+    Ok((caller.tenant, caller.settings.quotas))
 }
 
 /// Bytes of bodies that are being read, or are being answered.

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
 use switchward_engine::{
-    Body, Command, DefaultEffect, Key, LinkAuth, Reply, RequestId, Role, Row, Scope, SessionView, View,
-    ViewError, session_view,
+    Body, Command, DefaultEffect, Key, LinkAuth, Quota, Reply, RequestId, Role, Row, Scope, SessionView,
+    View, ViewError, session_view,
 };
 use switchward_machine::{Digest, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
@@ -20,6 +20,7 @@ use crate::convert::rfc3339;
 use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::Shelf;
+use crate::quotas::{self, QuotaDefaults};
 use crate::scans::Scans;
 use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
 use crate::webhooks::Rates;
@@ -36,6 +37,10 @@ pub struct Door {
     pub(crate) claims: Arc<Claims>,
     pub(crate) scans: Arc<Scans>,
     pub(crate) webhook_rates: Arc<Rates>,
+    /// The quotas of tenants that set none of their own.
+    pub(crate) quotas: QuotaDefaults,
+    /// What each tenant asks, and what its quotas refused.
+    pub(crate) rates: Arc<quotas::Rates>,
     /// Sends single messages to endpoints, where this server sends any.
     pub(crate) pings: Arc<OnceLock<Arc<dyn Pings>>>,
     /// Keeps mail that was not taken, where this server keeps any.
@@ -106,6 +111,8 @@ impl Door {
             claims: Arc::default(),
             scans: Arc::default(),
             webhook_rates: Arc::default(),
+            quotas: QuotaDefaults::default(),
+            rates: Arc::default(),
             pings: Arc::default(),
             shelf: Arc::default(),
             deleted: Arc::default(),
@@ -122,6 +129,18 @@ impl Door {
     #[must_use]
     pub fn defaulting(self, default_effect: Option<DefaultEffect>) -> Self {
         Self { default_effect, ..self }
+    }
+
+    /// Tenants that set no quotas of their own have these; without it they have none.
+    #[must_use]
+    pub fn limiting(self, quotas: QuotaDefaults) -> Self {
+        Self { quotas, ..self }
+    }
+
+    /// How often each quota of tenants has refused something on this server.
+    #[must_use]
+    pub fn quota_refusals(&self) -> [(Quota, u64); Quota::ALL.len()] {
+        self.rates.refusals()
     }
 
     /// Its decision pages recognise people like this.
@@ -177,7 +196,8 @@ impl Door {
     }
 
     /// The call of a caller who is known.
-    pub(crate) fn call_of(&self, caller: Caller, metadata: &MetadataMap) -> Call<'_> {
+    pub(crate) fn call_of(&self, mut caller: Caller, metadata: &MetadataMap) -> Call<'_> {
+        caller.settings.quotas = self.quotas.under(caller.settings.quotas);
         let trace = metadata.get("traceparent").and_then(|value| value.to_str().ok());
         let trace = trace.filter(|trace| is_traceparent(trace)).map(str::to_owned);
         Call { door: self, caller, trace }
@@ -239,7 +259,15 @@ impl Call<'_> {
             trace: self.trace.clone(),
             body,
         };
-        self.door.cluster.execute(command).await.map_err(refusal)
+        let outcome = self.door.cluster.execute(command).await;
+        outcome.map_err(|failure| match quota_of(&failure) {
+            None => refusal(failure),
+            Some(quota) => {
+                self.door.rates.count_refusal(quota);
+                let limit = self.caller.settings.quotas.get(quota).unwrap_or_default();
+                refusal(failure).meta("limit", limit)
+            }
+        })
     }
 
     /// The shard that a session lives in.
@@ -307,6 +335,13 @@ const ELECTING_RETRY: Duration = Duration::from_millis(200);
 const OVERLOAD_RETRY: Duration = Duration::from_millis(100);
 /// How soon it is worth looking whether somebody has made room.
 const DISK_RETRY: Duration = Duration::from_secs(5);
+
+/// The quota of the tenant that has no room, if that is why.
+fn quota_of(failure: &Failure) -> Option<Quota> {
+    let Failure::Rejected(rejection) = failure else { return None };
+    let (_, word) = rejection.facts.iter().find(|(name, _)| *name == "quota")?;
+    Quota::ALL.into_iter().find(|quota| quota.word() == word)
+}
 
 /// What a caller is told of a failure.
 pub(crate) fn refusal(failure: Failure) -> Refusal {

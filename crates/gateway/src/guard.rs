@@ -91,7 +91,7 @@ where
             let Ok(response) = inner.call(request).await;
             return Ok(dressed(response));
         }
-        let mut hold = admission.admit(request.headers(), request.extensions()).await?;
+        let mut hold = admission.admit(path, request.headers(), request.extensions()).await?;
         let (request, bytes) = match method_at(path) {
             Some(_) => whole(request, &mut hold).await?,
             None => (request, 0),

@@ -29,6 +29,17 @@ pub const STATUS_DETAILS_BYTES_MAX: usize = 4_500;
 /// The value of one metadata entry of an error.
 pub const META_VALUE_BYTES_MAX: usize = 1_024;
 
+/// Requests per second of one tenant, unless its quota or the server's configuration says otherwise.
+pub const REQUESTS_PER_SECOND_DEFAULT: u64 = 2_000;
+/// Requests that come through at once after a rest, as many as the quota allows in this time, seconds.
+pub const REQUESTS_BURST_SECONDS: u64 = 2;
+/// Tenants whose requests are counted; beyond it those at rest are forgotten.
+pub const RATES_TENANTS_MAX: usize = 10_000;
+/// Sessions of one tenant, unless its quota or the server's configuration says otherwise.
+pub const SESSIONS_DEFAULT: u64 = 1_000_000;
+/// Bytes of the histories of one tenant's sessions, unless its quota or the server's configuration says otherwise.
+pub const BYTES_DEFAULT: u64 = 20 * 1024 * 1024 * 1024;
+
 /// Lists of one tenant that are looked for at one time; beyond it they wait.
 pub const SCANS_MAX: usize = 4;
 /// Lists of one tenant that wait; beyond it they are refused.

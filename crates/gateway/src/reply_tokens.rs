@@ -25,12 +25,20 @@ impl Door {
     /// The call of whoever holds this token.
     ///
     /// # Errors
-    /// CREDENTIAL_INVALID for one that was not made for its session; the state that it was made for is not looked at.
+    /// As [`Door::caller_by_token`].
     pub(crate) async fn call_by_token(
         &self,
         metadata: &MetadataMap,
         token: &ReplyToken,
     ) -> Result<Call<'_>, Refusal> {
+        Ok(self.call_of(self.caller_by_token(token).await?, metadata))
+    }
+
+    /// Whoever holds this token.
+    ///
+    /// # Errors
+    /// CREDENTIAL_INVALID for one that was not made for its session; the state that it was made for is not looked at.
+    pub(crate) async fn caller_by_token(&self, token: &ReplyToken) -> Result<Caller, Refusal> {
         let tenant = {
             let view = self.cluster.catalogue().read_stale();
             match view.row(&Key::tenant(&token.tenant)).map_err(unreadable)?.as_deref() {
@@ -50,14 +58,13 @@ impl Door {
         if !(named && keys.iter().any(|key| key.made_reply(token))) {
             return Err(auth::invalid());
         }
-        let caller = Caller {
+        Ok(Caller {
             tenant: tenant.id,
             tenant_name: tenant.name,
             settings: tenant.settings,
             actor: Actor { subject: SUBJECT.into(), role: Role::Integration },
             key_id: String::new(),
-        };
-        Ok(self.call_of(caller, metadata))
+        })
     }
 }
 

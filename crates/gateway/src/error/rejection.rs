@@ -45,11 +45,15 @@ impl From<engine::Reason> for Reason {
 }
 
 impl From<engine::Rejection> for Refusal {
-    /// Facts become metadata of the same name. The fact `field` names the violation of a malformed field.
+    /// Facts become metadata of the same name. The fact `field` names the violation of a malformed field, the fact `quota` what
+    /// has no room.
     fn from(rejection: engine::Rejection) -> Self {
         let reason = Reason::from(rejection.reason);
         let field = rejection.facts.iter().find(|(name, _)| *name == "field").map(|(_, field)| field.clone());
         let mut refusal = Self::new(reason, rejection.message.clone());
+        if let Some((_, quota)) = rejection.facts.iter().find(|(name, _)| *name == "quota") {
+            refusal = refusal.quota(quota, rejection.message.clone());
+        }
         if reason == Reason::FieldInvalid {
             refusal = refusal.violation(field.unwrap_or_default(), rejection.message);
         }

@@ -13,6 +13,7 @@ mod gates;
 mod mail;
 mod policies;
 mod policy;
+mod quotas;
 mod retention;
 mod sessions;
 mod start;

@@ -11,7 +11,7 @@ use switchward_machine::TenantId;
 use tonic::{Request, Response, Status};
 
 use super::api_keys::of_key;
-use super::policies;
+use super::{policies, quotas};
 use crate::auth::{Caller, NewKey, key_of, roles};
 use crate::convert::{duration, known, ms_of, timestamp};
 use crate::door::{Call, Door, named, odd, request_id};
@@ -52,10 +52,35 @@ impl TenantService for Door {
         let (call, message) = self.open(request, roles::ANY)?;
         let mask = Mask::read("Tenant", message.read_mask)?;
         let name = own(&call.caller, "name", &message.name)?;
-        let tenant = of_tenant(&tenant(&call, &name).await?);
+        let row = tenant(&call, &name).await?;
+        let quota_uses = quotas::uses(self, &row)?;
         let policies = policies::of_tenant(&call).await?;
-        let tenant = v1::Tenant { policies, effects_held_time: held(&call).await?, ..tenant };
-        Ok(Response::new(v1::GetTenantResponse { tenant: Some(mask.keep(tenant)) }))
+        let tenant = v1::Tenant { policies, effects_held_time: held(&call).await?, ..of_tenant(&row) };
+        Ok(Response::new(v1::GetTenantResponse { tenant: Some(mask.keep(tenant)), quota_uses }))
+    }
+
+    async fn get_tenant_quotas(
+        &self,
+        request: Request<v1::GetTenantQuotasRequest>,
+    ) -> Answered<v1::GetTenantQuotasResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let row = tenant(&call, &message.tenant_id).await?;
+        let quota_uses = quotas::uses(self, &row)?;
+        Ok(Response::new(v1::GetTenantQuotasResponse { tenant: Some(of_tenant(&row)), quota_uses }))
+    }
+
+    async fn set_tenant_quotas(
+        &self,
+        request: Request<v1::SetTenantQuotasRequest>,
+    ) -> Answered<v1::SetTenantQuotasResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let row = tenant(&call, &message.tenant_id).await?;
+        quotas::set(&call, row, message.clone()).await?;
+        let row = tenant(&call, &message.tenant_id).await?;
+        let quota_uses = quotas::uses(self, &row)?;
+        Ok(Response::new(v1::SetTenantQuotasResponse { tenant: Some(of_tenant(&row)), quota_uses }))
     }
 
     async fn list_tenants(
@@ -158,7 +183,7 @@ fn first(caller: &Caller) -> Result<(), Refusal> {
     if caller.tenant == FIRST {
         return Ok(());
     }
-    let message = "only an admin key of the server's first tenant may make, list and delete tenants";
+    let message = "only an admin key of the server's first tenant may make, list and delete tenants and see and set their quotas";
     Err(Refusal::new(Reason::RoleNotAllowed, message))
 }
 
@@ -188,6 +213,7 @@ pub(super) async fn create(
     let settings = Settings {
         link_auth: link_auth(wish.link_auth, call.door)?,
         browser_known_ms: browser_known(wish.browser_known_time)?,
+        quotas: quotas::wished("tenant.quotas", wish.quotas.as_ref())?,
         ..settings
     };
     let body = CreateTenant { name: name.clone(), display_name: wish.display_name, settings };
@@ -304,5 +330,6 @@ fn of_tenant(tenant: &Tenant) -> v1::Tenant {
         }
         .into(),
         browser_known_time: tenant.settings.browser_known_ms.map(duration),
+        quotas: quotas::of_quotas(tenant.settings.quotas),
     }
 }

@@ -13,7 +13,7 @@ use tonic::Status;
 use tower::Service;
 
 use super::{answer, request};
-use crate::admission::Admission;
+use crate::admission::{Admission, Counted};
 use crate::beside;
 use crate::body;
 use crate::calls::{frame, unframe};
@@ -59,8 +59,9 @@ where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
     let (parts, body) = request.into_parts();
-    let parts = grpc_head(parts)?;
-    let mut hold = admission.admit(&parts.headers, &parts.extensions).await?;
+    let mut parts = grpc_head(parts)?;
+    let mut hold = admission.admit(parts.uri.path(), &parts.headers, &parts.extensions).await?;
+    parts.extensions.insert(Counted);
     let bytes = body::read(body, 0, &mut hold).await?;
     let read = || Ok::<_, Refusal>(request::message(method.input(), &bytes)?.encode_to_vec());
     let message = beside::run(bytes.len(), read)?;

@@ -1,0 +1,292 @@
+//! Quotas of tenants: which limits apply, and how many requests of each tenant come per second.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use switchward_engine::{Quota, Quotas, quota_exceeded};
+use switchward_machine::{TenantId, Time};
+
+use crate::error::Refusal;
+use crate::limits::{
+    BYTES_DEFAULT, RATES_TENANTS_MAX, REQUESTS_BURST_SECONDS, REQUESTS_PER_SECOND_DEFAULT, SESSIONS_DEFAULT,
+};
+
+/// The limits of a tenant that sets none of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuotaDefaults {
+    /// What the server's configuration says; 0 is no limit.
+    pub configured: Quotas,
+    /// What applies where that says nothing; `None` is no limit.
+    pub shipped: Quotas,
+}
+
+/// Where a limit is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SetIn {
+    Tenant,
+    Configuration,
+    Default,
+}
+
+impl QuotaDefaults {
+    /// What the configuration says, over the limits of this build.
+    #[must_use]
+    pub fn of_server(configured: Quotas) -> Self {
+        let shipped = Quotas {
+            requests_per_second: Some(REQUESTS_PER_SECOND_DEFAULT),
+            sessions: Some(SESSIONS_DEFAULT),
+            bytes: Some(BYTES_DEFAULT),
+        };
+        Self { configured, shipped }
+    }
+
+    /// What applies to a tenant that sets these; `None` is no limit.
+    pub(crate) fn under(self, own: Quotas) -> Quotas {
+        let mut defaults = self.shipped;
+        for quota in Quota::ALL {
+            defaults.set(quota, self.configured.get(quota).or(self.shipped.get(quota)));
+        }
+        own.over(defaults)
+    }
+
+    /// Where a limit of a tenant that sets these is set.
+    pub(crate) fn set_in(self, own: Quotas, quota: Quota) -> SetIn {
+        match (own.get(quota), self.configured.get(quota)) {
+            (Some(_), _) => SetIn::Tenant,
+            (None, Some(_)) => SetIn::Configuration,
+            (None, None) => SetIn::Default,
+        }
+    }
+}
+
+/// Which requests are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Whatever is not below.
+    Begins,
+    /// What workers say of work that they hold: it has room of its own, so that they can finish while others start.
+    Ends,
+    /// What is not counted. AdvanceClock must come through: with a clock that stands, no time would make room.
+    Free,
+}
+
+impl Class {
+    /// That of a call.
+    pub(crate) fn of(path: &str) -> Self {
+        let (service, method) = path.rsplit_once('/').unwrap_or_default();
+        match (service, method) {
+            ("/switchward.v1.WorkerService", "CompleteWork" | "FailWork" | "ReleaseWork" | "ExtendLease") => {
+                Self::Ends
+            }
+            ("/switchward.v1.ClockService", _) => Self::Free,
+            _ => Self::Begins,
+        }
+    }
+}
+
+/// Thousandths of a request: a rate per second is as many of them per millisecond.
+const PARTS: u64 = 1_000;
+
+/// What was taken and is not yet given back by time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bucket(u64);
+
+impl Bucket {
+    fn rest(&mut self, elapsed_ms: u64, rate: u64) {
+        self.0 = self.0.saturating_sub(elapsed_ms.saturating_mul(rate));
+    }
+
+    /// Takes one request, or says after how many milliseconds there is room for it.
+    fn take(&mut self, rate: u64) -> Result<(), u64> {
+        let room = rate.saturating_mul(REQUESTS_BURST_SECONDS).saturating_mul(PARTS);
+        let wanted = self.0.saturating_add(PARTS);
+        if wanted > room {
+            return Err((wanted - room).div_ceil(rate.max(1)));
+        }
+        self.0 = wanted;
+        Ok(())
+    }
+}
+
+/// The requests of one tenant.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    at: Time,
+    begins: Bucket,
+    ends: Bucket,
+    /// Requests of the second of `at`, and of the second before it.
+    seconds: (u64, u64),
+}
+
+impl Counted {
+    fn second(at: Time) -> u64 {
+        at.0 / PARTS
+    }
+
+    /// Goes on to this time; it never goes back.
+    fn go_on(&mut self, now: Time, rate: u64) {
+        let now = now.max(self.at);
+        let elapsed = now.since_ms(self.at);
+        self.begins.rest(elapsed, rate);
+        self.ends.rest(elapsed, rate);
+        self.seconds = match Self::second(now) - Self::second(self.at) {
+            0 => self.seconds,
+            1 => (0, self.seconds.0),
+            _ => (0, 0),
+        };
+        self.at = now;
+    }
+
+    /// Returns true if it is the same as of a tenant that never asked anything.
+    fn at_rest(&self, now: Time) -> bool {
+        now.since_ms(self.at) >= REQUESTS_BURST_SECONDS * PARTS
+    }
+}
+
+/// The requests of each tenant on this server, and how often each quota refused something.
+#[derive(Debug, Default)]
+pub(crate) struct Rates {
+    tenants: Mutex<HashMap<TenantId, Counted>>,
+    refused: [AtomicU64; Quota::ALL.len()],
+}
+
+impl Rates {
+    /// Counts one request of a tenant whose limit is `rate` per second.
+    ///
+    /// # Errors
+    /// QUOTA_EXCEEDED, with the time after which there is room.
+    pub(crate) fn take(&self, tenant: TenantId, rate: u64, class: Class, now: Time) -> Result<(), Refusal> {
+        let wait = {
+            let mut tenants = self.tenants.lock();
+            if tenants.len() >= RATES_TENANTS_MAX && !tenants.contains_key(&tenant) {
+                tenants.retain(|_, counted| !counted.at_rest(now));
+                if tenants.len() >= RATES_TENANTS_MAX {
+                    // All of them get a new beginning, rather than that some are not counted.
+                    tenants.clear();
+                }
+            }
+            let fresh = Counted { at: now, ..Counted::default() };
+            let counted = tenants.entry(tenant).or_insert(fresh);
+            counted.go_on(now, rate);
+            let taken = match class {
+                Class::Begins => counted.begins.take(rate),
+                Class::Ends => counted.ends.take(rate),
+                Class::Free => Ok(()),
+            };
+            if taken.is_ok() {
+                counted.seconds.0 += 1;
+            }
+            taken
+        };
+        wait.map_err(|ms| {
+            self.count_refusal(Quota::RequestsPerSecond);
+            let refusal = Refusal::from(quota_exceeded(Quota::RequestsPerSecond));
+            refusal.meta("limit", rate).retry_after(Duration::from_millis(ms))
+        })
+    }
+
+    /// Requests of the last full second, or of this one if it has more already.
+    pub(crate) fn used(&self, tenant: TenantId, now: Time) -> u64 {
+        let mut counted = self.tenants.lock().get(&tenant).copied().unwrap_or_default();
+        counted.go_on(now, 0);
+        counted.seconds.0.max(counted.seconds.1)
+    }
+
+    /// A quota has refused something.
+    pub(crate) fn count_refusal(&self, quota: Quota) {
+        self.refused[quota as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often each quota has refused something.
+    pub(crate) fn refusals(&self) -> [(Quota, u64); Quota::ALL.len()] {
+        Quota::ALL.map(|quota| (quota, self.refused[quota as usize].load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TENANT: TenantId = TenantId(1);
+
+    fn wait(refused: Result<(), Refusal>) -> u64 {
+        let delay = refused.expect_err("there is no room").retry_delay().expect("it says when");
+        u64::try_from(delay.as_millis()).expect("a short time")
+    }
+
+    #[test]
+    fn a_tenant_has_its_burst_and_then_its_rate() {
+        let (rates, class) = (Rates::default(), Class::Begins);
+        let take = |now| rates.take(TENANT, 10, class, Time(now));
+        for _ in 0..10 * REQUESTS_BURST_SECONDS {
+            assert!(take(5_000).is_ok());
+        }
+        assert_eq!(wait(take(5_000)), 100);
+        assert_eq!(wait(take(5_060)), 40);
+        assert!(take(5_100).is_ok() && take(5_100).is_err());
+        // A clock that goes back makes no room, and takes none.
+        assert!(take(4_000).is_err() && take(5_200).is_ok());
+        assert!(rates.take(TenantId(2), 10, class, Time(5_200)).is_ok());
+        assert_eq!(rates.refusals().map(|(_, count)| count), [4, 0, 0]);
+    }
+
+    #[test]
+    fn what_ends_work_has_room_of_its_own_and_the_clock_is_free() {
+        let rates = Rates::default();
+        while rates.take(TENANT, 3, Class::Begins, Time(0)).is_ok() {}
+        for _ in 0..3 * REQUESTS_BURST_SECONDS {
+            assert!(rates.take(TENANT, 3, Class::Ends, Time(0)).is_ok());
+        }
+        assert!(rates.take(TENANT, 3, Class::Ends, Time(0)).is_err());
+        assert!(rates.take(TENANT, 3, Class::Free, Time(0)).is_ok());
+        let class = |path: &str| Class::of(path);
+        assert_eq!(class("/switchward.v1.WorkerService/CompleteWork"), Class::Ends);
+        assert_eq!(class("/switchward.v1.WorkerService/PollWork"), Class::Begins);
+        assert_eq!(class("/switchward.v1.SessionService/StartSession"), Class::Begins);
+        assert_eq!(class("/switchward.v1.ClockService/AdvanceClock"), Class::Free);
+    }
+
+    #[test]
+    fn the_last_full_second_is_what_is_used() {
+        let rates = Rates::default();
+        for now in [1_000, 1_400, 1_999, 2_000] {
+            assert!(rates.take(TENANT, 50, Class::Begins, Time(now)).is_ok());
+        }
+        let used = |now| rates.used(TENANT, Time(now));
+        assert_eq!((used(2_000), used(3_000), used(4_000)), (3, 1, 0));
+        assert_eq!(rates.used(TenantId(2), Time(2_000)), 0);
+    }
+
+    #[test]
+    fn tenants_at_rest_are_forgotten() {
+        let rates = Rates::default();
+        let most = u32::try_from(RATES_TENANTS_MAX).expect("it fits");
+        for tenant in 0..most {
+            let now = if tenant == 7 { 2_500 } else { 1_000 };
+            assert!(rates.take(TenantId(tenant), 1, Class::Begins, Time(now)).is_ok());
+        }
+        assert!(rates.take(TenantId(most), 1, Class::Begins, Time(3_000)).is_ok());
+        assert_eq!(rates.tenants.lock().len(), 2);
+        for tenant in 0..=most {
+            assert!(rates.take(TenantId(tenant), 1, Class::Begins, Time(3_000)).is_ok());
+        }
+        assert!(rates.tenants.lock().len() <= RATES_TENANTS_MAX);
+    }
+
+    #[test]
+    fn a_limit_says_where_it_is_set() {
+        let configured = Quotas { sessions: Some(5), bytes: Some(0), ..Quotas::default() };
+        let (defaults, own) = (QuotaDefaults::of_server(configured), Quotas::default());
+        let all = defaults.under(own);
+        assert_eq!((all.sessions, all.bytes), (Some(5), None));
+        assert_eq!(all.requests_per_second, Some(REQUESTS_PER_SECOND_DEFAULT));
+        assert_eq!(defaults.set_in(own, Quota::Sessions), SetIn::Configuration);
+        assert_eq!(defaults.set_in(own, Quota::RequestsPerSecond), SetIn::Default);
+        let own = Quotas { sessions: Some(7), ..own };
+        assert_eq!(defaults.under(own).sessions, Some(7));
+        assert_eq!(defaults.set_in(own, Quota::Sessions), SetIn::Tenant);
+        assert_eq!(QuotaDefaults::default().under(Quotas::default()), Quotas::default());
+    }
+}

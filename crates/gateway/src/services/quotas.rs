@@ -1,0 +1,85 @@
+//! Quotas of tenants, for TenantService.
+
+use switchward_api::v1;
+use switchward_engine::limits::QUOTA_MAX;
+use switchward_engine::{Body, PutQuotas, Quota, Quotas, Reply, Scope, Tenant};
+
+use crate::door::{Call, Door, named, odd, refusal, request_id};
+use crate::error::Refusal;
+use crate::quotas::SetIn;
+
+/// The quotas that are wished for.
+///
+/// # Errors
+/// FIELD_INVALID for one above [`QUOTA_MAX`].
+pub(super) fn wished(field: &str, wish: Option<&v1::Quotas>) -> Result<Quotas, Refusal> {
+    let wish = wish.copied().unwrap_or_default();
+    let quotas =
+        Quotas { requests_per_second: wish.requests_per_second, sessions: wish.sessions, bytes: wish.bytes };
+    match Quota::ALL.into_iter().find(|quota| quotas.get(*quota).is_some_and(|limit| limit > QUOTA_MAX)) {
+        None => Ok(quotas),
+        Some(quota) => {
+            let field = format!("{field}.{}", quota.word());
+            Err(Refusal::field(field, format!("must be at most {QUOTA_MAX}, or 0 for no limit")))
+        }
+    }
+}
+
+/// Those that are set for a tenant; nothing where none is.
+pub(super) fn of_quotas(quotas: Quotas) -> Option<v1::Quotas> {
+    let Quotas { requests_per_second, sessions, bytes } = quotas;
+    (!quotas.is_empty()).then_some(v1::Quotas { requests_per_second, sessions, bytes })
+}
+
+/// Each quota of a tenant, and what it uses of it.
+pub(super) fn uses(door: &Door, tenant: &Tenant) -> Result<Vec<v1::QuotaUse>, Refusal> {
+    let (own, held) = (tenant.settings.quotas, door.cluster.usage(tenant.id).map_err(refusal)?);
+    let limits = door.quotas.under(own);
+    let one = |quota: Quota| v1::QuotaUse {
+        quota: quota.word().to_owned(),
+        limit: limits.get(quota).unwrap_or_default(),
+        set_in: match door.quotas.set_in(own, quota) {
+            SetIn::Tenant => v1::QuotaSource::Tenant,
+            SetIn::Configuration => v1::QuotaSource::Configuration,
+            SetIn::Default => v1::QuotaSource::Default,
+        }
+        .into(),
+        used: match quota {
+            Quota::RequestsPerSecond => {
+                limits.get(quota).map(|_| door.rates.used(tenant.id, door.cluster.now()))
+            }
+            Quota::Sessions => Some(held.sessions),
+            Quota::Bytes => Some(held.bytes),
+        },
+    };
+    Ok(Quota::ALL.map(one).to_vec())
+}
+
+/// Sets quotas of a tenant, whose row is `tenant`; the caller is an admin of the first one.
+pub(super) async fn set(
+    call: &Call<'_>,
+    tenant: Tenant,
+    message: v1::SetTenantQuotasRequest,
+) -> Result<(), Refusal> {
+    let request = request_id(&message.request_id, "SetTenantQuotas", &message)?;
+    let wish = wished("quotas", message.quotas.as_ref())?;
+    let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
+    let known = |path: &String| Quota::ALL.iter().any(|quota| quota.word() == path);
+    if let Some(path) = paths.iter().find(|path| !known(path)) {
+        return Err(Refusal::field("update_mask", format!("does not know {path}")));
+    }
+    let mut quotas = tenant.settings.quotas;
+    for quota in Quota::ALL {
+        if paths.is_empty() || paths.iter().any(|path| path == quota.word()) {
+            quotas.set(quota, wish.get(quota));
+        }
+    }
+    // The command is of the tenant that it is about, so that the change stands in the record of that tenant.
+    let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: call.trace.clone() };
+    inside.caller.tenant = tenant.id;
+    inside.caller.tenant_name.clone_from(&tenant.name);
+    let body = PutQuotas { name: tenant.name.clone(), quotas, etag: message.etag };
+    let reply = inside.execute(Scope::Catalogue, request, None, Body::PutQuotas(body)).await;
+    let reply = reply.map_err(|refusal| named(refusal, "tenant", &tenant.name))?;
+    if matches!(reply, Reply::Tenant(_)) { Ok(()) } else { Err(odd(&reply)) }
+}
