@@ -88,7 +88,8 @@ fn server(binary: &Path, folder: &Path, redis: &Redis, sinks: &Sinks) -> anyhow:
     std::fs::write(&key, KEY)?;
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))?;
     let text = format!(
-        "data_dir = {:?}\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"error\"\n[delivery]\nallow_http = true\n\
+        "data_dir = {:?}\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"error\"\n\
+         [quotas]\nrequests_per_second = 0\nsessions = 0\nbytes = 0\n[delivery]\nallow_http = true\n\
          allow_loopback = true\nports = {:?}\n[redis]\nurl = \"redis://127.0.0.1:{}\"\n[[tenants]]\nname = \"bench\"\n\
          admin_key_file = {key:?}\n",
         folder.join("delivery"),

@@ -49,8 +49,8 @@ pub(crate) use retention::{EndSession, PutRetention, RetentionCommand, SessionCo
 pub(crate) use secrets::{DropKey, SecretsArgs, SecretsCommand, SecretsStatus};
 pub(crate) use start::Start;
 pub(crate) use tenant::{
-    BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, LinkAuth, SetTenant, TenantArgs,
-    TenantCommand,
+    BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, Limit, LinkAuth, SetTenant,
+    TenantArgs, TenantCommand, TenantQuotas,
 };
 pub(crate) use values::{duration, quorum};
 pub(crate) use webhooks::{

@@ -8,11 +8,12 @@ use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use switchward_store::DiskOptions;
 
 use crate::args::Unnamed;
+use crate::disk_config::DiskConfig;
 use crate::errands::{DeliveryConfig, RedisConfig};
 use crate::mail_config::MailConfig;
+use crate::quota_config::QuotaConfig;
 
 /// What a server is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,9 @@ pub(crate) struct Config {
     /// What happens when the disk runs low.
     #[serde(default)]
     pub(crate) disk: DiskConfig,
+    /// How much a tenant may take for which nothing else is set.
+    #[serde(default)]
+    pub(crate) quotas: QuotaConfig,
     /// What is logged.
     #[serde(default)]
     pub(crate) log: Log,
@@ -93,30 +97,6 @@ pub(crate) struct Cors {
     /// Origins, like `https://console.acme.example`; empty: none.
     #[serde(default)]
     pub(crate) allowed_origins: Vec<String>,
-}
-
-/// What happens when the disk runs low.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct DiskConfig {
-    /// Free space below which what would grow is refused, MiB.
-    pub(crate) min_free_mib: u64,
-    /// Space that is allocated ahead for decisions and acknowledgements on a full disk, MiB.
-    pub(crate) reserve_mib: u64,
-}
-
-impl Default for DiskConfig {
-    fn default() -> Self {
-        Self { min_free_mib: 256, reserve_mib: 64 }
-    }
-}
-
-impl DiskConfig {
-    /// The same in bytes.
-    pub(crate) fn options(&self) -> DiskOptions {
-        let bytes = |mib: u64| mib.saturating_mul(1024 * 1024);
-        DiskOptions { min_free_bytes: bytes(self.min_free_mib), reserve_bytes: bytes(self.reserve_mib) }
-    }
 }
 
 impl Cors {
@@ -184,7 +164,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 58] = [
+const FROM_ENVIRONMENT: [&str; 61] = [
     "data_dir",
     "keys_file",
     "listen",
@@ -198,6 +178,9 @@ const FROM_ENVIRONMENT: [&str; 58] = [
     "cors.allowed_origins",
     "disk.min_free_mib",
     "disk.reserve_mib",
+    "quotas.requests_per_second",
+    "quotas.sessions",
+    "quotas.bytes",
     "log.level",
     "delivery.enabled",
     "delivery.allow_http",
@@ -368,6 +351,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if config.shards.is_some_and(|shards| !(1..=64).contains(&shards)) {
         anyhow::bail!("shards: must be from 1 to 64");
     }
+    config.quotas.check()?;
     config.mail.as_ref().map_or(Ok(()), MailConfig::check)?;
     config.cors.origins().map(drop)
 }

@@ -146,6 +146,7 @@ fn text(
     }
     disk(&registry, cluster)?;
     quarantine(&registry, door)?;
+    quotas(&registry, door)?;
     if let Some(room) = room {
         mail(&registry, room)?;
     }
@@ -184,6 +185,17 @@ fn quarantine(registry: &Registry, door: &Door) -> prometheus::Result<()> {
     let counter = IntCounter::new("switchward_quarantine_deleted_total", what)?;
     counter.inc_by(door.quarantine_deleted());
     registry.register(Box::new(counter))
+}
+
+/// What quotas of tenants have refused.
+fn quotas(registry: &Registry, door: &Door) -> prometheus::Result<()> {
+    let what =
+        Opts::new("switchward_quota_refusals_total", "calls for which a quota of their tenant had no room");
+    let family = IntCounterVec::new(what, &["quota"])?;
+    for (quota, count) in door.quota_refusals() {
+        family.with_label_values(&[quota.word()]).inc_by(count);
+    }
+    registry.register(Box::new(family))
 }
 
 /// What became of mail that came in.

@@ -18,7 +18,8 @@ use switchward_gateway::decision::SignIn;
 use switchward_gateway::mail::{self, Mailroom};
 use switchward_gateway::routes::{Health, Services, one_port};
 use switchward_gateway::{
-    Admission, ConnectionLimits, Door, PageSettings, decision, sealing, serve, services, webhooks,
+    Admission, ConnectionLimits, Door, PageSettings, QuotaDefaults, decision, sealing, serve, services,
+    webhooks,
 };
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
@@ -84,6 +85,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) origins: Vec<HeaderValue>,
     /// What holds for a tool call that no rule names, where its tenant says nothing.
     pub(crate) default_effect: Option<DefaultEffect>,
+    /// How much a tenant may take for which nothing else is set.
+    pub(crate) quotas: QuotaDefaults,
     /// How decision pages recognise people.
     pub(crate) pages: PageSettings,
     /// With whom people sign in to them; nothing: with nobody.
@@ -161,6 +164,7 @@ impl Node {
             disk,
             origins,
             default_effect,
+            quotas,
             pages,
             sign_in,
             restoring,
@@ -189,7 +193,7 @@ impl Node {
         }
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
-        let door = door.defaulting(default_effect).recognising(pages).signing_in(sign_in);
+        let door = door.defaulting(default_effect).limiting(quotas).recognising(pages).signing_in(sign_in);
         let development = matches!(mail, Mail::Mailbox(..));
         let door = if development { door.of_development() } else { door };
         door.keeping(Arc::new(quarantine));

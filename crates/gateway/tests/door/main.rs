@@ -46,6 +46,7 @@ mod page_sign_in;
 mod posting;
 mod publishing;
 mod quarantine;
+mod quotas;
 mod requests;
 mod roles;
 mod same;

@@ -50,7 +50,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same, where only one request has it.
-const NOTHING_THERE: [&str; 38] = [
+const NOTHING_THERE: [&str; 40] = [
     // What is only shown: a policy is set by a call of its own.
     "CreateTenant.tenant.policies.policy",
     "CreateTenant.tenant.policies.set_by",
@@ -60,6 +60,8 @@ const NOTHING_THERE: [&str; 38] = [
     "CreateTenant.tenant_id",
     "CreateTenant.tenant.name",
     "DeleteTenant.tenant_id",
+    "GetTenantQuotas.tenant_id",
+    "SetTenantQuotas.tenant_id",
     // Addresses, and names of the tenant's own directory.
     "PutDirectory.directory.entries.name",
     "PutDirectory.directory.entries.members",

@@ -9,7 +9,7 @@ use crate::ways::Way;
 use crate::world::{ROLES, World};
 
 /// What an agent must never get to, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 56] = [
+const NEVER_AN_AGENT: [&str; 58] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
@@ -21,6 +21,8 @@ const NEVER_AN_AGENT: [&str; 56] = [
     "DismissEffect",
     "ReleaseEffects",
     "DeleteTenant",
+    "GetTenantQuotas",
+    "SetTenantQuotas",
     "DeployDefinition",
     "ActivateVersion",
     "RetireVersion",

@@ -613,6 +613,23 @@ fn tenants() -> Vec<Rpc> {
             }),
             other: |message| put("tenant.display_name", "another name")(message),
         },
+        read(
+            "GetTenantQuotas",
+            None,
+            ready!(|_world| v1::GetTenantQuotasRequest { tenant_id: "globex".into() }),
+        ),
+        Rpc {
+            method: "SetTenantQuotas",
+            name: None,
+            ready: ready!(|world| {
+                let tenant_id = world.fresh("tenant");
+                let create = v1::CreateTenantRequest { tenant_id: tenant_id.clone(), ..Default::default() };
+                let _: v1::CreateTenantResponse = world.ask("admin", "CreateTenant", &create).await;
+                let quotas = v1::Quotas { sessions: Some(9), ..v1::Quotas::default() };
+                v1::SetTenantQuotasRequest { tenant_id, quotas: Some(quotas), ..Default::default() }
+            }),
+            other: |message| set(message, "quotas.sessions", Value::U64(10)),
+        },
         Rpc {
             method: "DeleteTenant",
             name: None,

@@ -32,6 +32,17 @@ folder of a stopped server, without any key: this is how a new server gets its f
     /// Change the switches of a tenant; a stricter one holds at once, for running sessions too.
     #[command(after_help = "Example:\n  switchward tenant set --default deny")]
     Set(SetTenant),
+    /// Show or set the quotas of a tenant; takes an admin key of the server's first tenant.
+    #[command(after_help = "\
+Examples:
+  switchward tenant quotas acme
+  switchward tenant quotas acme --sessions 50000 --bytes 5GiB
+  switchward tenant quotas acme --requests-per-second default
+
+Without an option it shows the quotas and what is used of them, as `switchward tenant get` does for the key's own tenant.
+A value is a number, 0 for no limit, or `default` for what the server's configuration says. What a quota has no room for is
+refused with QUOTA_EXCEEDED; nothing is taken away.")]
+    Quotas(TenantQuotas),
     /// Delete a tenant with all that it has; takes an admin key of the server's first tenant.
     #[command(after_help = "\
 Example:
@@ -82,6 +93,26 @@ pub(crate) struct GetTenant {
     #[arg(default_value = "-", hide_default_value = true)]
     pub(crate) tenant: String,
 }
+
+/// Arguments of `tenant quotas`.
+#[derive(Debug, Args)]
+pub(crate) struct TenantQuotas {
+    /// Which.
+    pub(crate) tenant: String,
+    /// Requests per second of all of its keys together, on one server.
+    #[arg(long, value_name = "NUMBER", value_parser = super::values::limit)]
+    pub(crate) requests_per_second: Option<Limit>,
+    /// Sessions that are kept, those that have ended among them.
+    #[arg(long, value_name = "NUMBER", value_parser = super::values::limit)]
+    pub(crate) sessions: Option<Limit>,
+    /// Bytes of the histories of its sessions, like 20GiB.
+    #[arg(long, value_name = "BYTES", value_parser = super::values::limit_bytes)]
+    pub(crate) bytes: Option<Limit>,
+}
+
+/// A limit that is typed; `None`: the server's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<u64>);
 
 /// Arguments of `tenant delete`.
 #[derive(Debug, Args)]

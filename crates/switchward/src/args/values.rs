@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use switchward_api::v1::{self, quorum::Rule};
 
+use super::Limit;
+
 /// A label like `team=web`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write KEY=VALUE")?;
@@ -21,6 +23,25 @@ pub(crate) fn quorum(text: &str) -> Result<v1::Quorum, String> {
         }
     };
     Ok(v1::Quorum { rule: Some(rule) })
+}
+
+/// A limit: a number, or `default`.
+pub(super) fn limit(text: &str) -> Result<Limit, String> {
+    if text == "default" {
+        return Ok(Limit(None));
+    }
+    text.parse().map(|limit| Limit(Some(limit))).map_err(|_| "write a number, 0 or default".to_owned())
+}
+
+/// Bytes of each unit.
+const SIZES: [(&str, u64); 4] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+
+/// A limit in bytes: `1048576`, `20GiB`, or `default`.
+pub(super) fn limit_bytes(text: &str) -> Result<Limit, String> {
+    let unit = SIZES.iter().find_map(|(unit, bytes)| text.strip_suffix(unit).map(|number| (number, *bytes)));
+    let Some((number, bytes)) = unit else { return limit(text) };
+    let number = number.parse().ok().and_then(|number: u64| number.checked_mul(bytes));
+    number.map(|limit| Limit(Some(limit))).ok_or_else(|| "write a number of bytes, like 20GiB".to_owned())
 }
 
 /// A time like `2026-01-31T12:00:00Z`.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_delivery::mail::Sender;
 use switchward_engine::{KeyRing, LinkAuth, Role};
-use switchward_gateway::PageSettings;
 use switchward_gateway::auth::NewKey;
+use switchward_gateway::{PageSettings, QuotaDefaults};
 use switchward_machine::Time;
 use switchward_shard::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock};
 use switchward_store::write_secret;
@@ -115,6 +115,8 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
         disk: disk.options(),
         origins: cors.origins()?,
         default_effect: args.default_effect.map(Into::into),
+        // Whoever tries things out on their own machine is not limited, unless they say so for a tenant.
+        quotas: QuotaDefaults::default(),
         // Whoever can open its pages can read its mails as well.
         pages: PageSettings { link_auth: LinkAuth::Link, secure: false },
         sign_in: None,

@@ -168,6 +168,7 @@ async fn opened(
         disk: config.disk.options(),
         origins: config.cors.origins()?,
         default_effect: config.default_effect.map(Into::into),
+        quotas: config.quotas.defaults(),
         pages: config.mail.as_ref().map(MailConfig::page_settings).unwrap_or_default(),
         sign_in: provider.map(|provider| Arc::new(OpenId(provider)) as Arc<dyn SignIn>),
         restoring,

@@ -2,6 +2,8 @@
 
 use switchward_api::v1;
 
+mod quotas;
+
 use super::admin::{once, shown as shown_key};
 use super::show;
 use super::talk::Talk;
@@ -22,6 +24,7 @@ pub(super) async fn run(talk: &Talk, what: TenantCommand) -> Result<(), Exit> {
         TenantCommand::Get(get) => self::get(talk, get).await,
         TenantCommand::List(page) => list(talk, page).await,
         TenantCommand::Set(set) => self::set(talk, set).await,
+        TenantCommand::Quotas(which) => quotas::run(talk, which).await,
         TenantCommand::Delete(delete) => self::delete(talk, delete).await,
     }
 }
@@ -77,7 +80,9 @@ async fn get(talk: &Talk, get: GetTenant) -> Result<(), Exit> {
         talk.client.call(request, |mut it, request| async move { it.tenants.get_tenant(request).await });
     let reply = reply.await?;
     let tenant = reply.tenant.clone().unwrap_or_default();
-    talk.printer.message("GetTenantResponse", &reply, || shown(&tenant))?;
+    talk.printer.message("GetTenantResponse", &reply, || {
+        format!("{}\n{}", shown(&tenant), quotas::table(&reply.quota_uses))
+    })?;
     if tenant.effects_held_time.is_some() {
         talk.printer
             .advice("switchward list effects, then: switchward effect release   (nothing goes out before)");

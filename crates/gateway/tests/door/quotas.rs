@@ -1,0 +1,242 @@
+//! Quotas of tenants: what they refuse, what it says, who sets them, and what is shown.
+
+use prost::Message as _;
+use switchward_api::v1;
+use tonic::Status;
+
+use crate::told::{Told, refused};
+use crate::ways::Way;
+use crate::world::World;
+
+const NONE: v1::Quotas = v1::Quotas { requests_per_second: None, sessions: None, bytes: None };
+
+fn wish(tenant: &str, quotas: v1::Quotas, paths: &[&str]) -> v1::SetTenantQuotasRequest {
+    let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+    v1::SetTenantQuotasRequest {
+        tenant_id: tenant.to_owned(),
+        quotas: Some(quotas),
+        update_mask: (!paths.is_empty()).then_some(prost_types::FieldMask { paths }),
+        ..Default::default()
+    }
+}
+
+/// Sets quotas of a tenant as an admin of the first one.
+async fn set(world: &World, tenant: &str, quotas: v1::Quotas) -> v1::SetTenantQuotasResponse {
+    world.ask("admin", "SetTenantQuotas", &wish(tenant, quotas, &[])).await
+}
+
+/// Looks at globex with a key of it.
+async fn look(world: &World, role: &str) -> Result<v1::GetTenantResponse, Status> {
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
+    world.node.line.ask(world.globex.key(role), "GetTenant", &get).await
+}
+
+/// Starts a session of globex.
+async fn start(world: &World) -> Result<v1::StartSessionResponse, Status> {
+    let request = v1::StartSessionRequest {
+        definition: "release".into(),
+        session_id: world.fresh("order"),
+        ..Default::default()
+    };
+    world.node.line.ask(world.globex.key("agent"), "StartSession", &request).await
+}
+
+fn named(told: &Told, quota: &str, limit: &str) {
+    let of = |name: &str| told.metadata.get(name).map(String::as_str);
+    assert_eq!((of("quota"), of("limit")), (Some(quota), Some(limit)), "{told:?}");
+    let failure = told.others.iter().find(|detail| detail.starts_with("QuotaFailure"));
+    assert!(failure.is_some_and(|failure| failure.contains(&format!("subject: \"{quota}\""))), "{told:?}");
+}
+
+fn use_of(uses: &[v1::QuotaUse], quota: &str) -> (u64, v1::QuotaSource, Option<u64>) {
+    let found = uses.iter().find(|one| one.quota == quota).expect("it is shown");
+    (found.limit, found.set_in(), found.used)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_beyond_the_rate_are_refused_until_time_makes_room() {
+    let world = World::start().await;
+    set(&world, "globex", v1::Quotas { requests_per_second: Some(4), ..NONE }).await;
+    // One way in after the other: each call counts once, whatever form it takes on its way.
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() }.encode_to_vec();
+    for way in Way::ALL.into_iter().cycle().take(8) {
+        let (line, key) = (&world.node.line, world.globex.key("agent"));
+        line.call(way, "GetTenant", key, &get).await.unwrap_or_else(|status| panic!("{way:?}: {status:?}"));
+    }
+    for way in Way::ALL {
+        let (line, key) = (&world.node.line, world.globex.key("agent"));
+        let told = refused(line.call(way, "GetTenant", key, &get).await, "QUOTA_EXCEEDED");
+        named(&told, "requests_per_second", "4");
+        let retry = told.others.iter().find(|detail| detail.starts_with("RetryInfo"));
+        assert!(retry.is_some_and(|retry| retry.contains("250ms")), "{told:?}");
+    }
+    // All keys of the tenant share it; other tenants do not.
+    refused(look(&world, "operator").await, "QUOTA_EXCEEDED");
+    world.session().await;
+    world.node.clock.advance(250);
+    look(&world, "operator").await.expect("there is room for one");
+    refused(look(&world, "agent").await, "QUOTA_EXCEEDED");
+    world.node.clock.advance(60_000);
+    for _ in 0..8 {
+        look(&world, "agent").await.expect("there is room after a rest");
+    }
+    let uses = look(&world, "agent").await.map(drop);
+    refused(uses, "QUOTA_EXCEEDED");
+    let shown: v1::GetTenantQuotasResponse = world
+        .ask("admin", "GetTenantQuotas", &v1::GetTenantQuotasRequest { tenant_id: "globex".into() })
+        .await;
+    let used = use_of(&shown.quota_uses, "requests_per_second");
+    assert_eq!(used, (4, v1::QuotaSource::Tenant, Some(8)));
+    assert_eq!(world.node.door.quota_refusals().map(|(_, count)| count), [7, 0, 0]);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_can_be_finished_while_the_tenant_asks_too_much() {
+    let world = World::start().await;
+    let item = world.leased().await;
+    set(&world, "acme", v1::Quotas { requests_per_second: Some(1), ..NONE }).await;
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
+    while world.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_ok() {}
+    let (name, lease_token) = (item.name.clone(), item.lease_token.clone());
+    let complete = v1::CompleteWorkRequest { name, lease_token, ..Default::default() };
+    let reply: v1::CompleteWorkResponse = world.ask("worker", "CompleteWork", &complete).await;
+    assert!(reply.accepted, "{reply:?}");
+    // The clock of a development server can be moved, or nothing would ever make room.
+    let advance = v1::AdvanceClockRequest {
+        duration: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+        ..Default::default()
+    };
+    let _: v1::AdvanceClockResponse = world.ask("admin", "AdvanceClock", &advance).await;
+    let _: v1::GetTenantResponse = world.ask("agent", "GetTenant", &get).await;
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_session_more_than_the_quota_is_refused() {
+    let world = World::start().await;
+    let shown = look(&world, "agent").await.expect("it may").quota_uses;
+    let (limit, set_in, used) = use_of(&shown, "sessions");
+    assert_eq!((limit, set_in), (0, v1::QuotaSource::Default));
+    let held = used.expect("it is counted");
+    assert!(held > 0);
+    set(&world, "globex", v1::Quotas { sessions: Some(held + 1), ..NONE }).await;
+    let session = start(&world).await.expect("there is room").session.expect("a session").name;
+    let told = refused(start(&world).await, "QUOTA_EXCEEDED");
+    named(&told, "sessions", &(held + 1).to_string());
+    world.session().await;
+    // What ends makes room when it is removed.
+    let admin = world.globex.key("admin");
+    let cancel = v1::CancelSessionRequest { name: session.clone(), ..Default::default() };
+    let _: v1::CancelSessionResponse =
+        world.node.line.ask(admin, "CancelSession", &cancel).await.expect("it may");
+    refused(start(&world).await, "QUOTA_EXCEEDED");
+    let delete = v1::DeleteSessionRequest { name: session, ..Default::default() };
+    let _: v1::DeleteSessionResponse =
+        world.node.line.ask(admin, "DeleteSession", &delete).await.expect("it may");
+    world.node.quiet().await;
+    start(&world).await.expect("there is room");
+    assert_eq!(world.node.door.quota_refusals().map(|(_, count)| count), [0, 2, 0]);
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_that_holds_too_many_bytes_can_only_end_things() {
+    let world = World::start().await;
+    let session = start(&world).await.expect("there is room").session.expect("a session").name;
+    let uses = look(&world, "agent").await.expect("it may").quota_uses;
+    let held = use_of(&uses, "bytes").2.expect("they are counted");
+    set(&world, "globex", v1::Quotas { bytes: Some(held), ..NONE }).await;
+    named(&refused(start(&world).await, "QUOTA_EXCEEDED"), "bytes", &held.to_string());
+    let (line, agent) = (&world.node.line, world.globex.key("agent"));
+    let answer =
+        v1::AnswerCheckpointRequest { name: session.clone(), answer: "go".into(), ..Default::default() };
+    let answered: Result<v1::AnswerCheckpointResponse, _> =
+        line.ask(agent, "AnswerCheckpoint", &answer).await;
+    refused(answered, "QUOTA_EXCEEDED");
+    let event =
+        v1::RecordEventRequest { name: session.clone(), key: "paid".into(), ..Default::default() };
+    let recorded: Result<v1::RecordEventResponse, _> =
+        line.ask(world.globex.key("integration"), "RecordEvent", &event).await;
+    refused(recorded, "QUOTA_EXCEEDED");
+    let decide = v1::DecideGateRequest {
+        name: world.globex.gate.clone(),
+        decision: v1::GateDecision::Reject.into(),
+        ..Default::default()
+    };
+    let _: v1::DecideGateResponse =
+        line.ask(world.globex.key("approver"), "DecideGate", &decide).await.expect("it may");
+    let cancel = v1::CancelSessionRequest { name: session, ..Default::default() };
+    let _: v1::CancelSessionResponse =
+        line.ask(world.globex.key("operator"), "CancelSession", &cancel).await.expect("it may");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_cannot_raise_its_own_quotas() {
+    let world = World::start().await;
+    let five = v1::Quotas { sessions: Some(5), ..NONE };
+    set(&world, "globex", five).await;
+    let (line, admin) = (&world.node.line, world.globex.key("admin"));
+    let raise = wish("globex", v1::Quotas { sessions: Some(0), ..NONE }, &[]);
+    let outcome: Result<v1::SetTenantQuotasResponse, _> = line.ask(admin, "SetTenantQuotas", &raise).await;
+    refused(outcome, "ROLE_NOT_ALLOWED");
+    let get = v1::GetTenantQuotasRequest { tenant_id: "globex".into() };
+    let outcome: Result<v1::GetTenantQuotasResponse, _> = line.ask(admin, "GetTenantQuotas", &get).await;
+    refused(outcome, "ROLE_NOT_ALLOWED");
+    let own = |paths: &[&str]| v1::UpdateTenantRequest {
+        tenant: Some(v1::Tenant { name: "-".into(), quotas: Some(NONE), ..Default::default() }),
+        update_mask: Some(prost_types::FieldMask {
+            paths: paths.iter().map(|path| (*path).into()).collect(),
+        }),
+        ..Default::default()
+    };
+    let outcome: Result<v1::UpdateTenantResponse, _> =
+        line.ask(admin, "UpdateTenant", &own(&["quotas"])).await;
+    assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["update_mask"]);
+    let _: v1::UpdateTenantResponse = line.ask(admin, "UpdateTenant", &own(&[])).await.expect("it may");
+    let shown = look(&world, "agent").await.expect("it may");
+    assert_eq!(shown.tenant.expect("a tenant").quotas, Some(five));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quotas_are_set_one_by_one_or_all_at_once_and_taken_back() {
+    let world = World::start().await;
+    let create = v1::CreateTenantRequest {
+        tenant_id: "initech".into(),
+        tenant: Some(v1::Tenant {
+            quotas: Some(v1::Quotas { bytes: Some(0), ..NONE }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let made: v1::CreateTenantResponse = world.ask("admin", "CreateTenant", &create).await;
+    assert_eq!(made.tenant.expect("a tenant").quotas, Some(v1::Quotas { bytes: Some(0), ..NONE }));
+    let one = wish("initech", v1::Quotas { sessions: Some(7), ..NONE }, &["sessions"]);
+    let reply: v1::SetTenantQuotasResponse = world.ask("admin", "SetTenantQuotas", &one).await;
+    let tenant = reply.tenant.expect("a tenant");
+    assert_eq!(tenant.quotas, Some(v1::Quotas { bytes: Some(0), sessions: Some(7), ..NONE }));
+    assert_eq!(use_of(&reply.quota_uses, "sessions"), (7, v1::QuotaSource::Tenant, Some(0)));
+    assert_eq!(use_of(&reply.quota_uses, "bytes"), (0, v1::QuotaSource::Tenant, Some(0)));
+    assert_eq!(use_of(&reply.quota_uses, "requests_per_second"), (0, v1::QuotaSource::Default, None));
+    let stale = v1::SetTenantQuotasRequest { etag: "0011223344556677".into(), ..one.clone() };
+    let outcome: Result<v1::SetTenantQuotasResponse, _> =
+        world.attempt("admin", "SetTenantQuotas", &stale).await;
+    refused(outcome, "ETAG_MISMATCH");
+    let none = v1::SetTenantQuotasRequest { etag: tenant.etag, ..wish("initech", NONE, &[]) };
+    let reply: v1::SetTenantQuotasResponse = world.ask("admin", "SetTenantQuotas", &none).await;
+    assert_eq!(reply.tenant.expect("a tenant").quotas, None);
+    for (bad, field) in [
+        (wish("initech", NONE, &["name"]), "update_mask"),
+        (wish("initech", v1::Quotas { bytes: Some(u64::MAX), ..NONE }, &[]), "quotas.bytes"),
+    ] {
+        let outcome: Result<v1::SetTenantQuotasResponse, _> =
+            world.attempt("admin", "SetTenantQuotas", &bad).await;
+        assert_eq!(refused(outcome, "FIELD_INVALID").fields, [field]);
+    }
+    let outcome: Result<v1::SetTenantQuotasResponse, _> =
+        world.attempt("admin", "SetTenantQuotas", &wish("nobody", NONE, &[])).await;
+    refused(outcome, "NOT_FOUND");
+    world.node.end().await;
+}

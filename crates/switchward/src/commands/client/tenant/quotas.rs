@@ -1,0 +1,75 @@
+//! Quotas of a tenant: showing and setting them.
+
+use switchward_api::v1;
+
+use crate::args::{Limit, TenantQuotas};
+use crate::commands::client::show;
+use crate::commands::client::talk::Talk;
+use crate::exit::Exit;
+use crate::output::{Table, card, clean};
+
+pub(super) async fn run(talk: &Talk, which: TenantQuotas) -> Result<(), Exit> {
+    let TenantQuotas { tenant, requests_per_second, sessions, bytes } = which;
+    let wished = [("requests_per_second", requests_per_second), ("sessions", sessions), ("bytes", bytes)];
+    let paths: Vec<String> =
+        wished.iter().filter(|(_, limit)| limit.is_some()).map(|(path, _)| (*path).to_owned()).collect();
+    if paths.is_empty() {
+        return get(talk, tenant).await;
+    }
+    let value = |limit: Option<Limit>| limit.and_then(|Limit(value)| value);
+    let quotas = v1::Quotas {
+        requests_per_second: value(requests_per_second),
+        sessions: value(sessions),
+        bytes: value(bytes),
+    };
+    let request = v1::SetTenantQuotasRequest {
+        tenant_id: tenant,
+        quotas: Some(quotas),
+        update_mask: Some(prost_types::FieldMask { paths }),
+        request_id: talk.request_id(),
+        ..v1::SetTenantQuotasRequest::default()
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.tenants.set_tenant_quotas(request).await })
+        .await;
+    let reply = reply.map_err(|status| Exit::refused(&status).calling("tenant_id", "TENANT"))?;
+    talk.printer
+        .message("SetTenantQuotasResponse", &reply, || shown(reply.tenant.as_ref(), &reply.quota_uses))
+}
+
+async fn get(talk: &Talk, tenant_id: String) -> Result<(), Exit> {
+    let request = v1::GetTenantQuotasRequest { tenant_id };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.tenants.get_tenant_quotas(request).await })
+        .await;
+    let reply = reply.map_err(|status| Exit::refused(&status).calling("tenant_id", "TENANT"))?;
+    talk.printer
+        .message("GetTenantQuotasResponse", &reply, || shown(reply.tenant.as_ref(), &reply.quota_uses))
+}
+
+fn shown(tenant: Option<&v1::Tenant>, uses: &[v1::QuotaUse]) -> String {
+    let name = tenant.map(|tenant| clean(show::id(&tenant.name))).unwrap_or_default();
+    format!("{}\n{}", card(&[("tenant", name)]), table(uses))
+}
+
+/// Each quota, what is used of it, and where it is set.
+pub(super) fn table(uses: &[v1::QuotaUse]) -> String {
+    let mut table = Table::new(&["QUOTA", "USED", "LIMIT", "SET IN"]);
+    for one in uses {
+        let set_in = match one.set_in() {
+            v1::QuotaSource::Unspecified => "",
+            v1::QuotaSource::Tenant => "the tenant",
+            v1::QuotaSource::Configuration => "the server's configuration",
+            v1::QuotaSource::Default => "nowhere: the default",
+        };
+        table.row([
+            clean(&one.quota),
+            one.used.map_or_else(|| "not counted".to_owned(), |used| used.to_string()),
+            if one.limit == 0 { "none".to_owned() } else { one.limit.to_string() },
+            set_in.to_owned(),
+        ]);
+    }
+    table.text("the server tells of no quotas")
+}
