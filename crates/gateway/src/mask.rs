@@ -34,6 +34,11 @@ impl Mask {
         Ok(Self { wanted: (!all).then_some((message, paths)) })
     }
 
+    /// Returns true if this field of the resource is wanted as a whole.
+    pub(crate) fn wants(&self, field: &str) -> bool {
+        self.wanted.as_ref().is_none_or(|(_, paths)| paths.iter().any(|path| path == field))
+    }
+
     /// The resource with only the fields that are wanted.
     pub(crate) fn keep<T: Message + Default>(&self, resource: T) -> T {
         let Some((descriptor, paths)) = &self.wanted else { return resource };

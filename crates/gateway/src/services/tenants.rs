@@ -53,7 +53,7 @@ impl TenantService for Door {
         let mask = Mask::read("Tenant", message.read_mask)?;
         let name = own(&call.caller, "name", &message.name)?;
         let row = tenant(&call, &name).await?;
-        let quota_uses = quotas::uses(self, &row)?;
+        let quota_uses = if mask.wants("quotas") { quotas::uses(self, &row)? } else { Vec::new() };
         let policies = policies::of_tenant(&call).await?;
         let tenant = v1::Tenant { policies, effects_held_time: held(&call).await?, ..of_tenant(&row) };
         Ok(Response::new(v1::GetTenantResponse { tenant: Some(mask.keep(tenant)), quota_uses }))

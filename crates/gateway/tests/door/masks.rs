@@ -30,7 +30,8 @@ fn resources(rpc: &Rpc, reply: Json) -> Vec<Json> {
         return page(reply).0;
     }
     let Json::Object(members) = reply else { panic!("{reply}") };
-    members.into_iter().map(|(_, resource)| resource).collect()
+    // What is told beside the resource, in a list, is no part of it.
+    members.into_iter().map(|(_, resource)| resource).filter(Json::is_object).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -154,8 +154,7 @@ async fn a_tenant_that_holds_too_many_bytes_can_only_end_things() {
     let answered: Result<v1::AnswerCheckpointResponse, _> =
         line.ask(agent, "AnswerCheckpoint", &answer).await;
     refused(answered, "QUOTA_EXCEEDED");
-    let event =
-        v1::RecordEventRequest { name: session.clone(), key: "paid".into(), ..Default::default() };
+    let event = v1::RecordEventRequest { name: session.clone(), key: "paid".into(), ..Default::default() };
     let recorded: Result<v1::RecordEventResponse, _> =
         line.ask(world.globex.key("integration"), "RecordEvent", &event).await;
     refused(recorded, "QUOTA_EXCEEDED");

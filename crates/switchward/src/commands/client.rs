@@ -120,6 +120,7 @@ async fn tenants(on: On<TenantArgs>, output: Output) -> Result<(), Exit> {
         | TenantCommand::Get(_)
         | TenantCommand::List(_)
         | TenantCommand::Set(_)
+        | TenantCommand::Quotas(_)
         | TenantCommand::Delete(_)) => tenant::run(&Talk::open(&on.connection, output).await?, what).await,
     }
 }

@@ -22,6 +22,7 @@ mod policies;
 #[path = "../../../bus/src/redis/tests/port.rs"]
 mod port;
 mod privacy;
+mod quotas;
 mod readme;
 mod redis;
 mod secrets;

@@ -50,8 +50,11 @@ fn what_goes_up_alone_is_a_counter_and_no_label_is_a_tenants() {
         let expected = if name.ends_with("_total") { "counter" } else { "gauge" };
         assert_eq!(kind, expected, "{name}");
         for (labels, _) in samples(&page, name) {
-            let shard = labels.strip_prefix("{shard=\"").and_then(|rest| rest.strip_suffix("\"}"));
-            assert!(labels.is_empty() || shard.is_some_and(|it| it.parse::<u32>().is_ok()), "{name}{labels}");
+            let of = |label: &str| labels.strip_prefix(label).and_then(|rest| rest.strip_suffix("\"}"));
+            let shard = of("{shard=\"").is_some_and(|it| it.parse::<u32>().is_ok());
+            let quota =
+                of("{quota=\"").is_some_and(|it| ["requests_per_second", "sessions", "bytes"].contains(&it));
+            assert!(labels.is_empty() || shard || quota, "{name}{labels}");
         }
     }
 }
