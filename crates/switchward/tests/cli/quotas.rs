@@ -28,8 +28,8 @@ fn a_quota_is_set_shown_and_named_where_it_has_no_room() {
     globex(&["tenant", "quotas", "globex", "--sessions", "0"]).with_code(6);
 
     globex(&["deploy", &deploy_gate()]).with_code(0);
-    globex(&["start", "deploy-gate", "--key", "one"]).with_code(0);
-    let refused = globex(&["start", "deploy-gate", "--key", "two"]).with_code(6).error();
+    globex(&["start", "deploy-gate", "--key", "release-1"]).with_code(0);
+    let refused = globex(&["start", "deploy-gate", "--key", "release-2"]).with_code(4).error();
     assert_eq!(refused["reason"], "QUOTA_EXCEEDED", "{refused}");
     assert!(refused.to_string().contains("\"sessions\""), "{refused}");
     let own = globex(&["tenant", "get"]).with_code(0).json();
@@ -44,7 +44,7 @@ fn a_quota_is_set_shown_and_named_where_it_has_no_room() {
 
     let back = dev.json(&["tenant", "quotas", "globex", "--sessions", "default"]);
     assert_eq!(back["tenant"]["quotas"], json!({ "bytes": "2097152" }));
-    globex(&["start", "deploy-gate", "--key", "two"]).with_code(0);
+    globex(&["start", "deploy-gate", "--key", "release-2"]).with_code(0);
     let wrong = dev.run(&["tenant", "quotas", "globex", "--bytes", "2GB"]).with_code(2);
     assert!(wrong.err.contains("20GiB") || wrong.err.contains("a number"), "{wrong:?}");
 }
@@ -60,8 +60,8 @@ fn the_configuration_limits_tenants_that_set_nothing() {
         Ended::of(program().args(words).args(connection).env("SWITCHWARD_API_KEY", ADMIN_KEY))
     };
     call(&["deploy", &deploy_gate()]).with_code(0);
-    call(&["start", "deploy-gate", "--key", "one"]).with_code(0);
-    call(&["start", "deploy-gate", "--key", "two"]).with_code(6);
+    call(&["start", "deploy-gate", "--key", "release-1"]).with_code(0);
+    call(&["start", "deploy-gate", "--key", "release-2"]).with_code(4);
     let shown = call(&["tenant", "get"]).with_code(0).json();
     let sessions =
         json!({ "quota": "sessions", "limit": "1", "setIn": "QUOTA_SOURCE_CONFIGURATION", "used": "1" });
@@ -71,5 +71,5 @@ fn the_configuration_limits_tenants_that_set_nothing() {
     let requests = of(&shown, "requests_per_second");
     assert_eq!((&requests["limit"], &requests["setIn"]), (&json!("2000"), &json!("QUOTA_SOURCE_DEFAULT")));
     call(&["tenant", "quotas", "acme", "--sessions", "2"]).with_code(0);
-    call(&["start", "deploy-gate", "--key", "two"]).with_code(0);
+    call(&["start", "deploy-gate", "--key", "release-2"]).with_code(0);
 }
