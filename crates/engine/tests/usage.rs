@@ -1,5 +1,11 @@
 //! What a tenant holds is counted as its sessions begin, grow and go, and its quota of sessions is kept.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it is about, and stops where it cannot go on"
+)]
+
 mod memory;
 
 use std::collections::BTreeMap;

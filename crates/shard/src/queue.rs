@@ -8,6 +8,7 @@
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use switchward_engine::limits::EFFECT_BYTES;
 use switchward_engine::{Body, Command, Reply};
 use switchward_machine::TenantId;
 use tokio::sync::{Notify, oneshot};
@@ -202,9 +203,7 @@ fn carried(body: &Body) -> usize {
         Body::RecordBounce(bounce) => bounce.message.len(),
         Body::PutDirectory(put) => put.directory.bytes(),
         Body::RecordReply(reply) => reply.text.len(),
-        Body::Republish(wish) => {
-            (wish.events.len() + wish.retry.len()) * switchward_engine::limits::EFFECT_BYTES
-        }
+        Body::Republish(wish) => (wish.events.len() + wish.retry.len()) * EFFECT_BYTES,
         Body::Authorize(call) => call.args.json().len(),
         Body::PutAssistant(put) => {
             put.instructions.len() + put.workflows.iter().map(String::len).sum::<usize>()

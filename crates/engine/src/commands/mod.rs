@@ -74,6 +74,10 @@ fn of_tenant(turn: &Turn<'_, '_>) -> bool {
 /// Runs the command of the turn.
 pub(crate) fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     delete_tenant::check(turn)?;
+    carry_out(turn)
+}
+
+fn carry_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     match &turn.command.body {
         Body::Start(start) => start::run(turn, start),
         Body::Answer(answer) => answer::run(turn, answer),

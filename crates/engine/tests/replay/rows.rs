@@ -88,12 +88,9 @@ impl Rows {
         let mut usages: BTreeMap<TenantId, Usage> = BTreeMap::new();
         for (key, row) in &self.0 {
             let usage = usages.entry(key.tenant_of()).or_default();
-            match &**row {
-                Row::Session(_) => usage.sessions += 1,
-                Row::History(history) => {
-                    usage.bytes += u64::try_from(minicbor::to_vec(history).unwrap().len()).unwrap();
-                }
-                _ => {}
+            usage.sessions += u64::from(matches!(&**row, Row::Session(_)));
+            if let Row::History(history) = &**row {
+                usage.bytes += u64::try_from(minicbor::to_vec(history).unwrap().len()).unwrap();
             }
         }
         for (tenant, usage) in usages {

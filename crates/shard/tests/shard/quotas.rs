@@ -11,10 +11,9 @@ use crate::server::{Server, Setup};
 
 fn execute(server: &Server, quotas: Quotas, mut command: Command) -> Result<Reply, Option<Reason>> {
     command.settings.quotas = quotas;
-    server.run(server.cluster().execute(command)).map_err(|failure| match failure {
-        Failure::Rejected(no) => Some(no.reason),
-        _ => None,
-    })
+    server
+        .run(server.cluster().execute(command))
+        .map_err(|failure| if let Failure::Rejected(no) = failure { Some(no.reason) } else { None })
 }
 
 /// Keys of sessions of one tenant, more than one in each shard.
