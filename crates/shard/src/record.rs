@@ -51,6 +51,7 @@ impl Record for Stored {
             | Row::History(_)
             | Row::Request(_)
             | Row::Recorded(_)
+            | Row::Mailed(_)
             | Row::Outbox(_)
             | Row::Grant(_)
             | Row::Version(_)
@@ -81,7 +82,12 @@ fn structure(row: &Row) -> usize {
         Row::History(history) => WEIGHT_BYTES + history.events.len() * WEIGHT_BYTES,
         Row::Removed(removed) => WEIGHT_BYTES + removed.decisions.len() * 2 * ENTRY_BYTES,
         Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
-        Row::Index | Row::Clock(_) | Row::Recorded(_) | Row::LastTenant(_) | Row::Source(_) => ENTRY_BYTES,
+        Row::Index
+        | Row::Clock(_)
+        | Row::Recorded(_)
+        | Row::LastTenant(_)
+        | Row::Source(_)
+        | Row::Mailed(_) => ENTRY_BYTES,
         Row::TenantChange(change) => WEIGHT_BYTES + change.parts.len() * 4 * ENTRY_BYTES,
         // Values of JSON take several times the bytes of their text.
         Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
@@ -111,7 +117,12 @@ fn payload(row: &Row) -> usize {
         Row::Ledger(_) => 0,
         // A machine inside a row would be encoded to be measured.
         Row::Machine(machine) => minicbor::len(&**machine),
-        Row::Index | Row::Clock(_) | Row::Recorded(_) | Row::LastTenant(_) | Row::Source(_) => 0,
+        Row::Index
+        | Row::Clock(_)
+        | Row::Recorded(_)
+        | Row::LastTenant(_)
+        | Row::Source(_)
+        | Row::Mailed(_) => 0,
         Row::Session(_)
         | Row::Run(_)
         | Row::Open(_)
