@@ -4,7 +4,7 @@ use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, T
 
 use crate::command::Scope;
 use crate::key::Kind;
-use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
+use crate::limits::{CALL_KEPT_MS, HOUR_MS, REQUESTS_KEPT_MS};
 use crate::state::{Asked, Effect, EffectBody, Session, Thing, ThingBody};
 use crate::{Key, Row};
 
@@ -88,6 +88,10 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Request(request) => vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)],
         Row::Outbox(effect) => effects(key, effect),
         Row::Thing(thing) => things(key, thing),
+        Row::Mailed(_) => {
+            let hour = key.hour_of_mailed();
+            hour.map(|hour| due(DUE, hour.after_ms(2 * HOUR_MS), key)).into_iter().collect()
+        }
         Row::Run(_)
         | Row::Data(_)
         | Row::Said(_)
@@ -126,6 +130,7 @@ pub fn may_be_indexed(key: &Key) -> bool {
         Kind::Request,
         Kind::Removed,
         Kind::Tenant,
+        Kind::Mailed,
     ];
     kinds.into_iter().any(|kind| key.is(kind))
 }

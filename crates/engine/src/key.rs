@@ -2,7 +2,7 @@
 //! session, a ledger or a tenant's index.
 
 use smallvec::SmallVec;
-use switchward_machine::{Bucket, Digest, OpenId, RunId, SessionId, TenantId};
+use switchward_machine::{Bucket, Digest, OpenId, RunId, SessionId, TenantId, Time};
 
 use crate::command::Scope;
 
@@ -75,6 +75,8 @@ pub enum Kind {
     TenantChange = 70,
     /// That a signed message was recorded in a session.
     Recorded = 80,
+    /// Mails of an hour by what they are counted by.
+    Mailed = 81,
     /// What a tenant holds in a shard.
     Usage = 82,
 }
@@ -284,6 +286,18 @@ impl Key {
     #[must_use]
     pub fn tenancy(tenant: TenantId) -> Self {
         Self::start(SHARD, tenant, Kind::Tenancy)
+    }
+
+    /// A count of the mails of the hour that begins then; the digest says of which.
+    #[must_use]
+    pub(crate) fn mailed(tenant: TenantId, hour: Time, of: Digest) -> Self {
+        Self::start(SHARD, tenant, Kind::Mailed).with(&hour.0.to_be_bytes()).with(&of.0[..16])
+    }
+
+    /// When the hour of a count of mails begins; `None` for another kind of key.
+    pub(crate) fn hour_of_mailed(&self) -> Option<Time> {
+        let bytes = self.rest().get(..8)?.try_into().ok()?;
+        self.is(Kind::Mailed).then(|| Time(u64::from_be_bytes(bytes)))
     }
 
     /// What a tenant holds in a shard.

@@ -210,6 +210,22 @@ pub const BROWSER_KNOWN_MS_MAX: u64 = 365 * 24 * HOUR_MS;
 /// Mails that one session sends in a calendar day of UTC, requests, answers and copies counted; one more is an error of its
 /// state, or QUOTA_EXCEEDED. As many as may wait to go out: what sends more does not end.
 pub const MAILS_OF_DAY_MAX: u32 = 10_000;
+/// Mails of one tenant that one shard sends in a calendar hour of UTC.
+pub const MAILS_OF_TENANT_HOUR_MAX: u32 = 20_000;
+/// Those of all sessions of one definition.
+pub const MAILS_OF_DEFINITION_HOUR_MAX: u32 = 10_000;
+/// Those that one caller causes.
+pub const MAILS_OF_REQUESTER_HOUR_MAX: u32 = 5_000;
+/// Those to one address: more than a person can read.
+pub const MAILS_TO_ADDRESS_HOUR_MAX: u32 = 120;
+/// Those that one caller causes to one address: half of them, so that nobody uses up an address alone.
+pub const MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX: u32 = 60;
+/// Mails of one gate whose counts are read where somebody looks at the gate.
+pub const MAILS_COUNTED_MAX: usize = 20;
+/// Addresses that a warning about mails that wait names; it says how many more there are.
+pub const WAITING_NAMED_MAX: usize = 5;
+/// One in this many of each of these is kept for gates that nobody has been told of.
+pub const MAILS_UNTOLD_PART: u32 = 5;
 /// Addresses that one mail of an agent goes to, `to`, `cc` and `bcc` together.
 pub const MAIL_RECIPIENTS_MAX: usize = 50;
 /// The subject of an agent's mail, characters.

@@ -3,10 +3,12 @@
 use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
 
 use crate::gates;
+use crate::limits::WAITING_NAMED_MAX;
+use crate::mail_caps::MailFull;
 use crate::state::{Asked, Directory, EffectBody, Open, Quorum, Tally};
 use crate::turn::{Stop, Turn};
 use crate::working::Working;
-use crate::{Event, Key, ViewError, votes};
+use crate::{Event, Key, ViewError, mail_caps, period, votes};
 
 /// Whose mails about an open gate have come back, or are dead letters: addresses, each once.
 pub(crate) fn unreached(
@@ -56,15 +58,19 @@ impl Reach {
             |one: &String| open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
         let asked = open.gate.asked.as_ref();
         let to = asked.map(|asked| asked.to.as_slice()).unwrap_or_default();
-        let unheard = to.iter().all(|one| gone(one) || own(one));
+        let now = rows.clock_at(&Key::clock())?.map_or(open.at, |clock| *clock);
+        let waiting = mail_caps::waiting(rows, at, open, now)?;
+        let waits = |one: &String| waiting.iter().any(|(known, _)| known.eq_ignore_ascii_case(one));
+        let unheard = to.iter().all(|one| gone(one) || own(one) || waits(one));
         let mut warnings = Vec::new();
         if to.is_empty() {
             warnings.push("nobody is told of it".to_owned());
         } else if to.iter().all(own) {
             warnings.push(format!("nobody is told but {}, who asked and cannot decide", to.join(", ")));
-        } else if unheard {
+        } else if unheard && waiting.is_empty() {
             warnings.push("no mail reaches anybody who may decide".to_owned());
         }
+        warnings.extend(not_notified(waiting));
         warnings.extend(asked.and_then(|asked| few(open, asked, &people)));
         let dropped = asked.map(|asked| asked.dropped.as_slice()).unwrap_or_default();
         warnings.extend(dropped.iter().map(|one| {
@@ -81,6 +87,25 @@ impl Reach {
         };
         Ok(Self { unreached, unheard, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
     }
+}
+
+/// What is said of those whose mails wait for the next hour: a sentence for each cap that they wait for.
+fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<String> {
+    let mut groups: Vec<(MailFull, Vec<String>)> = Vec::new();
+    for (one, full) in waiting {
+        match groups.iter_mut().find(|(known, _)| *known == full) {
+            Some((_, people)) => people.push(one),
+            None => groups.push((full, vec![one])),
+        }
+    }
+    let sentence = |(full, mut people): (MailFull, Vec<String>)| {
+        let more = people.len().saturating_sub(WAITING_NAMED_MAX);
+        people.truncate(WAITING_NAMED_MAX);
+        let (names, until) = (people.join(", "), period::text(full.until));
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("not notified before {until}: {names}{more}; {}", full.cap)
+    };
+    groups.into_iter().map(sentence).collect()
 }
 
 /// What is said where the approvals that were asked for are more than the people who know of the gate.

@@ -149,6 +149,7 @@ impl<'a> Working<'a> {
         slot_at: Slot, Slot;
         recorded_at: Recorded, switchward_machine::Time;
         clock_at: Clock, switchward_machine::Time;
+        mailed_at: Mailed, u32;
     }
 
     /// The session's row; nothing where it does not exist in this tenant.

@@ -486,6 +486,7 @@ fn rows_keep_their_form() {
         ("clock", Row::Clock(Time(3))),
         ("index", Row::Index),
         ("last-tenant", Row::LastTenant(3)),
+        ("mailed", Row::Mailed(3)),
         ("source", Row::Source(3)),
         ("data", data()),
         ("said", Row::Said(Said { text: "yes".into(), by_user: true, sequence: 7 })),

@@ -52,6 +52,7 @@ impl Record for Stored {
             | Row::History(_)
             | Row::Request(_)
             | Row::Recorded(_)
+            | Row::Mailed(_)
             | Row::Outbox(_)
             | Row::Grant(_)
             | Row::Version(_)
@@ -87,7 +88,8 @@ fn structure(row: &Row) -> usize {
         | Row::Recorded(_)
         | Row::LastTenant(_)
         | Row::Source(_)
-        | Row::Usage(_) => ENTRY_BYTES,
+        | Row::Usage(_)
+        | Row::Mailed(_) => ENTRY_BYTES,
         Row::TenantChange(change) => WEIGHT_BYTES + change.parts.len() * 4 * ENTRY_BYTES,
         // Values of JSON take several times the bytes of their text.
         Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
@@ -122,7 +124,8 @@ fn payload(row: &Row) -> usize {
         | Row::Recorded(_)
         | Row::LastTenant(_)
         | Row::Source(_)
-        | Row::Usage(_) => 0,
+        | Row::Usage(_)
+        | Row::Mailed(_) => 0,
         Row::Session(_)
         | Row::Run(_)
         | Row::Open(_)

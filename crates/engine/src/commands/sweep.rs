@@ -6,7 +6,7 @@ use switchward_machine::{Micros, OpenId};
 use crate::command::Sweep;
 use crate::gates;
 use crate::key::Kind;
-use crate::limits::{CALL_KEPT_MS, REQUESTS_KEPT_MS};
+use crate::limits::{CALL_KEPT_MS, HOUR_MS, REQUESTS_KEPT_MS};
 use crate::moves;
 use crate::policy::by_ledger;
 use crate::state::EffectBody;
@@ -40,6 +40,11 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
         if given.is_some_and(|at| turn.now().since_ms(at) >= REQUESTS_KEPT_MS) {
             turn.emit(Event::Swept(key.as_bytes().to_vec()))?;
         }
+    } else if let Some(hour) = key.hour_of_mailed()
+        && turn.now().since_ms(hour) >= 2 * HOUR_MS
+        && turn.rows.mailed_at(key)?.is_some()
+    {
+        turn.emit(Event::Swept(key.as_bytes().to_vec()))?;
     }
     Ok(Reply::Done)
 }

@@ -7,7 +7,7 @@ use crate::event::VoteFact;
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
 use crate::state::{Asked, Bounced, Closed, EffectBody, Held, Open, Purpose, Resolution, Run};
 use crate::working::Working;
-use crate::{Event, Flow, Key, Row, ViewError};
+use crate::{Event, Flow, Key, Row, ViewError, mail_caps};
 
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -77,7 +77,10 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             }
             rows.put(Key::outbox(site.tenant, id, effect.number), Row::Outbox(effect.clone()));
         }
-        Event::EffectAcked { number } => acked(rows, site, *number)?,
+        Event::EffectAcked { number } => {
+            mail_caps::count(rows, (site.tenant, site.session()?), *number, site.at)?;
+            acked(rows, site, *number)?;
+        }
         _ => {}
     }
     Ok(())

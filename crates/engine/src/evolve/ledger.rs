@@ -74,7 +74,7 @@ fn window(limit: &Limit) -> u64 {
 
 fn swept(rows: &mut Working<'_>, site: &Site<'_>, key: &[u8]) -> Result<(), ViewError> {
     let key = Key::from_bytes(key).ok_or_else(|| ViewError("a swept key is too short".into()))?;
-    if key.is(Kind::Request) {
+    if key.is(Kind::Request) || key.is(Kind::Mailed) {
         rows.delete(key);
         return Ok(());
     }

@@ -105,6 +105,9 @@ pub enum Row {
     /// A signed message was recorded, and is known again until then.
     #[n(171)]
     Recorded(#[n(0)] Time),
+    /// Mails that have gone out in an hour, of those that the key names.
+    #[n(172)]
+    Mailed(#[n(0)] u32),
     /// What a tenant holds in a shard.
     #[n(173)]
     Usage(#[n(0)] super::Usage),

@@ -11,15 +11,15 @@ use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_delivery::limits::ERRANDS_MAX;
 use switchward_engine::{
-    AckEffect, Attempt, Body, Command, DeferEffect, Due, Effect, EffectBody, FailEffect, IndexKey, Key,
-    Purpose, Row, View as _, ViewError, holds_effects, scope_of_effects,
+    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, MailCount, Row,
+    View as _, ViewError, holds_effects, scope_of_effects,
 };
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::caps::{Caps, Full};
+use super::caps::Caps;
 use super::hooks::{self, Hook};
 use super::lanes::Lanes;
 use super::letters;
@@ -55,6 +55,8 @@ struct Sent {
     attempt: Attempt,
     stream: Stream,
     place: Place,
+    /// The counts of mails that it will be a part of.
+    counts: Vec<MailCount>,
     /// When it is taken for lost.
     until: Instant,
 }
@@ -162,12 +164,12 @@ async fn round((shard, most): (&Shard, usize), road: &Road, out: &mut Out) -> Re
             due_of((&view, shard.now()), &entry, road.mail, out, &mut rooms)?
         };
         for due in due {
-            if unsent(shard, &view, road, &due, out).await?
-                || put_off(shard, &view, &due, &mut out.caps).await?
-            {
+            if unsent(shard, &view, road, &due, out).await? {
                 continue;
             }
-            ready.extend(pack(shard, &view, road, &due, out).await?);
+            if let Some(counts) = out.caps.counted(shard, &view, &due).await? {
+                ready.extend(pack(shard, &view, road, (&due, counts), out).await?);
+            }
         }
         out.turn = Some(behind.clone());
         after = Some(behind);
@@ -187,7 +189,7 @@ fn is_held(view: &StateView, entry: &Key) -> Result<bool, Failure> {
     held.map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: &switchward_engine::ViewError) -> Failure {
+pub(super) fn unreadable(error: &switchward_engine::ViewError) -> Failure {
     tracing::error!(%error, "failed to read the outbox");
     Failure::Stopped
 }
@@ -195,25 +197,37 @@ fn unreadable(error: &switchward_engine::ViewError) -> Failure {
 /// Forgets what has arrived, was put off or is taken for lost, and learns from it how places do.
 fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
     let (now, mut broken) = (Instant::now(), None);
-    let places = &mut out.places;
-    out.sent.retain(|key, sent| match view.row(key) {
-        Ok(row) => {
-            let Some(Row::Outbox(effect)) = row.as_deref() else {
-                places.took(&sent.place);
-                return false;
-            };
-            // What is given up says that it could not be taken; what is put off, that the place could not take it.
-            if effect.dead().is_none() && effect.attempt() != sent.attempt {
-                places.failed(&sent.place, now);
-            }
-            effect.dead().is_none() && effect.attempt() == sent.attempt && sent.until > now
-        }
-        Err(error) => {
+    let Out { sent, places, caps, .. } = out;
+    sent.retain(|key, sent| {
+        let stays = is_out(view, (key, sent), places, now).unwrap_or_else(|error| {
             broken = Some(error);
             true
+        });
+        if !stays {
+            caps.comes(&sent.counts);
         }
+        stays
     });
     broken.map_or(Ok(()), |error| Err(unreadable(&error)))
+}
+
+/// Whether an effect that went out may still arrive.
+fn is_out(
+    view: &StateView,
+    (key, sent): (&Key, &Sent),
+    places: &mut Places,
+    now: Instant,
+) -> Result<bool, ViewError> {
+    let row = view.row(key)?;
+    let Some(Row::Outbox(effect)) = row.as_deref() else {
+        places.took(&sent.place);
+        return Ok(false);
+    };
+    // What is given up says that it could not be taken; what is put off, that the place could not take it.
+    if effect.dead().is_none() && effect.attempt() != sent.attempt {
+        places.failed(&sent.place, now);
+    }
+    Ok(effect.dead().is_none() && effect.attempt() == sent.attempt && sent.until > now)
 }
 
 /// What is due and not out of what goes to the place of this entry, as much as there is room for.
@@ -298,26 +312,6 @@ async fn unsent(
     give_up(shard, &named, (NO_MAIL, message)).await.map(|()| true)
 }
 
-/// Whether a mail must wait, because there is no room for it in this hour; its session then says so. What the bus
-/// then does not take is counted again.
-async fn put_off(shard: &Shard, view: &StateView, due: &Due, caps: &mut Caps) -> Result<bool, Failure> {
-    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
-    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
-        return Ok(false);
-    };
-    let EffectBody::Message { channel: Channel::Email, to, purpose, .. } = &effect.body else {
-        return Ok(false);
-    };
-    if *purpose == Purpose::Code {
-        return Ok(false);
-    }
-    let tenant = due.key.tenant_of();
-    let Err(Full { until, code, message }) = caps.count(tenant, to, shard.now()) else { return Ok(false) };
-    let (number, attempt, code) = (effect.number, effect.attempt(), code.to_owned());
-    let defer = DeferEffect { number, attempt, until, code, message, made: false };
-    submit(shard, tenant, session, Body::DeferEffect(defer)).await.map(|()| true)
-}
-
 /// An effect: its row, its session, its number there, and how often it was sent anew.
 struct Named {
     key: Key,
@@ -338,7 +332,7 @@ async fn pack(
     shard: &Shard,
     view: &StateView,
     road: &Road,
-    due: &Due,
+    (due, counts): (&Due, Vec<MailCount>),
     out: &mut Out,
 ) -> Result<Option<Packed>, Failure> {
     let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
@@ -362,7 +356,8 @@ async fn pack(
         }
     };
     let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
-    out.sent.insert(due.key.clone(), Sent { attempt, stream, place, until });
+    out.caps.goes(&counts);
+    out.sent.insert(due.key.clone(), Sent { attempt, stream, place, counts, until });
     Ok(Some(Packed { due: named, stream, envelope: envelope(tenant, session, effect, kind, input) }))
 }
 
@@ -381,7 +376,9 @@ async fn publish(
     let mut wait = None;
     for (due, told) in join_all(each).await {
         let Err(error) = told else { continue };
-        out.sent.remove(&due.key);
+        if let Some(sent) = out.sent.remove(&due.key) {
+            out.caps.comes(&sent.counts);
+        }
         match error {
             BusError::Size { .. } => {
                 // It will never fit, and must not stand before the others.
@@ -479,7 +476,12 @@ fn envelope(
     Envelope { tenant: tenant.0, id: errand.name, body }
 }
 
-async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body) -> Result<(), Failure> {
+pub(super) async fn submit(
+    shard: &Shard,
+    tenant: TenantId,
+    session: SessionId,
+    body: Body,
+) -> Result<(), Failure> {
     let command = Command::of_server(tenant, scope_of_effects(session), body);
     match shard.submit(command).await {
         // It is gone meanwhile.

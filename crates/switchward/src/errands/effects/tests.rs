@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use switchward_bus::{Memory, Settings};
-use switchward_engine::{Answer, Deploy, EnsureTenancy, KeyRing, RetryEffect, RingKey, Scope, Start};
-use switchward_machine::Time;
+use switchward_engine::{
+    Answer, Deploy, EnsureTenancy, KeyRing, Kind, MailCap, RetryEffect, RingKey, Scope, Start,
+};
+use switchward_machine::{Digest, Time};
 use switchward_shard::{ClusterOptions, ManualClock};
 use switchward_store::DataDir;
 
@@ -30,8 +32,16 @@ async fn cluster(folder: &std::path::Path, clock: &ManualClock) -> Cluster {
     Cluster::open(options).await.unwrap()
 }
 
+const SESSION: SessionId = SessionId([3; 16]);
+
 /// A session of which somebody is told by mail.
-async fn mailing(cluster: &Cluster) -> SessionId {
+async fn mailing(cluster: &Cluster) {
+    let machine = deployed(cluster).await;
+    mails(cluster, SESSION, machine).await;
+}
+
+/// Puts the definition into the catalogue.
+async fn deployed(cluster: &Cluster) -> Digest {
     let submit = async |scope, body| cluster.execute(Command::of_server(TENANT, scope, body)).await.unwrap();
     submit(
         Scope::Catalogue,
@@ -52,11 +62,18 @@ async fn mailing(cluster: &Cluster) -> SessionId {
         etag: String::new(),
     };
     submit(Scope::Catalogue, Body::Deploy(deploy)).await;
-    let session = SessionId([3; 16]);
+    digest
+}
+
+/// Begins a session of which somebody is told by mail.
+async fn mails(cluster: &Cluster, session: SessionId, machine: Digest) {
+    let submit = async |body| {
+        cluster.execute(Command::of_server(TENANT, Scope::Session(session), body)).await.unwrap()
+    };
     let start = Start {
         definition: "gate".to_owned(),
         version: 1,
-        machine: digest,
+        machine,
         key: None,
         role: "agent".to_owned(),
         labels: Vec::new(),
@@ -75,15 +92,18 @@ async fn mailing(cluster: &Cluster) -> SessionId {
         quorum: None,
         policies: Vec::new(),
     };
-    submit(Scope::Session(session), Body::Start(start)).await;
+    submit(Body::Start(start)).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };
-    submit(Scope::Session(session), Body::Answer(answer)).await;
-    session
+    submit(Body::Answer(answer)).await;
 }
 
 async fn mail(shard: &Shard) -> Effect {
+    mail_of(shard, SESSION).await
+}
+
+async fn mail_of(shard: &Shard, session: SessionId) -> Effect {
     let view = shard.read().await.unwrap();
-    let prefix = Key::prefix_of_session(TENANT, SessionId([3; 16]), switchward_engine::Kind::Outbox);
+    let prefix = Key::prefix_of_session(TENANT, session, Kind::Outbox);
     let mut found = None;
     view.scan(&prefix, None, &mut |_, row| {
         if let Row::Outbox(effect) = &**row {
@@ -99,8 +119,8 @@ async fn mail(shard: &Shard) -> Effect {
 async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_then() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
     let cluster = cluster(folder.path(), &clock).await;
-    let session = mailing(&cluster).await;
-    let shard = cluster.shard_of(session.bucket());
+    mailing(&cluster).await;
+    let shard = cluster.shard_of(SESSION.bucket());
     let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
     let road = Road { bus, mail: false, names: Arc::new(Known::new(cluster.clone())) };
     let mut out = Out::default();
@@ -113,12 +133,62 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(NO_MAIL));
     // Sent anew it has its time again, and a server that sends mail takes it.
     let retry = Body::RetryEffect(RetryEffect { number: dead.number });
-    cluster.execute(Command::of_server(TENANT, Scope::Session(session), retry)).await.unwrap();
+    cluster.execute(Command::of_server(TENANT, Scope::Session(SESSION), retry)).await.unwrap();
     round((shard, 16), &road, &mut out).await.map(drop).unwrap();
     assert_eq!(mail(shard).await.dead(), None);
     clock.advance(UNSENT_MAIL_MS);
     let road = Road { mail: true, ..road };
     round((shard, 16), &road, &mut out).await.map(drop).unwrap();
     assert_eq!((mail(shard).await.dead(), out.sent.len()), (None, 1));
+    cluster.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an_address() {
+    let most = MailCap::Address.most();
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
+    let cluster = cluster(folder.path(), &clock).await;
+    let machine = deployed(&cluster).await;
+    let sessions: Vec<SessionId> =
+        (0..most + 2).map(|n: u32| SessionId(std::array::from_fn(|at| n.to_be_bytes()[at % 4]))).collect();
+    let (first, last) = sessions.split_at(usize::try_from(most).unwrap());
+    join_all(first.iter().map(|&session| mails(&cluster, session, machine))).await;
+    let shard = cluster.shard_of(SESSION.bucket());
+    let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+    let road = Road { bus, mail: true, names: Arc::new(Known::new(cluster.clone())) };
+    let mut out = Out::default();
+    let mut gone = 0;
+    while gone < first.len() {
+        round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
+        let sent: Vec<Key> = out.sent.keys().cloned().collect();
+        assert!(!sent.is_empty(), "{gone} of {most} have gone out");
+        gone += sent.len();
+        // The last stays out.
+        for key in &sent[..sent.len() - usize::from(gone == first.len())] {
+            let session = key.session_of().unwrap();
+            let ack = Body::AckEffect(AckEffect { number: mail_of(shard, session).await.number });
+            cluster.execute(Command::of_server(TENANT, Scope::Session(session), ack)).await.unwrap();
+        }
+    }
+    mails(&cluster, last[0], machine).await;
+    round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
+    let waits = mail_of(shard, last[0]).await;
+    assert_eq!(waits.last().map(|last| last.code.as_str()), Some("mail_address_limit"), "{waits:?}");
+    assert_eq!(out.sent.len(), 1);
+    // Who leads next has nothing out, and counts those that have gone out.
+    let mut out = Out::default();
+    mails(&cluster, last[1], machine).await;
+    round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
+    assert_eq!(out.sent.len(), 1, "one place is left of those that have gone out");
+    let waiting = [last[0], last[1]].map(|session| Key::prefix_of_session(TENANT, session, Kind::Outbox));
+    let are_out = |out: &Out| {
+        waiting.iter().all(|prefix| out.sent.keys().any(|key| key.as_bytes().starts_with(prefix)))
+    };
+    assert!(!are_out(&out));
+    clock.advance(3_600_000);
+    round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
+    out.sent.retain(|key, _| waiting.iter().any(|prefix| key.as_bytes().starts_with(prefix)));
+    round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
+    assert!(are_out(&out), "another hour has begun");
     cluster.shutdown().await.unwrap();
 }

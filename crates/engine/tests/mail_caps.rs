@@ -1,0 +1,257 @@
+//! How many mails go out in an hour, and for whom room is kept.
+
+mod memory;
+
+use std::sync::Arc;
+
+use switchward_engine::limits::{
+    HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNTOLD_PART,
+};
+use switchward_engine::{
+    AckEffect, Actor, Answer, Body, Command, DeferEffect, Effect, EffectBody, Event, InstallMachine,
+    InstallTenancy, Key, Kind, MailCap, MailFull, Purpose, Role, Row, Scope, SecretOf, Start, Sweep, Tenancy,
+    decide, evolve, gate_view, index_keys, mail_counts, mail_full, time_text,
+};
+use switchward_formats::compile_file;
+use switchward_machine::{OpenId, SessionId, TenantId, Time};
+
+use memory::{Rows, sealed};
+
+const TENANT: TenantId = TenantId(7);
+const PROCESS: &str = r#"{
+    "name": "gate", "initial": "ask",
+    "states": {
+        "ask": { "question": "What now?", "answers": { "help": { "next": "ask", "action": "notify_human" } } }
+    }
+}"#;
+/// An hour begins.
+const START: Time = Time(1_000 * HOUR_MS);
+
+/// A shard with the process, and what time it is there.
+struct Shard {
+    rows: Rows,
+    now: Time,
+    sessions: u8,
+    machine: switchward_machine::Digest,
+}
+
+impl Shard {
+    fn new() -> Self {
+        let compiled = compile_file("definition.json", PROCESS.as_bytes(), None);
+        let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
+        let machine = Arc::new(definition.machine);
+        let tenancy = Tenancy::first(Some(sealed(TENANT, SecretOf::Mail, &[1; 32])));
+        let mut shard = Self { rows: Rows::default(), now: START, sessions: 0, machine: machine.digest() };
+        shard.execute("admin", Scope::Shard, Body::InstallTenancy(InstallTenancy { tenancy }));
+        shard.execute("admin", Scope::Shard, Body::InstallMachine(InstallMachine { machine }));
+        shard
+    }
+
+    /// Carries a command out; replaying its decision must give the same rows.
+    fn execute(&mut self, subject: &str, scope: Scope, body: Body) -> Vec<Event> {
+        let actor = Actor { subject: subject.into(), role: Role::Admin };
+        let command = Command { actor, ..Command::of_server(TENANT, scope, body) };
+        let decided = decide(&[command], &self.rows, self.now).expect("the rows can be read");
+        decided.answers.into_iter().next().expect("one answer").expect("it is not refused");
+        let Some(decision) = decided.decision else { return Vec::new() };
+        assert_eq!(evolve(&decision, &self.rows).expect("it fits"), decided.changes);
+        self.rows.apply(decided.changes);
+        decision.turns.into_iter().flat_map(|turn| turn.events).collect()
+    }
+
+    /// Somebody asks these people for help in a session of their own: its id, the gate and the mails.
+    fn ask(&mut self, subject: &str, people: &[&str]) -> (SessionId, OpenId, Vec<Effect>) {
+        self.sessions += 1;
+        let id = SessionId([self.sessions; 16]);
+        let audience = people.iter().map(|one| (*one).to_owned()).collect();
+        self.execute(subject, Scope::Session(id), Body::Start(start(self.machine, audience)));
+        let answer = Answer { answer: "help".into(), state: None, note: String::new() };
+        let events = self.execute(subject, Scope::Session(id), Body::Answer(answer));
+        let mails: Vec<Effect> = events
+            .into_iter()
+            .filter_map(|event| if let Event::EffectQueued { effect } = event { Some(effect) } else { None })
+            .collect();
+        let EffectBody::Message { gate: Some(gate), .. } = mails.first().expect("a mail").body else {
+            panic!("{mails:?} are about no gate")
+        };
+        (id, gate, mails)
+    }
+
+    /// Why a mail must wait, where it must.
+    fn full(&self, id: SessionId, mail: &Effect) -> Option<MailFull> {
+        let counts = mail_counts(&self.rows, (TENANT, id), mail, self.now).expect("rows can be read");
+        assert!(!counts.is_empty(), "a mail is counted");
+        mail_full(&self.rows, (TENANT, id), (mail, &counts), self.now, |_| 0).expect("rows can be read")
+    }
+
+    fn sent(&mut self, id: SessionId, mail: &Effect) {
+        self.execute("", Scope::Session(id), Body::AckEffect(AckEffect { number: mail.number }));
+    }
+
+    /// Somebody asks until a mail must wait: how many went out, and the one that waits.
+    fn ask_until_full(&mut self, subject: &str, to: &str) -> (u32, SessionId, OpenId, Effect, MailFull) {
+        for count in 0.. {
+            let (id, gate, mails) = self.ask(subject, &[to]);
+            let mail = mails.into_iter().next().expect("a mail");
+            match self.full(id, &mail) {
+                Some(full) => return (count, id, gate, mail, full),
+                None => self.sent(id, &mail),
+            }
+        }
+        unreachable!("the loop has no end")
+    }
+
+    fn warnings(&self, id: SessionId, gate: OpenId) -> (bool, Vec<String>) {
+        let view = gate_view(&self.rows, TENANT, id, gate).expect("rows can be read").expect("a gate");
+        (view.unheard(), view.warnings().to_vec())
+    }
+
+    fn counted(&self) -> Vec<Key> {
+        self.rows.0.keys().filter(|key| key.is(Kind::Mailed)).cloned().collect()
+    }
+}
+
+fn start(machine: switchward_machine::Digest, audience: Vec<String>) -> Start {
+    Start {
+        definition: "gate".into(),
+        version: 1,
+        machine,
+        key: None,
+        role: "agent".into(),
+        labels: Vec::new(),
+        input: Vec::new(),
+        queue: Vec::new(),
+        contact: None,
+        workflows: Vec::new(),
+        assistant: None,
+        message: None,
+        callees: Vec::new(),
+        reply_tenant: None,
+        audience,
+        reminders: None,
+        quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
+    }
+}
+
+#[test]
+fn one_requester_cannot_use_up_an_address() {
+    let mut shard = Shard::new();
+    let (count, id, gate, _, full) = shard.ask_until_full("flood", "Kim@acme.example");
+    let until = START.after_ms(HOUR_MS);
+    assert_eq!(full, MailFull { cap: MailCap::RequesterToAddress, until });
+    assert_eq!(
+        count, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX,
+        "requests of gates that nobody knows of use all"
+    );
+    let said = format!(
+        "not notified before {}: Kim@acme.example; one requester causes at most 60 mails to one address in an hour",
+        time_text(until)
+    );
+    assert_eq!(shard.warnings(id, gate), (true, vec![said]), "it is said before anybody tries to send it");
+    let (other, gate, mails) = shard.ask("other", &["kim@acme.example"]);
+    assert_eq!(shard.full(other, &mails[0]), None, "another requester still reaches them");
+    assert_eq!(shard.warnings(other, gate), (false, Vec::new()));
+    let (_, _, mails) = shard.ask("flood", &["dana@acme.example"]);
+    assert_eq!(shard.full(SessionId([shard.sessions; 16]), &mails[0]), None, "they reach others");
+}
+
+#[test]
+fn the_last_part_of_a_cap_is_for_gates_that_nobody_knows_of() {
+    let mut shard = Shard::new();
+    let (first, ..) = shard.ask_until_full("one", "kim@acme.example");
+    let ordinary = MAILS_TO_ADDRESS_HOUR_MAX - MAILS_TO_ADDRESS_HOUR_MAX / MAILS_UNTOLD_PART;
+    for _ in first..ordinary {
+        let (id, _, mails) = shard.ask("two", &["kim@acme.example"]);
+        shard.sent(id, &mails[0]);
+    }
+    let (id, _, mails) = shard.ask("three", &["dana@acme.example", "kim@acme.example"]);
+    assert_eq!(shard.full(id, &mails[1]), None, "nobody knows of it");
+    shard.sent(id, &mails[0]);
+    let full = shard.full(id, &mails[1]).expect("Dana knows of it");
+    assert_eq!(full.cap, MailCap::Address);
+    let (id, _, mails) = shard.ask("three", &["kim@acme.example"]);
+    assert_eq!(shard.full(id, &mails[0]), None, "nobody knows of this one");
+    shard.now = START.after_ms(HOUR_MS);
+    assert_eq!(shard.full(id, &mails[0]), None, "another hour has begun");
+}
+
+#[test]
+fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
+    let mut shard = Shard::new();
+    let (id, gate, mails) = shard.ask("one", &["kim@acme.example", "dana@acme.example"]);
+    let until = START.after_ms(HOUR_MS);
+    let (code, message) = (MailCap::Tenant.code().to_owned(), MailCap::Tenant.to_string());
+    let attempt = mails[0].attempt();
+    let defer = DeferEffect { number: mails[0].number, attempt, until, code, message, made: false };
+    shard.execute("", Scope::Session(id), Body::DeferEffect(defer));
+    let (unheard, warnings) = shard.warnings(id, gate);
+    assert!(!unheard, "the other is told");
+    let said = format!(
+        "not notified before {}: kim@acme.example; the tenant sends at most 20000 mails in an hour",
+        time_text(until)
+    );
+    assert_eq!(warnings, [said]);
+    shard.now = until;
+    shard.execute("", Scope::Shard, Body::Sweep(Sweep { key: Key::clock() }));
+    shard.sent(id, &mails[1]);
+    assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
+}
+
+#[test]
+fn a_count_is_kept_with_the_rows_and_removed_when_its_hour_is_over() {
+    let mut shard = Shard::new();
+    let (id, _, mails) = shard.ask("one", &["kim@acme.example"]);
+    assert_eq!(shard.counted(), [], "nothing has gone out");
+    shard.sent(id, &mails[0]);
+    shard.sent(id, &mails[0]);
+    let counted = shard.counted();
+    assert_eq!(counted.len(), 5);
+    for key in &counted {
+        assert_eq!(
+            shard.rows.0.get(key).map(|row| (**row).clone()),
+            Some(Row::Mailed(1)),
+            "it is counted once"
+        );
+        assert_eq!(index_keys(key, &Row::Mailed(1)).len(), 1, "it falls due");
+    }
+    let mut sweep = |now: Time| {
+        shard.now = now;
+        for key in &counted {
+            shard.execute("", Scope::Shard, Body::Sweep(Sweep { key: key.clone() }));
+        }
+        shard.counted().len()
+    };
+    assert_eq!(sweep(START.after_ms(2 * HOUR_MS - 1)), 5);
+    assert_eq!(sweep(START.after_ms(2 * HOUR_MS)), 0);
+}
+
+#[test]
+fn what_the_server_itself_causes_counts_for_nobody() {
+    let mut shard = Shard::new();
+    let (id, _, mails) = shard.ask("server", &["kim@acme.example"]);
+    let caps = |shard: &Shard| {
+        let counts = mail_counts(&shard.rows, (TENANT, id), &mails[0], START).expect("rows can be read");
+        counts.into_iter().map(|count| count.cap).collect::<Vec<_>>()
+    };
+    assert_eq!(caps(&shard).len(), 5, "a key that is called so started it");
+    let first = Key::history(TENANT, id, 0);
+    let Some(Row::History(mut history)) = shard.rows.0.get(&first).map(|row| (**row).clone()) else {
+        panic!("it has a history")
+    };
+    history.by = Actor::server();
+    shard.rows.0.insert(first, Arc::new(Row::History(history)));
+    assert_eq!(caps(&shard), [MailCap::Tenant, MailCap::Definition, MailCap::Address]);
+}
+
+#[test]
+fn a_code_for_a_decision_page_is_not_counted() {
+    let mut shard = Shard::new();
+    let (id, _, mails) = shard.ask("one", &["kim@acme.example"]);
+    let mut code = mails[0].clone();
+    let EffectBody::Message { purpose, .. } = &mut code.body else { panic!("{code:?} is no mail") };
+    *purpose = Purpose::Code;
+    assert_eq!(mail_counts(&shard.rows, (TENANT, id), &code, START), Ok(Vec::new()));
+}
