@@ -4,12 +4,13 @@ use anyhow::Context as _;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::value::{Dict, Map};
 use figment::{Figment, Metadata, Profile, Provider};
-use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::args::Unnamed;
+use crate::connections::ConnectionsConfig;
+use crate::cors::Cors;
 use crate::disk_config::DiskConfig;
 use crate::errands::{DeliveryConfig, RedisConfig};
 use crate::mail_config::MailConfig;
@@ -48,6 +49,9 @@ pub(crate) struct Config {
     /// Which pages of other origins may call the API.
     #[serde(default)]
     pub(crate) cors: Cors,
+    /// How many connections there may be.
+    #[serde(default)]
+    pub(crate) connections: ConnectionsConfig,
     /// What happens when the disk runs low.
     #[serde(default)]
     pub(crate) disk: DiskConfig,
@@ -88,35 +92,6 @@ pub(crate) struct Metrics {
     /// Where to listen for it; absent: on loopback at [`METRICS_PORT`].
     #[serde(default)]
     pub(crate) listen: Option<SocketAddr>,
-}
-
-/// Which pages of other origins may call the API.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Cors {
-    /// Origins, like `https://console.acme.example`; empty: none.
-    #[serde(default)]
-    pub(crate) allowed_origins: Vec<String>,
-}
-
-impl Cors {
-    /// The origins as browsers send them.
-    ///
-    /// # Errors
-    /// One of them is none.
-    pub(crate) fn origins(&self) -> anyhow::Result<Vec<HeaderValue>> {
-        let origin = |text: &String| {
-            let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-            let host = |rest: &str| !rest.is_empty() && !rest.contains(['/', '*', '?', '#', '@', ' ']);
-            let value = rest.filter(|rest| host(rest)).and_then(|_| text.parse().ok());
-            value.with_context(|| {
-                format!(
-                    "cors.allowed_origins: {text:?} is no origin; write https://HOST or https://HOST:PORT"
-                )
-            })
-        };
-        self.allowed_origins.iter().map(origin).collect()
-    }
 }
 
 /// Where `/metrics` is unless somebody says otherwise: the port that exporters of OpenTelemetry use.
@@ -164,7 +139,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 61] = [
+const FROM_ENVIRONMENT: [&str; 64] = [
     "data_dir",
     "keys_file",
     "listen",
@@ -176,6 +151,9 @@ const FROM_ENVIRONMENT: [&str; 61] = [
     "tls.key_file",
     "metrics.listen",
     "cors.allowed_origins",
+    "connections.max",
+    "connections.max_of_peer",
+    "connections.proxies",
     "disk.min_free_mib",
     "disk.reserve_mib",
     "quotas.requests_per_second",

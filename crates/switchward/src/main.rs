@@ -2,11 +2,14 @@
 
 mod args;
 mod backup;
+mod beside;
 mod client;
 mod commands;
 mod config;
+mod connections;
 mod context;
 mod control;
+mod cors;
 mod disk_config;
 mod errands;
 mod exit;

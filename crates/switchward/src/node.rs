@@ -29,6 +29,7 @@ use tokio::signal::unix::{Signal, SignalKind};
 use tokio_rustls::TlsAcceptor;
 
 use crate::backup::restore::{Restored, Restoring};
+use crate::beside::Beside;
 use crate::control::Control;
 use crate::errands::{self, DeliveryConfig, RedisConfig};
 use crate::home;
@@ -223,7 +224,7 @@ impl Node {
     pub(crate) async fn serve(
         self,
         (listener, metrics): (TcpListener, Option<TcpListener>),
-        tls: Option<TlsAcceptor>,
+        (tls, limits): (Option<TlsAcceptor>, ConnectionLimits),
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
         self.health.set_ready(true).await;
@@ -231,7 +232,7 @@ impl Node {
         let doors = self.doors.map(Doors::open);
         let (health, door) = (self.health.clone(), self.door.clone());
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
-        let beside = tokio::spawn(beside(metrics, self.metrics, ended));
+        let beside = Beside::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
         let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.place, hangups()));
         let disk = tokio::spawn(tell_of_disk(self.health.clone(), self.cluster.clone()));
         let sweeper = Sweeper::start(self.door.clone());
@@ -240,7 +241,7 @@ impl Node {
             health.set_ready(false).await;
             door.drain();
         };
-        serve::serve(listener, tls, self.app, ConnectionLimits::default(), stop).await;
+        serve::serve(listener, tls, self.app, limits, stop).await;
         disk.abort();
         sealing.abort();
         sweeper.stop().await;
@@ -248,7 +249,7 @@ impl Node {
             control.close();
         }
         drop(ending);
-        beside.await.context("the page of metrics broke off")?;
+        beside.end().await?;
         if let Some(doors) = doors {
             doors.close().await;
         }
@@ -335,16 +336,6 @@ impl Node {
             Err(failure) => Err(failure.into()),
         }
     }
-}
-
-/// Serves the page of metrics on a listener of its own until the server has ended.
-async fn beside(listener: Option<TcpListener>, pages: Router, ended: tokio::sync::oneshot::Receiver<()>) {
-    let Some(listener) = listener else { return };
-    let stop = async move {
-        // The sender says nothing: it is dropped.
-        let _dropped = ended.await;
-    };
-    serve::serve(listener, None, pages, ConnectionLimits::default(), stop).await;
 }
 
 /// Keeps what health says of the disk up to date.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use switchward_delivery::mail::Sender;
 use switchward_engine::{KeyRing, LinkAuth, Role};
 use switchward_gateway::auth::NewKey;
-use switchward_gateway::{PageSettings, QuotaDefaults};
+use switchward_gateway::{ConnectionLimits, PageSettings, QuotaDefaults};
 use switchward_machine::Time;
 use switchward_shard::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock};
 use switchward_store::write_secret;
@@ -145,7 +145,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     } else {
         announce(&ready, &contexts, &delivery)?;
     }
-    let served = node.serve((listener, Some(metrics)), None, stopped).await;
+    let served = node.serve((listener, Some(metrics)), (None, ConnectionLimits::default()), stopped).await;
     following.abort();
     served?;
     if !output.json() {

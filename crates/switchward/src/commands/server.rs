@@ -92,6 +92,7 @@ async fn serve(
     let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let keys = keys(&config)?;
     config.delivery.check()?;
+    let limits = config.connections.limits()?;
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let metrics = metrics(&config).await?;
@@ -124,7 +125,7 @@ async fn serve(
         ready.print()?;
     }
     let following = tokio::spawn(tls::follow(certificates, hangups));
-    let served = node.serve((listener, metrics), acceptor, stopped).await;
+    let served = node.serve((listener, metrics), (acceptor, limits), stopped).await;
     following.abort();
     served?;
     tracing::info!("stopped");
