@@ -14,7 +14,7 @@ use crate::support::{Dev, Ended, folder, program, run};
 /// How long a test waits for a mail, and for a sweep that comes every 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-const ASKS: &str = "name: asks
+pub(crate) const ASKS: &str = "name: asks
 states:
   - {name: decide, type: approval, approvers: [lead@example.com]}
   - {name: go, type: conversation}

@@ -2,25 +2,25 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
 use std::time::Duration;
 
+use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
-use h2::{Reason, SendStream};
 use http::Request;
 use tokio::task::JoinSet;
 
 use super::machine::peak_mib;
-use crate::server::{ADMIN_KEY, Running, Site};
-use crate::support::private;
+use crate::server::{Running, Site};
 
 const START: &str = "/switchward.v1.SessionService/StartSession";
 /// Calls on one connection, and what each sends of its body, which it never ends.
 const STREAMS: usize = 300;
 const STREAM_BYTES: usize = 4_000_000;
 const PIECE_BYTES: usize = 16 * 1024;
-/// What the server may take more at its peak, MiB. Whoever read those bodies would take 1,144.
+/// What the server may take more at its peak, MiB. Whoever read those bodies would take 1,144 and more.
 const MORE_MIB: u64 = 128;
-/// Bodies of JSON that are sent at one time, and what each holds: an empty list in three bytes.
+/// Bodies of JSON that are sent at one time, and the empty lists in each, of three bytes in the body and hundreds when read.
 const BODIES: usize = 8;
 const LISTS: usize = 1_300_000;
 /// An answer that waits for a body comes after 30 seconds.
@@ -85,6 +85,51 @@ async fn bodies_without_a_key_over_one_connection_take_no_memory() {
     };
     tokio::time::timeout(PATIENCE, all).await.expect("all are answered");
     bodies.shutdown().await;
+    let after = peak_mib(server.pid());
+    assert!(after < before + MORE_MIB, "{before} MiB before, {after} MiB at its peak");
+    let (log, code) = server.stop();
+    assert_eq!(code, Some(0), "{log}");
+}
+
+/// Begins a call as JSON without a key, whose body has this length.
+fn head(at: SocketAddr, length: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(at).expect("it listens");
+    let head = format!(
+        "POST {START} HTTP/1.1\r\nhost: {at}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("it is read");
+    stream.set_read_timeout(Some(ANSWER)).expect("a socket");
+    stream
+}
+
+/// The first line of the answer; empty where the connection ended before the answer could be read.
+fn first_line(mut stream: &TcpStream) -> String {
+    let mut answer = [0; 64];
+    let read = stream.read(&mut answer).unwrap_or_default();
+    String::from_utf8_lossy(&answer[..read]).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_body_of_json_without_a_key_is_refused_before_it_comes() {
+    let site = Site::new();
+    let (server, at) = server(&site);
+    let lists = vec!["[]"; LISTS].join(",");
+    let body = format!("{{\"input\":{{\"a\":[{lists}]}}}}");
+    assert!((3_900_000..4_000_000).contains(&body.len()), "{}", body.len());
+    let silent = head(at, body.len());
+    assert_eq!(first_line(&silent), "HTTP/1.1 401 Unauthorized", "nothing of the body was sent");
+    let before = peak_mib(server.pid());
+    thread::scope(|scope| {
+        for _ in 0..BODIES {
+            scope.spawn(|| {
+                let stream = head(at, body.len());
+                // It is refused meanwhile, and need not be read to its end.
+                let _refused = (&stream).write_all(body.as_bytes());
+                let line = first_line(&stream);
+                assert!(line.is_empty() || line == "HTTP/1.1 401 Unauthorized", "{line}");
+            });
+        }
+    });
     let after = peak_mib(server.pid());
     assert!(after < before + MORE_MIB, "{before} MiB before, {after} MiB at its peak");
     let (log, code) = server.stop();

@@ -11,13 +11,10 @@ use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::doors::{OTHER_KEY, server};
+use crate::mail::ASKS;
 use crate::server::{ADMIN_KEY, Site};
 use crate::support::{Ended, folder, program};
 
-const DEFINITION: &str = "name: rests
-states:
-  - {name: rest, type: conversation}
-";
 /// Sessions that are looked through, and what each was started with, bytes.
 const SESSIONS: usize = 240;
 const INPUT_BYTES: usize = 100_000;
@@ -51,7 +48,7 @@ async fn furnish(address: &str) {
         let (mut client, input) = (client.clone(), input.clone());
         starters.spawn(async move {
             for _ in 0..SESSIONS / STARTERS {
-                let definition = "rests".to_owned();
+                let definition = "asks".to_owned();
                 let start =
                     v1::StartSessionRequest { definition, input: Some(input.clone()), ..Default::default() };
                 client.start_session(with_key(ADMIN_KEY, start)).await.expect("it starts");
@@ -92,8 +89,8 @@ async fn others(address: &str) {
 async fn lists_that_nobody_waits_for_hold_up_nobody() {
     let site = Site::new();
     let server = server(&site, "");
-    let files = folder(&[("rests.yaml", DEFINITION)]);
-    let path = files.path().join("rests.yaml");
+    let files = folder(&[("asks.yaml", ASKS)]);
+    let path = files.path().join("asks.yaml");
     let mut deploy = program();
     deploy.arg("deploy").arg(path).args(["--address", &server.address, "--api-key", ADMIN_KEY]);
     Ended::of(&mut deploy).with_code(0);
