@@ -2,6 +2,7 @@
 
 mod bodies;
 mod dns;
+mod files;
 mod lists;
 mod machine;
 mod mail;

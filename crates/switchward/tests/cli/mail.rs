@@ -25,13 +25,13 @@ transitions:
 ";
 
 /// A mail server that takes everything.
-struct Sink {
-    address: SocketAddr,
+pub(crate) struct Sink {
+    pub(crate) address: SocketAddr,
     mails: Receiver<String>,
 }
 
 impl Sink {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let (told, mails) = channel();
@@ -44,7 +44,7 @@ impl Sink {
         Self { address, mails }
     }
 
-    fn next(&self) -> String {
+    pub(crate) fn next(&self) -> String {
         self.mails.recv_timeout(PATIENCE).expect("a mail goes out")
     }
 }

@@ -16,12 +16,13 @@ use crate::server::{ADMIN_KEY, Site};
 use crate::support::{Ended, folder, program};
 
 /// Sessions that are looked through, and what each was started with, bytes.
-const SESSIONS: usize = 240;
-const INPUT_BYTES: usize = 100_000;
-const STARTERS: usize = 8;
-/// Lists that are asked for at one time, how often, and how long their callers wait.
-const LISTS: usize = 48;
-const ROUNDS: usize = 3;
+const SESSIONS: usize = 4_000;
+const INPUT_BYTES: usize = 4_000;
+const STARTERS: usize = 16;
+/// Connections, the lists that are asked for over each at one time, how often, and how long their callers wait.
+const CALLERS: usize = 16;
+const LISTS: usize = 400;
+const ROUNDS: usize = 2;
 const GONE: Duration = Duration::from_secs(1);
 /// How long others wait for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -58,13 +59,22 @@ async fn furnish(address: &str) {
     starters.join_all().await;
 }
 
-/// A list that finds nothing, whose caller does not wait for its end.
-async fn list(address: String) {
-    let filter = "labels.x=\"y\"".to_owned();
-    let list = v1::ListSessionsRequest { page_size: 1000, filter, ..Default::default() };
-    let mut client = sessions(&address).await;
+/// Lists that find nothing, and whose caller does not wait for their end.
+async fn lists(address: String) {
+    let client = sessions(&address).await;
+    let mut calls = JoinSet::new();
+    for _ in 0..LISTS {
+        let mut client = client.clone();
+        calls.spawn(async move { client.list_sessions(with_key(ADMIN_KEY, nothing())).await });
+    }
     // Some are answered in time, some are refused; most callers have gone before.
-    let _gone = tokio::time::timeout(GONE, client.list_sessions(with_key(ADMIN_KEY, list))).await;
+    let _gone = tokio::time::timeout(GONE, calls.join_all()).await;
+}
+
+/// A list that looks through all sessions.
+fn nothing() -> v1::ListSessionsRequest {
+    let filter = "labels.x=\"y\"".to_owned();
+    v1::ListSessionsRequest { page_size: 1000, filter, ..Default::default() }
 }
 
 /// Asks for the health, and for another tenant's sessions, over connections of their own.
@@ -95,13 +105,15 @@ async fn lists_that_nobody_waits_for_hold_up_nobody() {
     deploy.arg("deploy").arg(path).args(["--address", &server.address, "--api-key", ADMIN_KEY]);
     Ended::of(&mut deploy).with_code(0);
     furnish(&server.address).await;
+    let page = sessions(&server.address).await.list_sessions(with_key(ADMIN_KEY, nothing())).await;
+    assert_eq!(page.expect("a list").into_inner().sessions.len(), 0);
     for _ in 0..ROUNDS {
-        let mut lists = JoinSet::new();
-        for _ in 0..LISTS {
-            lists.spawn(list(server.address.clone()));
+        let mut callers = JoinSet::new();
+        for _ in 0..CALLERS {
+            callers.spawn(lists(server.address.clone()));
         }
         others(&server.address).await;
-        lists.join_all().await;
+        callers.join_all().await;
         others(&server.address).await;
     }
     let (log, code) = server.stop();

@@ -7,6 +7,9 @@ use super::{APPROVER, DOMAIN, dns};
 use crate::mail::{Server, field};
 use crate::support::{Ended, ask};
 
+/// A signature that nobody checks, for the word of a trusted host to be about.
+pub(crate) const SIGNATURE: &str = "DKIM-Signature: v=1; a=rsa-sha256; d=example.com; s=none; c=relaxed/relaxed; h=from:to:subject:message-id; \
+     bh=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=; b=AAAA\r\n";
 /// A host of the approver's domain, as its SPF record says.
 const HOST: &str = "192.0.2.10";
 
@@ -26,13 +29,14 @@ pub(crate) struct Mail {
     /// What it stands in a thread with.
     pub(crate) thread: String,
     /// Says it apart from others.
-    pub(crate) id: &'static str,
+    pub(crate) id: String,
 }
 
 impl Mail {
     /// A reply to what the server wrote.
-    pub(crate) fn reply(mail: &str, id: &'static str) -> Self {
-        Self { to: field(mail, "Reply-To"), thread: format!("<{}>", field(mail, "Message-ID")), id }
+    pub(crate) fn reply(mail: &str, id: &str) -> Self {
+        let thread = format!("<{}>", field(mail, "Message-ID"));
+        Self { to: field(mail, "Reply-To"), thread, id: id.to_owned() }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -97,15 +101,18 @@ fn what_the_approver_signed_for_somebody_else_decides_nothing() {
         ("the reply address", format!("<{reply_to}>")),
         ("an id with the token", format!("<a.{token}.2@reply.acme.example>")),
     ];
-    for (what, thread) in threads {
-        let to_bob = Mail { to: "bob@other.example".into(), thread, id: "lunch" };
-        let message = to_bob.signed();
-        for recipient in ["r@reply.acme.example", &reply_to] {
-            taken(&server.hand_over(&["r@reply.acme.example", &reply_to], &message));
-            post(&server, &requester, "", &message);
-            post(&server, &requester, &format!("sender={APPROVER}&recipient={recipient}"), &message);
-        }
-        server.run(&["mail", "ingest", &server.file(&message)]);
+    for (at, (what, thread)) in threads.into_iter().enumerate() {
+        // Each way in gets a mail of its own: what comes twice is one reply.
+        let message = |way: &str| {
+            let (to, thread) = ("bob@other.example".to_owned(), thread.clone());
+            Mail { to, thread, id: format!("lunch.{at}.{way}") }.signed()
+        };
+        taken(&server.hand_over(&["r@reply.acme.example"], &message("lmtp")));
+        taken(&server.hand_over(&[&reply_to], &message("envelope")));
+        post(&server, &requester, "", &message("http"));
+        let way = format!("sender={APPROVER}&recipient={}", reply_to.replace('+', "%2B"));
+        post(&server, &requester, &way, &message("query"));
+        server.run(&["mail", "ingest", &server.file(&message("file"))]);
         undecided(&server, "asks-1", what);
     }
     for record in events(&server, "asks-1", "reply.recorded") {
@@ -122,19 +129,26 @@ fn who_asked_decides_neither_by_a_mail_that_she_makes_nor_by_a_reply_that_she_vo
     let (olga, otto) = (operator(&server, "olga"), operator(&server, "otto"));
     let mail = server.asked_by(&olga, "asks-1");
     let reply_to = field(&mail, "Reply-To");
-    let forged = Mail::reply(&mail, "forged").text();
     let way = format!("peer={HOST}&helo=mail.{DOMAIN}&sender={APPROVER}");
     let told =
         format!("Authentication-Results: mx.acme.example; dkim=pass header.d={DOMAIN}; dmarc=pass\r\n");
-    for who in [&olga, &otto] {
-        for query in ["", &way, &format!("{way}&recipient={reply_to}")] {
-            post(&server, who, query, &forged);
-            post(&server, who, query, &format!("{told}{forged}"));
-        }
+    for (name, key) in [("olga", &olga), ("otto", &otto)] {
+        // What comes twice is one reply.
+        let forged = |id: &str| Mail::reply(&mail, &format!("{name}.{id}")).text();
+        post(&server, key, "", &forged("plain"));
+        post(&server, key, &way, &forged("way"));
+        post(
+            &server,
+            key,
+            &format!("{way}&recipient={}", reply_to.replace('+', "%2B")),
+            &forged("recipient"),
+        );
+        post(&server, key, "", &format!("{told}{}", forged("told")));
+        post(&server, key, &way, &format!("{told}{SIGNATURE}{}", forged("signature")));
     }
     undecided(&server, "asks-1", "nothing is signed");
     let records = events(&server, "asks-1", "reply.recorded");
-    assert!(!records.is_empty());
+    assert_eq!(records.len(), 10, "{records:?}");
     for record in records {
         let evidence = record["evidence"].as_str().expect("a text");
         assert!(evidence.contains("spf=none") && record["authenticated"] == "false", "{record}");

@@ -1,6 +1,6 @@
 //! `Authentication-Results` that their host has not written, or that stand where anybody could have put them.
 
-use super::mail::{Mail, events, server, undecided};
+use super::mail::{Mail, SIGNATURE, events, server, undecided};
 use super::{APPROVER, DOMAIN};
 use crate::mail::field;
 
@@ -15,14 +15,6 @@ fn by(host: &str, results: &str) -> String {
 /// What the host would say of a mail that its sender signed.
 fn good(host: &str) -> String {
     by(host, &format!("dkim=pass header.d={DOMAIN}; dmarc=pass header.from={DOMAIN}"))
-}
-
-/// A signature that nobody checks, for the host's word to be about.
-fn signature() -> String {
-    format!(
-        "DKIM-Signature: v=1; a=rsa-sha256; d={DOMAIN}; s=none; c=relaxed/relaxed; h=from:to:subject:message-id; \
-         bh=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=; b=AAAA\r\n"
-    )
 }
 
 /// The fields above a mail of the attacker, and what they are.
@@ -52,7 +44,7 @@ fn forged() -> Vec<(&'static str, String)> {
         ("by a host whose name begins before", other("x-mx.acme.example")),
         ("where the host speaks of SPF alone", spf),
     ];
-    rows.into_iter().map(|(what, fields)| (what, format!("{fields}{}", signature()))).collect()
+    rows.into_iter().map(|(what, fields)| (what, format!("{fields}{}", SIGNATURE))).collect()
 }
 
 #[test]
@@ -75,7 +67,7 @@ fn results_that_the_trusted_host_has_not_written_decide_nothing() {
     }
     // What the host wrote itself, above what came from outside, does.
     let received = format!("{RECEIVED}\tby {HOST} with ESMTP id 1;\r\n");
-    let genuine = [good(HOST), received, signature(), Mail::reply(&mail, "yes").text()].concat();
+    let genuine = [good(HOST), received, SIGNATURE.to_owned(), Mail::reply(&mail, "yes").text()].concat();
     server.hand_over(&[&to], &genuine);
     assert_eq!(server.at("asks-1"), "go");
 }

@@ -59,13 +59,13 @@ async fn connections_that_say_nothing_keep_no_caller_out() {
     let to: SocketAddr =
         server.address.strip_prefix("http://").expect("plain HTTP").parse().expect("an address");
     // From the caller's own address, and from so many that there is no place for any.
-    let each = (CONNECTIONS_OF_PEER_MAX + MORE).min(files / 5);
+    let addresses = CONNECTIONS_MAX / CONNECTIONS_OF_PEER_MAX + 1;
+    let each = (CONNECTIONS_OF_PEER_MAX + MORE).min(files / addresses);
     let own = flood(to, 1..=1, each).await;
     answered(&server.address);
-    let others = u8::try_from(CONNECTIONS_MAX / CONNECTIONS_OF_PEER_MAX).expect("a few");
-    let rest = flood(to, 2..=others, each).await;
+    let rest = flood(to, 2..=u8::try_from(addresses).expect("a few"), each).await;
     let count = own.len() + rest.len();
-    assert!(count >= (each * usize::from(others)).min(CONNECTIONS_MAX), "{count} could be opened");
+    assert!(count >= (each * addresses).min(CONNECTIONS_MAX), "{count} could be opened");
     for _ in 0..3 {
         answered(&server.address);
     }
