@@ -20,7 +20,7 @@ const TABLE: &str = include_str!("../../../delivery/tests/addresses.tsv");
 /// How long a session may take to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The key of a second tenant.
-const OTHER_KEY: &str =
+pub(crate) const OTHER_KEY: &str =
     "swk_fedcba9876543210_fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
 
 /// What a file says for each of the rules that the table has.
@@ -114,7 +114,7 @@ impl Tenant {
 }
 
 /// A server whose file says this of delivery.
-fn server(site: &Site, delivery: &str) -> Running {
+pub(crate) fn server(site: &Site, delivery: &str) -> Running {
     private(site.path("other.key"), OTHER_KEY);
     let tenant = |name: &str, key: &str| {
         format!("[[tenants]]\nname = {name:?}\nadmin_key_file = {:?}\n", site.path(key))

@@ -14,7 +14,7 @@ use crate::support::{Dev, Ended, folder, program, run};
 /// How long a test waits for a mail, and for a sweep that comes every 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-const ASKS: &str = "name: asks
+pub(crate) const ASKS: &str = "name: asks
 states:
   - {name: decide, type: approval, approvers: [lead@example.com]}
   - {name: go, type: conversation}
@@ -25,13 +25,13 @@ transitions:
 ";
 
 /// A mail server that takes everything.
-struct Sink {
-    address: SocketAddr,
+pub(crate) struct Sink {
+    pub(crate) address: SocketAddr,
     mails: Receiver<String>,
 }
 
 impl Sink {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let (told, mails) = channel();
@@ -44,7 +44,7 @@ impl Sink {
         Self { address, mails }
     }
 
-    fn next(&self) -> String {
+    pub(crate) fn next(&self) -> String {
         self.mails.recv_timeout(PATIENCE).expect("a mail goes out")
     }
 }
@@ -71,15 +71,15 @@ fn take(mut stream: TcpStream, told: &Sender<String>) {
 }
 
 /// What stands in a field of a mail; folded lines are taken together.
-fn field(mail: &str, name: &str) -> String {
+pub(crate) fn field(mail: &str, name: &str) -> String {
     let head = mail.split("\r\n\r\n").next().unwrap_or_default().replace("\r\n ", " ");
     let found = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
     found.unwrap_or_else(|| panic!("{name}: {mail}")).trim_matches(['<', '>']).to_owned()
 }
 
 /// A server that writes mail, and the doors by which it comes back.
-struct Server {
-    running: Running,
+pub(crate) struct Server {
+    pub(crate) running: Running,
     sink: Sink,
     lmtp: SocketAddr,
     site: Site,
@@ -90,8 +90,13 @@ impl Server {
         Self::told("trusted_callers = [\"acme/admin\"]\n")
     }
 
-    /// A server that is told something more of mail that comes in.
+    /// A server that is told something more of mail that comes in. No DNS answers it.
     fn told(more: &str) -> Self {
+        Self::asking(SocketAddr::from(([127, 0, 0, 1], 9)), more)
+    }
+
+    /// The same with a DNS.
+    pub(crate) fn asking(dns: SocketAddr, more: &str) -> Self {
         let (site, sink) = (Site::new(), Sink::start());
         let lmtp = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let (admin, port) = (site.path("admin.key"), sink.address.port());
@@ -99,7 +104,7 @@ impl Server {
             "[[tenants]]\nname = \"acme\"\nadmin_key_file = {admin:?}\n\
              [mail]\nfrom = \"Acme <approvals@acme.example>\"\nreply = \"r+{{token}}@reply.acme.example\"\n\
              [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\ntls = \"plain\"\nhello = \"acme.example\"\n\
-             [mail.in]\ntrusted_hosts = [\"mx.acme.example\"]\ndns = [\"127.0.0.1:9\"]\nlmtp = \"{lmtp}\"\n{more}"
+             [mail.in]\ntrusted_hosts = [\"mx.acme.example\"]\ndns = [\"{dns}\"]\nlmtp = \"{lmtp}\"\n{more}"
         );
         std::fs::write(site.path("tenants.toml"), config).expect("a file");
         run(["secrets", "create", &site.path("data.keys")]).with_code(0);
@@ -107,21 +112,31 @@ impl Server {
         Self { running, sink, lmtp, site }
     }
 
-    fn run(&self, words: &[&str]) -> Ended {
+    pub(crate) fn run(&self, words: &[&str]) -> Ended {
+        self.run_as(ADMIN_KEY, words)
+    }
+
+    /// Runs a command under a key.
+    pub(crate) fn run_as(&self, key: &str, words: &[&str]) -> Ended {
         let mut command = program();
-        command.env("SWITCHWARD_ADDRESS", &self.running.address).env("SWITCHWARD_API_KEY", ADMIN_KEY);
+        command.env("SWITCHWARD_ADDRESS", &self.running.address).env("SWITCHWARD_API_KEY", key);
         Ended::of(command.args(words))
     }
 
     /// Starts a session that asks, and gives the mail.
-    fn asked(&self, key: &str) -> String {
+    pub(crate) fn asked(&self, key: &str) -> String {
+        self.asked_by(ADMIN_KEY, key)
+    }
+
+    /// The same under a key.
+    pub(crate) fn asked_by(&self, who: &str, key: &str) -> String {
         let folder = folder(&[("asks.yaml", ASKS)]);
         self.run(&["deploy", folder.path().join("asks.yaml").to_str().expect("a path")]).with_code(0);
-        self.run(&["start", "asks", "--key", key]).with_code(0);
+        self.run_as(who, &["start", "asks", "--key", key]).with_code(0);
         self.sink.next()
     }
 
-    fn at(&self, key: &str) -> Value {
+    pub(crate) fn at(&self, key: &str) -> Value {
         self.run(&["get", key, "-o", "json"]).with_code(0).json()["session"]["at"][0].clone()
     }
 
@@ -139,14 +154,14 @@ impl Server {
     }
 
     /// Writes a message to a file.
-    fn file(&self, text: &str) -> String {
+    pub(crate) fn file(&self, text: &str) -> String {
         let path = self.site.path("reply.eml");
         std::fs::write(&path, text).expect("a file");
         path
     }
 
     /// Hands a message over, as a mail server does: the answers to its recipients and to the message.
-    fn hand_over(&self, recipients: &[&str], message: &str) -> Vec<String> {
+    pub(crate) fn hand_over(&self, recipients: &[&str], message: &str) -> Vec<String> {
         let mut stream = TcpStream::connect(self.lmtp).expect("it listens");
         let to: String = recipients.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
         let all = format!("LHLO mx\r\nMAIL FROM:<lead@example.com>\r\n{to}DATA\r\n{message}.\r\nQUIT\r\n");

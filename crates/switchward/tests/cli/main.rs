@@ -1,5 +1,6 @@
 //! The command line from outside: the built program, its exit codes, its two outputs.
 
+mod attacks;
 mod backup;
 mod bad_inputs;
 mod check;

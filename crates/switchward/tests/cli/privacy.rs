@@ -16,7 +16,7 @@ use crate::support::{Ended, Process, program};
 const UMASKS: [&str; 4] = ["000", "002", "022", "777"];
 
 /// The same command, started by a shell that has set this umask.
-fn under(umask: &str, command: &Command) -> Command {
+pub(crate) fn under(umask: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", "umask \"$0\" && exec \"$@\"", umask])
@@ -33,7 +33,7 @@ fn under(umask: &str, command: &Command) -> Command {
 }
 
 /// Files and folders below one that others than their owner can read.
-fn readable(folder: &Path) -> Vec<String> {
+pub(crate) fn readable(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let of = entry.metadata().expect("it is there");

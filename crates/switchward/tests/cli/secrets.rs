@@ -40,7 +40,7 @@ fn made(site: &Site) -> String {
     ring
 }
 
-fn ask(server: &Running, words: &[&str]) -> Ended {
+pub(crate) fn ask(server: &Running, words: &[&str]) -> Ended {
     let mut command = program();
     command.args(words).args(["--address", &server.address, "--api-key", ADMIN_KEY, "-o", "json"]);
     Ended::of(&mut command)
@@ -51,7 +51,7 @@ fn secret(ended: &Ended) -> String {
 }
 
 /// Puts every kind of secret of a webhook in, and gives them as texts.
-fn put_in(server: &Running) -> Vec<String> {
+pub(crate) fn put_in(server: &Running) -> Vec<String> {
     let endpoint = ["endpoint", "put", "ops", "https://ops.example/in"];
     let mut secrets = vec![secret(&ask(server, &endpoint).with_code(0))];
     secrets.push(secret(&ask(server, &["endpoint", "rotate", "ops"]).with_code(0)));
@@ -86,10 +86,10 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// What stands in the files of a folder, one sign a byte; blocks of zeros, which are allocated ahead, are left out.
-struct Written(Vec<(PathBuf, String)>);
+pub(crate) struct Written(Vec<(PathBuf, String)>);
 
 impl Written {
-    fn of(folder: &str) -> Self {
+    pub(crate) fn of(folder: &str) -> Self {
         let read = |path: PathBuf| {
             let bytes = fs::read(&path).expect("the test can read it");
             let blocks = bytes.chunks(BLOCK).filter(|block| **block != [0; BLOCK][..block.len()]);
@@ -100,7 +100,7 @@ impl Written {
     }
 
     /// Where a secret stands as it is.
-    fn holds(&self, secret: &[u8]) -> Vec<String> {
+    pub(crate) fn holds(&self, secret: &[u8]) -> Vec<String> {
         let forms: Vec<String> =
             forms(secret).iter().map(|form| form.iter().map(|byte| char::from(*byte)).collect()).collect();
         let holds = |text: &String| forms.iter().any(|form| text.contains(form));
@@ -109,7 +109,7 @@ impl Written {
 }
 
 /// The whole and the random part of a secret, which stands after `whsec_` in base64.
-fn parts(text: &str) -> Vec<Vec<u8>> {
+pub(crate) fn parts(text: &str) -> Vec<Vec<u8>> {
     let random = text.strip_prefix("whsec_").and_then(|rest| BASE64_STANDARD.decode(rest).ok());
     [text.as_bytes().to_vec()].into_iter().chain(random).collect()
 }

@@ -1,0 +1,15 @@
+//! What a security review has tried, tried again on a server as a process.
+
+mod bodies;
+mod dns;
+mod files;
+mod lists;
+mod machine;
+mod mail;
+mod results;
+mod signer;
+mod silent;
+
+/// Who is asked in these tests, and the domain that they write from.
+const APPROVER: &str = "lead@example.com";
+const DOMAIN: &str = "example.com";

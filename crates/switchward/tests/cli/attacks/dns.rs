@@ -1,0 +1,58 @@
+//! A DNS of text records over UDP (RFC 1035). No other name exists.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, UdpSocket};
+
+const HEAD_BYTES: usize = 12;
+/// The type and the class of a question, behind its name.
+const KIND_BYTES: usize = 4;
+const TEXT: [u8; 4] = [0, 16, 0, 1];
+/// A string of a record has so many bytes at most.
+const STRING_BYTES_MAX: usize = 255;
+
+/// Starts one that ends with the process, and says where it listens.
+pub(crate) fn start(records: impl IntoIterator<Item = (String, String)>) -> SocketAddr {
+    let records: HashMap<String, String> = records.into_iter().collect();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let address = socket.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        let mut question = [0; 4096];
+        while let Ok((length, from)) = socket.recv_from(&mut question) {
+            if let Some(answer) = answer(&question[..length], &records) {
+                // Whoever asked may be gone.
+                let _gone = socket.send_to(&answer, from);
+            }
+        }
+    });
+    address
+}
+
+/// The answer to one question.
+fn answer(asked: &[u8], records: &HashMap<String, String>) -> Option<Vec<u8>> {
+    let (mut at, mut labels) = (HEAD_BYTES, Vec::new());
+    loop {
+        let length = usize::from(*asked.get(at)?);
+        at += 1;
+        if length == 0 {
+            break;
+        }
+        labels.push(String::from_utf8_lossy(asked.get(at..at + length)?).to_lowercase());
+        at += length;
+    }
+    let question = asked.get(HEAD_BYTES..at + KIND_BYTES)?;
+    let known = records.get(&labels.join("."));
+    let text = known.filter(|_| question.ends_with(&TEXT));
+    // An authoritative answer, and where the name does not exist, that.
+    let flags = [0x85, if known.is_some() { 0x80 } else { 0x83 }];
+    let counts = [0, 1, 0, u8::from(text.is_some()), 0, 0, 0, 0];
+    let mut answer = [&asked[..2], &flags[..], &counts, question].concat();
+    if let Some(text) = text {
+        let strings = text.as_bytes().chunks(STRING_BYTES_MAX);
+        let data: Vec<u8> = strings.flat_map(|part| [&[part.len() as u8], part].concat()).collect();
+        // The name of the question, and that it holds for a minute.
+        answer.extend([&[0xc0, HEAD_BYTES as u8], &TEXT[..], &[0, 0, 0, 60]].concat());
+        answer.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
+        answer.extend(data);
+    }
+    Some(answer)
+}
