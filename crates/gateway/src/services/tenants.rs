@@ -65,9 +65,11 @@ impl TenantService for Door {
     ) -> Answered<v1::GetTenantQuotasResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         first(&call.caller)?;
+        let mask = Mask::read("Tenant", message.read_mask)?;
         let row = tenant(&call, &message.tenant_id).await?;
-        let quota_uses = quotas::uses(self, &row)?;
-        Ok(Response::new(v1::GetTenantQuotasResponse { tenant: Some(of_tenant(&row)), quota_uses }))
+        let quota_uses = if mask.wants("quotas") { quotas::uses(self, &row)? } else { Vec::new() };
+        let tenant = Some(mask.keep(of_tenant(&row)));
+        Ok(Response::new(v1::GetTenantQuotasResponse { tenant, quota_uses }))
     }
 
     async fn set_tenant_quotas(

@@ -83,7 +83,11 @@ async fn requests_beyond_the_rate_are_refused_until_time_makes_room() {
     let uses = look(&world, "agent").await.map(drop);
     refused(uses, "QUOTA_EXCEEDED");
     let shown: v1::GetTenantQuotasResponse = world
-        .ask("admin", "GetTenantQuotas", &v1::GetTenantQuotasRequest { tenant_id: "globex".into() })
+        .ask(
+            "admin",
+            "GetTenantQuotas",
+            &v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() },
+        )
         .await;
     let used = use_of(&shown.quota_uses, "requests_per_second");
     assert_eq!(used, (4, v1::QuotaSource::Tenant, Some(8)));
@@ -180,7 +184,7 @@ async fn a_tenant_cannot_raise_its_own_quotas() {
     let raise = wish("globex", v1::Quotas { sessions: Some(0), ..NONE }, &[]);
     let outcome: Result<v1::SetTenantQuotasResponse, _> = line.ask(admin, "SetTenantQuotas", &raise).await;
     refused(outcome, "ROLE_NOT_ALLOWED");
-    let get = v1::GetTenantQuotasRequest { tenant_id: "globex".into() };
+    let get = v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() };
     let outcome: Result<v1::GetTenantQuotasResponse, _> = line.ask(admin, "GetTenantQuotas", &get).await;
     refused(outcome, "ROLE_NOT_ALLOWED");
     let own = |paths: &[&str]| v1::UpdateTenantRequest {

@@ -616,7 +616,7 @@ fn tenants() -> Vec<Rpc> {
         read(
             "GetTenantQuotas",
             None,
-            ready!(|_world| v1::GetTenantQuotasRequest { tenant_id: "globex".into() }),
+            ready!(|_world| v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() }),
         ),
         Rpc {
             method: "SetTenantQuotas",

@@ -39,7 +39,7 @@ pub(super) async fn run(talk: &Talk, which: TenantQuotas) -> Result<(), Exit> {
 }
 
 async fn get(talk: &Talk, tenant_id: String) -> Result<(), Exit> {
-    let request = v1::GetTenantQuotasRequest { tenant_id };
+    let request = v1::GetTenantQuotasRequest { tenant_id, ..v1::GetTenantQuotasRequest::default() };
     let reply = talk
         .client
         .call(request, |mut it, request| async move { it.tenants.get_tenant_quotas(request).await })
