@@ -77,10 +77,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             }
             rows.put(Key::outbox(site.tenant, id, effect.number), Row::Outbox(effect.clone()));
         }
-        Event::EffectAcked { number } => {
-            mail_caps::count(rows, (site.tenant, site.session()?), *number, site.at)?;
-            acked(rows, site, *number)?;
-        }
+        Event::EffectAcked { number } => arrived(rows, site, *number)?,
         _ => {}
     }
     Ok(())
@@ -116,6 +113,12 @@ pub(super) fn remember(addresses: &mut Vec<String>, to: &str) {
     if addresses.len() > MAILED_MAX {
         addresses.remove(0);
     }
+}
+
+/// An effect has arrived: a mail counts for its hour.
+fn arrived(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    mail_caps::count(rows, (site.tenant, site.session()?), number, site.at)?;
+    acked(rows, site, number)
 }
 
 /// An effect has nothing left to do: it has arrived, or nobody wants it any more.
