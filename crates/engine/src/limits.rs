@@ -214,18 +214,18 @@ pub const MAILS_OF_DAY_MAX: u32 = 10_000;
 pub const MAILS_OF_TENANT_HOUR_MAX: u32 = 20_000;
 /// Those of all sessions of one definition.
 pub const MAILS_OF_DEFINITION_HOUR_MAX: u32 = 10_000;
-/// Those that one caller causes.
+/// Those of one requester.
 pub const MAILS_OF_REQUESTER_HOUR_MAX: u32 = 5_000;
 /// Those to one address: more than a person can read.
 pub const MAILS_TO_ADDRESS_HOUR_MAX: u32 = 120;
-/// Those that one caller causes to one address: half of them, so that nobody uses up an address alone.
+/// Those of one requester to one address: half of them, so that nobody uses up an address alone.
 pub const MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX: u32 = 60;
+/// One in this many of each of these caps is kept for gates that nobody has been told of.
+pub const MAILS_UNTOLD_PART: u32 = 5;
 /// Mails of one gate whose counts are read where somebody looks at the gate.
 pub const MAILS_COUNTED_MAX: usize = 20;
 /// Addresses that a warning about mails that wait names; it says how many more there are.
 pub const WAITING_NAMED_MAX: usize = 5;
-/// One in this many of each of these is kept for gates that nobody has been told of.
-pub const MAILS_UNTOLD_PART: u32 = 5;
 /// Addresses that one mail of an agent goes to, `to`, `cc` and `bcc` together.
 pub const MAIL_RECIPIENTS_MAX: usize = 50;
 /// The subject of an agent's mail, characters.

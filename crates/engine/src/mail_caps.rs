@@ -3,9 +3,9 @@
 //!
 //! A mail is counted when it has gone out, in rows of the shard that its session belongs to, so that another leader and a
 //! server that was restarted go on with the same counts; each shard counts for itself. The last part of every cap is kept
-//! for the first mails about gates that nobody has been told of: whoever uses up the rest cannot keep an approver from
-//! hearing of a gate at all, and one requester cannot use up an address, whose cap is twice theirs. A code for a decision
-//! page is never counted.
+//! for the first mails about gates that nobody has been told of, so that a flood of other mails does not keep an approver from
+//! hearing of a gate. One requester cannot use up an address: its cap is twice the requester's. Codes for decision pages are
+//! not counted.
 
 use switchward_machine::{Channel, Digest, OpenId, Period, SessionId, TenantId, Time};
 
@@ -23,13 +23,14 @@ use crate::{Actor, Key, Row, View, ViewError, period};
 pub enum MailCap {
     /// All mails of the tenant.
     Tenant,
-    /// Those of all sessions of one definition.
+    /// All mails of all sessions of one definition.
     Definition,
-    /// Those that one caller caused: who asked for the gate that a mail is about, else who started the session.
+    /// All mails of one requester: the subject of the key that asked for the gate, or that started the session where a mail
+    /// is about no gate.
     Requester,
-    /// Those to one address.
+    /// All mails to one address.
     Address,
-    /// Those that one caller caused, to one address.
+    /// All mails of one requester to one address.
     RequesterToAddress,
 }
 
@@ -165,8 +166,7 @@ fn counts(
     Ok(all)
 }
 
-/// Who caused a mail: who asked for the open gate that it is about, else who started the session; `None` where that was
-/// the server itself.
+/// The requester of a mail, see [`MailCap::Requester`]; `None` if the server itself started the session.
 fn requester(
     rows: &Working<'_>,
     (tenant, session): (TenantId, SessionId),
@@ -249,7 +249,8 @@ pub(crate) fn waiting(
     let (mut waiting, mut counted) = (Vec::new(), 0);
     for number in &asked.mails {
         let Some(effect) = rows.outbox_at(&Key::outbox(at.0, at.1, *number))? else { continue };
-        let EffectBody::Message { to, .. } = &effect.body else { continue };
+        // Who gets a reminder has been asked before.
+        let EffectBody::Message { to, purpose: Purpose::Ask, .. } = &effect.body else { continue };
         if effect.dead().is_some() {
             continue;
         }

@@ -128,7 +128,7 @@ fn session() -> Session {
         any_approver_address: false,
         callees: Vec::new(),
         removal: None,
-        bytes: None,
+        bytes: 0,
     }
 }
 

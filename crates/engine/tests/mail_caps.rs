@@ -9,8 +9,8 @@ use switchward_engine::limits::{
 };
 use switchward_engine::{
     AckEffect, Actor, Answer, Body, Command, DeferEffect, Effect, EffectBody, Event, InstallMachine,
-    InstallTenancy, Key, Kind, MailCap, MailFull, Purpose, Role, Row, Scope, SecretOf, Start, Sweep, Tenancy,
-    decide, evolve, gate_view, index_keys, mail_counts, mail_full, time_text,
+    InstallTenancy, Key, Kind, MailCap, MailFull, Purpose, Reminders, Role, Row, Scope, SecretOf, Start,
+    Sweep, Tenancy, decide, evolve, gate_view, index_keys, mail_counts, mail_full, time_text,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
@@ -67,13 +67,7 @@ impl Shard {
         self.execute(subject, Scope::Session(id), Body::Start(start(self.machine, audience)));
         let answer = Answer { answer: "help".into(), state: None, note: String::new() };
         let events = self.execute(subject, Scope::Session(id), Body::Answer(answer));
-        let mails: Vec<Effect> = events
-            .into_iter()
-            .filter_map(|event| if let Event::EffectQueued { effect } = event { Some(effect) } else { None })
-            .collect();
-        let EffectBody::Message { gate: Some(gate), .. } = mails.first().expect("a mail").body else {
-            panic!("{mails:?} are about no gate")
-        };
+        let (gate, mails) = queued(events);
         (id, gate, mails)
     }
 
@@ -111,29 +105,18 @@ impl Shard {
     }
 }
 
+/// The mails that are queued, and the gate that they are about.
+fn queued(events: Vec<Event>) -> (OpenId, Vec<Effect>) {
+    let mail = |event| if let Event::EffectQueued { effect } = event { Some(effect) } else { None };
+    let mails: Vec<Effect> = events.into_iter().filter_map(mail).collect();
+    let EffectBody::Message { gate: Some(gate), .. } = mails.first().expect("a mail").body else {
+        panic!("{mails:?} are about no gate")
+    };
+    (gate, mails)
+}
+
 fn start(machine: switchward_machine::Digest, audience: Vec<String>) -> Start {
-    Start {
-        definition: "gate".into(),
-        version: 1,
-        machine,
-        key: None,
-        role: "agent".into(),
-        labels: Vec::new(),
-        input: Vec::new(),
-        queue: Vec::new(),
-        contact: None,
-        workflows: Vec::new(),
-        assistant: None,
-        message: None,
-        callees: Vec::new(),
-        reply_tenant: None,
-        audience,
-        reminders: None,
-        quorum: None,
-        policies: Vec::new(),
-        escalation: Vec::new(),
-        any_approver_address: false,
-    }
+    Start { audience, ..Start::of("gate", 1, machine, "agent") }
 }
 
 #[test]
@@ -197,6 +180,27 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     shard.now = until;
     shard.execute("", Scope::Shard, Body::Sweep(Sweep { key: Key::clock() }));
     shard.sent(id, &mails[1]);
+    assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
+}
+
+#[test]
+fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
+    let mut shard = Shard::new();
+    let id = SessionId([99; 16]);
+    let reminders = Some(Reminders { every_ms: HOUR_MS, max: 2 });
+    let start = Start { reminders, ..start(shard.machine, vec!["kim@acme.example".to_owned()]) };
+    shard.execute("one", Scope::Session(id), Body::Start(start));
+    let answer = Answer { answer: "help".into(), state: None, note: String::new() };
+    let (gate, mails) = queued(shard.execute("one", Scope::Session(id), Body::Answer(answer)));
+    shard.sent(id, &mails[0]);
+    shard.now = START.after_ms(HOUR_MS);
+    let key = Key::open(TENANT, id, gate);
+    let (_, reminders) = queued(shard.execute("", Scope::Session(id), Body::Sweep(Sweep { key })));
+    let (code, message) = (MailCap::Address.code().to_owned(), MailCap::Address.to_string());
+    let (number, attempt) = (reminders[0].number, reminders[0].attempt());
+    let until = START.after_ms(2 * HOUR_MS);
+    let defer = DeferEffect { number, attempt, until, code, message, made: false };
+    shard.execute("", Scope::Session(id), Body::DeferEffect(defer));
     assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
 }
 

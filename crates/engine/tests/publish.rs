@@ -74,28 +74,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
     let (mut rows, machine) = (Rows::default(), Arc::new(definition.machine));
     rows.execute(Scope::Shard, Body::InstallTenancy(InstallTenancy { tenancy }));
     rows.execute(Scope::Shard, Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
-    let start = Start {
-        definition: "gate".into(),
-        version: 1,
-        machine: machine_digest(&rows),
-        key: None,
-        role: "agent".into(),
-        labels: Vec::new(),
-        input: Vec::new(),
-        queue: Vec::new(),
-        contact: None,
-        workflows: Vec::new(),
-        assistant: None,
-        message: None,
-        callees: Vec::new(),
-        reply_tenant: None,
-        audience: Vec::new(),
-        reminders: None,
-        quorum: None,
-        policies: Vec::new(),
-        escalation: Vec::new(),
-        any_approver_address: false,
-    };
+    let start = Start::of("gate", 1, machine_digest(&rows), "agent");
     (rows, start)
 }
 

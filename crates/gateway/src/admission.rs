@@ -3,7 +3,7 @@
 //! tenant's quota of requests per second, with these exceptions:
 //!
 //! - Health checks have no tenant, and what they may send is limited. Reflection is counted, as a call with a key.
-//! - Calls of ClockService, which only a development server has.
+//! - Calls of ClockService on a development server, whose clock stands until they move it.
 //! - Decision pages: people end what is under way there, and whoever starts it was counted.
 //! - Webhooks that come in: whoever sends them without a valid signature must not use up a tenant's quota. What is signed is
 //!   limited for each source; see [`webhooks`](crate::webhooks).
@@ -73,7 +73,7 @@ impl Admission {
             && let Some(rate) = door.quotas.under(quotas).requests_per_second
             && extensions.get::<Counted>().is_none()
         {
-            door.rates.take(tenant, rate, Class::of(path), door.cluster.now())?;
+            door.rates.take(tenant, rate, Class::of(path, door.clock.is_some()), door.cluster.now())?;
         }
         Ok(Hold { bodies: Arc::clone(&self.bodies), tenant, connection, bytes: 0 })
     }

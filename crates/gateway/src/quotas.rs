@@ -68,19 +68,19 @@ pub(crate) enum Class {
     Begins,
     /// What workers say of work that they hold: it has room of its own, so that they can finish while others start.
     Ends,
-    /// What is not counted. AdvanceClock must come through: with a clock that stands, no time would make room.
+    /// What is not counted.
     Free,
 }
 
 impl Class {
-    /// That of a call.
-    pub(crate) fn of(path: &str) -> Self {
+    /// That of a call. Where the clock stands until a call moves it, such calls are free: no time would make room for them.
+    pub(crate) fn of(path: &str, clock_stands: bool) -> Self {
         let (service, method) = path.rsplit_once('/').unwrap_or_default();
         match (service, method) {
             ("/switchward.v1.WorkerService", "CompleteWork" | "FailWork" | "ReleaseWork" | "ExtendLease") => {
                 Self::Ends
             }
-            ("/switchward.v1.ClockService", _) => Self::Free,
+            ("/switchward.v1.ClockService", _) if clock_stands => Self::Free,
             _ => Self::Begins,
         }
     }
@@ -241,11 +241,12 @@ mod tests {
         }
         assert!(rates.take(TENANT, 3, Class::Ends, Time(0)).is_err());
         assert!(rates.take(TENANT, 3, Class::Free, Time(0)).is_ok());
-        let class = |path: &str| Class::of(path);
+        let class = |path: &str| Class::of(path, true);
         assert_eq!(class("/switchward.v1.WorkerService/CompleteWork"), Class::Ends);
         assert_eq!(class("/switchward.v1.WorkerService/PollWork"), Class::Begins);
         assert_eq!(class("/switchward.v1.SessionService/StartSession"), Class::Begins);
-        assert_eq!(class("/switchward.v1.ClockService/AdvanceClock"), Class::Free);
+        let advance = "/switchward.v1.ClockService/AdvanceClock";
+        assert_eq!((Class::of(advance, true), Class::of(advance, false)), (Class::Free, Class::Begins));
     }
 
     #[test]

@@ -329,6 +329,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if config.shards.is_some_and(|shards| !(1..=64).contains(&shards)) {
         anyhow::bail!("shards: must be from 1 to 64");
     }
+    config.connections.check()?;
     config.quotas.check()?;
     config.mail.as_ref().map_or(Ok(()), MailConfig::check)?;
     config.cors.origins().map(drop)
@@ -366,6 +367,19 @@ mod tests {
         {
             assert!(config(wrong).unwrap_err().to_string().contains("is no origin"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn connections_are_limited_as_the_file_says() {
+        let config = |said: &str| {
+            let (_folder, file) = written(&format!("data_dir = \"/tmp/a\"\n[connections]\n{said}\n"));
+            read(Some(&file), &[])
+        };
+        let connections = config("max = 20\nproxies = [\"10.0.0.5\"]").unwrap().connections;
+        assert_eq!((connections.max, connections.max_of_peer), (20, 2_000));
+        assert_eq!(connections.proxies, ["10.0.0.5".parse::<std::net::IpAddr>().unwrap()]);
+        let error = config("max_of_peer = 0").unwrap_err().to_string();
+        assert!(error.starts_with("connections.max_of_peer:"), "{error}");
     }
 
     #[test]

@@ -30,15 +30,20 @@ impl Default for ConnectionsConfig {
 }
 
 impl ConnectionsConfig {
-    /// The limits of the port. Raises what the process may open to what it is allowed to; where that is too little for
-    /// `max`, there are fewer connections, and the log says so.
+    /// Looks at what is configured.
     ///
     /// # Errors
     /// A limit is 0.
-    pub(crate) fn limits(&self) -> anyhow::Result<ConnectionLimits> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         for (name, limit) in [("max", self.max), ("max_of_peer", self.max_of_peer)] {
-            anyhow::ensure!(limit > 0, "connections.{name}: 0 lets nobody in");
+            anyhow::ensure!(limit > 0, "connections.{name}: must be at least 1");
         }
+        Ok(())
+    }
+
+    /// The limits of the port. Raises the process's soft limit of open files as far as its hard limit allows. If that is too
+    /// little for `max` connections, it takes fewer, and logs a warning.
+    pub(crate) fn limits(&self) -> ConnectionLimits {
         let files = raised(self.max.saturating_add(OTHER_FILES));
         let all = self.max.min(fitting(files));
         if all < self.max {
@@ -48,7 +53,7 @@ impl ConnectionsConfig {
                 self.max
             );
         }
-        Ok(ConnectionLimits { all, of_peer: self.max_of_peer.min(all), proxies: self.proxies.clone() })
+        ConnectionLimits { all, of_peer: self.max_of_peer.min(all), proxies: self.proxies.clone() }
     }
 }
 
@@ -98,7 +103,7 @@ mod tests {
                 ConnectionsConfig { max_of_peer: 0, ..ConnectionsConfig::default() },
             ),
         ] {
-            let error = config.limits().expect_err("it lets nobody in").to_string();
+            let error = config.check().expect_err("it lets nobody in").to_string();
             assert!(error.starts_with(name), "{error}");
         }
     }
@@ -107,7 +112,6 @@ mod tests {
     fn one_address_has_no_more_than_all_have() {
         let proxies = vec![IpAddr::from([10, 0, 0, 1])];
         let config = ConnectionsConfig { max: 20, max_of_peer: 30, proxies: proxies.clone() };
-        let limits = config.limits().expect("they are limits");
-        assert_eq!(limits, ConnectionLimits { all: 20, of_peer: 20, proxies });
+        assert_eq!(config.limits(), ConnectionLimits { all: 20, of_peer: 20, proxies });
     }
 }

@@ -2,7 +2,6 @@
 
 mod args;
 mod backup;
-mod beside;
 mod client;
 mod commands;
 mod config;
@@ -20,6 +19,7 @@ mod mail_config;
 mod mail_in;
 mod mailbox;
 mod metrics;
+mod metrics_port;
 mod node;
 mod output;
 mod page_guard;

@@ -29,7 +29,6 @@ use tokio::signal::unix::{Signal, SignalKind};
 use tokio_rustls::TlsAcceptor;
 
 use crate::backup::restore::{Restored, Restoring};
-use crate::beside::Beside;
 use crate::control::Control;
 use crate::errands::{self, DeliveryConfig, RedisConfig};
 use crate::home;
@@ -39,6 +38,7 @@ use crate::mail_config::Incoming;
 use crate::mail_in::Doors;
 use crate::mailbox::{self, Mailbox};
 use crate::metrics;
+use crate::metrics_port::MetricsPort;
 use crate::page_guard;
 use crate::quarantine::{Quarantine, Sweeper};
 
@@ -232,7 +232,7 @@ impl Node {
         let doors = self.doors.map(Doors::open);
         let (health, door) = (self.health.clone(), self.door.clone());
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
-        let beside = Beside::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
+        let metrics_port = MetricsPort::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
         let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.place, hangups()));
         let disk = tokio::spawn(tell_of_disk(self.health.clone(), self.cluster.clone()));
         let sweeper = Sweeper::start(self.door.clone());
@@ -249,7 +249,7 @@ impl Node {
             control.close();
         }
         drop(ending);
-        beside.end().await?;
+        metrics_port.end().await?;
         if let Some(doors) = doors {
             doors.close().await;
         }

@@ -47,7 +47,7 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
     check_etag("tenant", &update.etag, Some(tenant.etag()))?;
     let (id, before) = (tenant.id, tenant.settings);
     drop(tenant);
-    // Whoever may change the switches may not raise the quotas.
+    // An admin of the tenant changes its switches, and must not raise its quotas.
     let settings = Settings { quotas: before.quotas, ..update.settings };
     if before != settings {
         turn.emit(Event::TenantChanged(update.name.clone(), settings))?;

@@ -164,10 +164,8 @@ pub(crate) fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &Turn) -> Re
         };
         let (head, bytes) = history.link_measured(session.head);
         session.head = head;
-        session.bytes = session.bytes.map(|held| held.saturating_add(bytes));
-        if session.bytes.is_some() {
-            usage::grew(rows, site.tenant, bytes)?;
-        }
+        session.bytes = session.bytes.saturating_add(bytes);
+        usage::grew(rows, site.tenant, bytes)?;
         rows.put(Key::history(site.tenant, *id, first), Row::History(history));
     } else if let Some((id, body)) = &turn.request {
         let request = Request { body: *body, reply: turn.reply.clone(), at: site.at };

@@ -123,7 +123,7 @@ fn blank(site: &Site<'_>) -> Session {
         callees: Vec::new(),
         policies: Vec::new(),
         removal: None,
-        bytes: Some(0),
+        bytes: 0,
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn began(rows: &mut Working<'_>, tenant: TenantId) -> Result<(), View
     Ok(())
 }
 
-/// A session that is counted has this many bytes more.
+/// The history of a session has this many bytes more.
 pub(super) fn grew(rows: &mut Working<'_>, tenant: TenantId, bytes: u64) -> Result<(), ViewError> {
     let usage = of(rows, tenant)?;
     usage.bytes = usage.bytes.saturating_add(bytes);
@@ -36,10 +36,10 @@ pub(super) fn replaced(
     (before, after): (u64, u64),
 ) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&Key::session(tenant, id))?;
-    let Some(held) = session.bytes else { return Ok(()) };
+    let held = session.bytes;
     // Both rows move by the same, whatever is asked for, so that the sum stays a sum.
     let now = held.saturating_sub(before).saturating_add(after);
-    session.bytes = Some(now);
+    session.bytes = now;
     let usage = of(rows, tenant)?;
     usage.bytes = usage.bytes.saturating_sub(held).saturating_add(now);
     Ok(())
@@ -48,7 +48,7 @@ pub(super) fn replaced(
 /// The row of a session is about to go.
 pub(super) fn gone(rows: &mut Working<'_>, tenant: TenantId, id: SessionId) -> Result<(), ViewError> {
     let session = rows.session(tenant, id)?;
-    let Some(bytes) = session.and_then(|session| session.bytes) else { return Ok(()) };
+    let Some(bytes) = session.map(|session| session.bytes) else { return Ok(()) };
     let usage = of(rows, tenant)?;
     usage.sessions = usage.sessions.saturating_sub(1);
     usage.bytes = usage.bytes.saturating_sub(bytes);

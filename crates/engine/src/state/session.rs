@@ -136,10 +136,9 @@ pub struct Session {
     /// The removal of its data, where one has begun.
     #[n(46)]
     pub removal: Option<Box<Removal>>,
-    /// Bytes of its history, as they are stored; `None`: it began before they were counted, and its tenant's
-    /// [`Usage`](crate::Usage) does not count it.
+    /// Bytes of its history, as they are stored; a part of its tenant's [`Usage`](crate::Usage).
     #[n(47)]
-    pub bytes: Option<u64>,
+    pub bytes: u64,
 }
 
 /// How often, and after what time, those are written to again who have not decided.

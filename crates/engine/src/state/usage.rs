@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-/// What a tenant holds in one shard. Stored form. Sessions that began before this was counted are not in it.
+/// What a tenant holds in one shard. Stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Usage {
     /// Sessions that are kept, those that have ended among them.

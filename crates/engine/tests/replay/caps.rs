@@ -42,28 +42,7 @@ fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
     let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
     submit(&mut rows, Scope::Shard, install, Time(1)).unwrap();
     let id = SessionId::from_key(TENANT, "s");
-    let start = Start {
-        definition: "p".into(),
-        version: 1,
-        machine: machine.digest(),
-        key: Some("s".into()),
-        role: "agent".into(),
-        labels: Vec::new(),
-        input: Vec::new(),
-        queue: Vec::new(),
-        contact: None,
-        workflows: Vec::new(),
-        assistant: None,
-        message: None,
-        callees: Vec::new(),
-        reply_tenant: None,
-        audience: Vec::new(),
-        reminders: None,
-        quorum: None,
-        policies: Vec::new(),
-        escalation: Vec::new(),
-        any_approver_address: false,
-    };
+    let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
     let day = Time(20 * DAY_MS + 5);
     submit(&mut rows, Scope::Session(id), Body::Start(start), day).unwrap();
     let key = Key::session(TENANT, id);

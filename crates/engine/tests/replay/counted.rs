@@ -96,28 +96,7 @@ fn world() -> World {
     let mut world = World(Rows::default(), SessionId::from_key(TENANT, "s"));
     let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
     world.submit(world.command(Scope::Shard, install)).0.unwrap();
-    let start = Start {
-        definition: "p".into(),
-        version: 1,
-        machine: machine.digest(),
-        key: Some("s".into()),
-        role: "agent".into(),
-        labels: Vec::new(),
-        input: Vec::new(),
-        queue: Vec::new(),
-        contact: None,
-        workflows: Vec::new(),
-        assistant: None,
-        message: None,
-        callees: Vec::new(),
-        reply_tenant: None,
-        audience: Vec::new(),
-        reminders: None,
-        quorum: None,
-        policies: Vec::new(),
-        escalation: Vec::new(),
-        any_approver_address: false,
-    };
+    let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
     world.submit(world.command(Scope::Session(world.1), Body::Start(start))).0.unwrap();
     world
 }

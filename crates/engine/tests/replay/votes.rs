@@ -91,26 +91,10 @@ impl Table {
         let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
         table.submit_to(Scope::Shard, "operator", install)?;
         let start = Start {
-            definition: "p".into(),
-            version: 1,
-            machine: machine.digest(),
             key: Some("s".into()),
-            role: "agent".into(),
-            labels: Vec::new(),
-            input: Vec::new(),
-            queue: Vec::new(),
-            contact: None,
-            workflows: Vec::new(),
-            assistant: None,
-            message: None,
-            callees: Vec::new(),
-            reply_tenant: None,
-            audience: Vec::new(),
             reminders: Some(Reminders { every_ms: 3_600_000, max: 2 }),
             quorum,
-            policies: Vec::new(),
-            escalation: Vec::new(),
-            any_approver_address: false,
+            ..Start::of("p", 1, machine.digest(), "agent")
         };
         table.submit(requester, Body::Start(start))?;
         Ok(table)

@@ -117,26 +117,15 @@ impl Wishes {
         let foreign = chance.once_in(12);
         let labels = (0..chance.below(4)).map(|at| (format!("label-{at}"), format!("{}", chance.below(9))));
         let body = Start {
-            definition: compiled.name.clone(),
-            version,
-            machine: compiled.machine.digest(),
             key: Some(key.clone()),
-            role: if foreign { "visitor" } else { "agent" }.into(),
             labels: labels.collect(),
             input: if chance.once_in(3) { b"{\"a\":1}".to_vec() } else { Vec::new() },
-            queue: Vec::new(),
-            contact: None,
-            workflows: Vec::new(),
-            assistant: None,
-            message: None,
-            callees: Vec::new(),
-            reply_tenant: None,
-            audience: Vec::new(),
-            reminders: None,
-            quorum: None,
-            policies: Vec::new(),
-            escalation: Vec::new(),
-            any_approver_address: false,
+            ..Start::of(
+                compiled.name.clone(),
+                version,
+                compiled.machine.digest(),
+                if foreign { "visitor" } else { "agent" },
+            )
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
         let mut command = self.command(chance, tenant, scope, Body::Start(body));

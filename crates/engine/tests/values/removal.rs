@@ -58,7 +58,7 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
         crate::Tenant { settings: Settings { quotas, ..crate::tenant().settings }, ..crate::tenant() };
     vec![
         ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
-        ("session-bytes", Row::Session(Session { bytes: Some(900), ..session() })),
+        ("session-bytes", Row::Session(Session { bytes: 900, ..session() })),
         ("usage", Row::Usage(Usage { sessions: 3, bytes: 2_700 })),
         ("tenant-quotas", Row::Tenant(quotas)),
         ("removed", Row::Removed(removed)),

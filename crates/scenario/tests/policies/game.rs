@@ -140,28 +140,7 @@ impl Game {
                 Ok(())
             })
             .unwrap();
-        let start = Start {
-            definition: "p".into(),
-            version: 1,
-            machine,
-            key: None,
-            role: "agent".into(),
-            labels: Vec::new(),
-            input: Vec::new(),
-            queue: Vec::new(),
-            contact: None,
-            workflows: Vec::new(),
-            assistant: None,
-            message: None,
-            callees: Vec::new(),
-            reply_tenant: None,
-            audience: Vec::new(),
-            reminders: None,
-            quorum: None,
-            escalation: Vec::new(),
-            any_approver_address: false,
-            policies,
-        };
+        let start = Start { policies, ..Start::of("p", 1, machine, "agent") };
         self.submit(Scope::Session(self.session), Role::Agent, Body::Start(start)).unwrap();
     }
 

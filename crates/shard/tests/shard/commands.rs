@@ -72,26 +72,8 @@ pub(crate) fn session(key: &str) -> SessionId {
 /// Starts the session of this key.
 pub(crate) fn start(definition: &Definition, key: &str) -> Command {
     let body = Start {
-        definition: definition.name.clone(),
-        version: 1,
-        machine: definition.machine.digest(),
         key: Some(key.to_owned()),
-        role: "agent".into(),
-        labels: Vec::new(),
-        input: Vec::new(),
-        queue: Vec::new(),
-        contact: None,
-        workflows: Vec::new(),
-        assistant: None,
-        message: None,
-        callees: Vec::new(),
-        reply_tenant: None,
-        audience: Vec::new(),
-        reminders: None,
-        quorum: None,
-        policies: Vec::new(),
-        escalation: Vec::new(),
-        any_approver_address: false,
+        ..Start::of(definition.name.clone(), 1, definition.machine.digest(), "agent")
     };
     command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
 }

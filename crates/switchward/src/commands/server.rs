@@ -92,7 +92,7 @@ async fn serve(
     let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let keys = keys(&config)?;
     config.delivery.check()?;
-    let limits = config.connections.limits()?;
+    let limits = config.connections.limits();
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let metrics = metrics(&config).await?;

@@ -70,28 +70,8 @@ async fn mails(cluster: &Cluster, session: SessionId, machine: Digest) {
     let submit = async |body| {
         cluster.execute(Command::of_server(TENANT, Scope::Session(session), body)).await.unwrap()
     };
-    let start = Start {
-        definition: "gate".to_owned(),
-        version: 1,
-        machine,
-        key: None,
-        role: "agent".to_owned(),
-        labels: Vec::new(),
-        input: Vec::new(),
-        queue: Vec::new(),
-        contact: None,
-        workflows: Vec::new(),
-        assistant: None,
-        message: None,
-        callees: Vec::new(),
-        reply_tenant: None,
-        audience: vec!["kim@acme.example".to_owned()],
-        escalation: Vec::new(),
-        any_approver_address: false,
-        reminders: None,
-        quorum: None,
-        policies: Vec::new(),
-    };
+    let start =
+        Start { audience: vec!["kim@acme.example".to_owned()], ..Start::of("gate", 1, machine, "agent") };
     submit(Body::Start(start)).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };
     submit(Body::Answer(answer)).await;

@@ -1,0 +1,84 @@
+//! The port of metrics and health. A thread with a runtime of its own serves it, so that it answers also while the runtime of
+//! the public port is busy.
+
+use anyhow::Context as _;
+use axum::Router;
+use std::thread::JoinHandle;
+use switchward_gateway::{ConnectionLimits, serve};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// Connections of this port at one time.
+const CONNECTIONS_MAX: usize = 64;
+
+/// The thread that serves the port; `None` if there is no such port.
+pub(crate) struct MetricsPort(Option<JoinHandle<anyhow::Result<()>>>);
+
+impl MetricsPort {
+    /// Serves pages until the sender of `ended` is dropped.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn start(
+        listener: Option<TcpListener>,
+        pages: Router,
+        ended: oneshot::Receiver<()>,
+    ) -> anyhow::Result<Self> {
+        let Some(listener) = listener else { return Ok(Self(None)) };
+        // A listener belongs to the runtime that it was made in.
+        let listener = listener.into_std().context("metrics.listen: failed to take the listener along")?;
+        let thread = std::thread::Builder::new().name("metrics".to_owned());
+        let thread = thread.spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener)?;
+                let stop = async move {
+                    // The sender says nothing: it is dropped.
+                    let _dropped = ended.await;
+                };
+                let limits =
+                    ConnectionLimits { all: CONNECTIONS_MAX, of_peer: CONNECTIONS_MAX, proxies: Vec::new() };
+                serve::serve(listener, None, pages, limits, stop).await;
+                Ok(())
+            })
+        });
+        Ok(Self(Some(thread.context("failed to start the thread of metrics and health")?)))
+    }
+
+    /// Waits until the thread has ended.
+    ///
+    /// # Errors
+    /// It has panicked, or it had no runtime.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        let Some(thread) = self.0 else { return Ok(()) };
+        let joined = tokio::task::spawn_blocking(move || thread.join()).await?;
+        joined.map_err(|_| anyhow::anyhow!("the thread of metrics and health has panicked"))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use switchward_gateway::routes::Services;
+
+    /// The runtime of this test has one thread, which waits for the answer and serves nothing meanwhile.
+    #[tokio::test]
+    async fn health_is_answered_while_the_runtime_of_the_public_port_is_busy() {
+        let (_services, health) = Services::new().await;
+        health.set_ready(true).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ending, ended) = oneshot::channel();
+        let port = MetricsPort::start(Some(listener), health.pages(), ended).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ready\n"), "{answer}");
+        drop(ending);
+        port.end().await.unwrap();
+    }
+}
