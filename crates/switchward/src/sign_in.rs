@@ -1,7 +1,10 @@
 //! People sign in to decision pages: the provider that delivery asks, as the gateway wants it.
 
+use anyhow::Context as _;
 use switchward_delivery::openid::{Problem, Provider, SignIn as Asked};
+use switchward_engine::{LinkAuth, tenant_numbered};
 use switchward_gateway::decision::{Attempt, NotSignedIn, SignIn};
+use switchward_shard::Cluster;
 
 /// The OpenID provider of the configuration.
 pub(crate) struct OpenId(pub(crate) Provider);
@@ -15,6 +18,27 @@ impl SignIn for OpenId {
     async fn address(&self, code: &str, attempt: &Attempt) -> Result<String, NotSignedIn> {
         self.0.address(code, &asked(attempt)).await.map_err(not_signed_in)
     }
+}
+
+/// Names the tenants in the log whose pages want a sign-in, where this server has no provider for it.
+///
+/// # Errors
+/// The tenants cannot be read.
+pub(crate) async fn tell_of_no_provider(cluster: &Cluster) -> anyhow::Result<()> {
+    let tenants = cluster.tenants().await?;
+    let view = cluster.catalogue().read().await?;
+    for id in tenants {
+        let tenant = tenant_numbered(&view, id).context("failed to read a tenant")?;
+        let Some(tenant) = tenant.filter(|it| it.settings.link_auth == Some(LinkAuth::Oidc)) else {
+            continue;
+        };
+        let name = &tenant.name;
+        tracing::warn!(
+            "decision pages of the tenant {name} want a sign-in, and there is no OpenID provider: nobody can decide on \
+             them; name one under [mail.oidc], or choose another way by `switchward tenant set --link-auth HOW`"
+        );
+    }
+    Ok(())
 }
 
 fn asked(attempt: &Attempt) -> Asked<'_> {

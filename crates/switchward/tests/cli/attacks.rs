@@ -1,13 +1,13 @@
 //! What a security review has tried, tried again on a server as a process.
 
 mod bodies;
-mod dns;
+pub(crate) mod dns;
 mod files;
 mod lists;
 mod machine;
 mod mail;
 mod results;
-mod signer;
+pub(crate) mod signer;
 mod silent;
 
 /// Who is asked in these tests, and the domain that they write from.

@@ -64,7 +64,10 @@ fn take(mut stream: TcpStream, told: &Sender<String>) {
                 let _gone = told.send(mail.join("\r\n"));
                 going && say("250 taken")
             }
-            Some("QUIT") => false,
+            Some("QUIT") => {
+                say("221 gone");
+                false
+            }
             _ => say("250 fine"),
         };
     }

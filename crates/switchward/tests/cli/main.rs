@@ -28,6 +28,7 @@ mod readme;
 mod redis;
 mod secrets;
 mod server;
+mod sign_in;
 mod simulate;
 mod support;
 mod tenants;

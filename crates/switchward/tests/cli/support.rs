@@ -373,6 +373,18 @@ pub(crate) fn ask(
     headers: &[(&str, &str)],
     body: &str,
 ) -> (String, String) {
+    let (head, body) = exchange(address, host, line, headers, body);
+    (head.to_ascii_lowercase(), body)
+}
+
+/// The same with the head as it is.
+pub(crate) fn exchange(
+    address: &str,
+    host: &str,
+    line: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
@@ -383,5 +395,5 @@ pub(crate) fn ask(
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-    (head.to_ascii_lowercase(), body.to_owned())
+    (head.to_owned(), body.to_owned())
 }

@@ -63,18 +63,22 @@ impl Key {
         (format!("k{}._domainkey", self.bits), format!("v=DKIM1; k=rsa; p={}", self.public))
     }
 
-    /// A signature by PKCS #1 v1.5 over a digest by SHA-256.
-    fn signature(&self, text: &str) -> String {
+    /// The modulus.
+    pub(crate) fn modulus(&self) -> Vec<u8> {
         let document = BASE64_STANDARD.decode(self.public).expect("base64");
+        document[document.len() - BEHIND_MODULUS - self.bits / 8..document.len() - BEHIND_MODULUS].to_vec()
+    }
+
+    /// A signature by PKCS #1 v1.5 over a digest by SHA-256.
+    pub(crate) fn signature(&self, text: &str) -> Vec<u8> {
         let bytes = self.bits / 8;
-        let modulus = &document[document.len() - BEHIND_MODULUS - bytes..document.len() - BEHIND_MODULUS];
         let digest = [&DIGEST_BEHIND[..], &Sha256::digest(text.as_bytes())].concat();
         let filled = vec![0xff; bytes - digest.len() - 3];
         let block = [&[0, 1], &filled[..], &[0], &digest].concat();
         let exponent = BigUint::parse_bytes(self.exponent.as_bytes(), 16).expect("hex");
-        let signed = BigUint::from_bytes_be(&block).modpow(&exponent, &BigUint::from_bytes_be(modulus));
-        let signed = signed.to_bytes_be();
-        BASE64_STANDARD.encode([vec![0; bytes - signed.len()], signed].concat())
+        let modulus = BigUint::from_bytes_be(&self.modulus());
+        let signed = BigUint::from_bytes_be(&block).modpow(&exponent, &modulus).to_bytes_be();
+        [vec![0; bytes - signed.len()], signed].concat()
     }
 
     /// The message with a signature of its domain above it, over its body and all of its fields.
@@ -87,7 +91,7 @@ impl Key {
             self.bits,
             names.join(":")
         );
-        let signature = self.signature(&format!("{head}\r\n{field}"));
+        let signature = BASE64_STANDARD.encode(self.signature(&format!("{head}\r\n{field}")));
         format!("{field}{signature}\r\n{message}")
     }
 }
