@@ -31,7 +31,7 @@ struct Server {
 /// The configuration of a server with pages on this port; `more` stands in its part of mail.
 fn configure(site: &Site, sink: &Sink, port: u16, more: &str) {
     let config = format!(
-        "listen = \"127.0.0.1:{port}\"\n[[tenants]]\nname = \"acme\"\nadmin_key_file = {:?}\n\
+        "listen = \"127.0.0.1:{port}\"\nmetrics = {{ listen = \"127.0.0.1:0\" }}\n[[tenants]]\nname = \"acme\"\nadmin_key_file = {:?}\n\
          [mail]\nfrom = \"Acme <approvals@acme.example>\"\nreply = \"r+{{token}}@reply.acme.example\"\n\
          pages = \"http://127.0.0.1:{port}\"\n{more}\
          [mail.smtp]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"plain\"\nhello = \"acme.example\"\n\
