@@ -41,7 +41,7 @@ use crate::metrics;
 use crate::metrics_port::MetricsPort;
 use crate::page_guard;
 use crate::quarantine::{Quarantine, Sweeper};
-use crate::sign_in::tell_of_no_provider;
+use crate::sign_in::warn_of_missing_provider;
 
 /// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
 /// is read from disk when it goes on.
@@ -194,7 +194,7 @@ impl Node {
             restored(restoring.finish(&cluster).await?);
         }
         if sign_in.is_none() {
-            tell_of_no_provider(&cluster).await?;
+            warn_of_missing_provider(&cluster).await?;
         }
         let (all, health) = Services::new().await;
         let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));

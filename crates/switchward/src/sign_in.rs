@@ -20,11 +20,11 @@ impl SignIn for OpenId {
     }
 }
 
-/// Names the tenants in the log whose pages want a sign-in, where this server has no provider for it.
+/// Logs a warning for each tenant with `link_auth = oidc`. To be called on a server without an OpenID provider.
 ///
 /// # Errors
 /// The tenants cannot be read.
-pub(crate) async fn tell_of_no_provider(cluster: &Cluster) -> anyhow::Result<()> {
+pub(crate) async fn warn_of_missing_provider(cluster: &Cluster) -> anyhow::Result<()> {
     let tenants = cluster.tenants().await?;
     let view = cluster.catalogue().read().await?;
     for id in tenants {
@@ -34,8 +34,8 @@ pub(crate) async fn tell_of_no_provider(cluster: &Cluster) -> anyhow::Result<()>
         };
         let name = &tenant.name;
         tracing::warn!(
-            "decision pages of the tenant {name} want a sign-in, and there is no OpenID provider: nobody can decide on \
-             them; name one under [mail.oidc], or choose another way by `switchward tenant set --link-auth HOW`"
+            "the tenant {name} has link_auth = oidc, but this server has no OpenID provider: nobody can decide on its \
+             decision pages; name one under [mail.oidc], or choose another way by `switchward tenant set --link-auth HOW`"
         );
     }
     Ok(())

@@ -42,15 +42,15 @@ impl Caps {
         submit(shard, at.0, session, Body::DeferEffect(defer)).await.map(|()| None)
     }
 
-    /// A mail is out.
-    pub(super) fn goes(&mut self, counts: &[MailCount]) {
+    /// Counts a mail that has been put on the bus.
+    pub(super) fn add(&mut self, counts: &[MailCount]) {
         for count in counts {
             *self.0.entry(count.key.clone()).or_default() += 1;
         }
     }
 
-    /// It is out no more: the rows count it, or it did not arrive.
-    pub(super) fn comes(&mut self, counts: &[MailCount]) {
+    /// Stops counting it: the rows count it now, or it was not delivered.
+    pub(super) fn remove(&mut self, counts: &[MailCount]) {
         for MailCount { key, .. } in counts {
             let left = self.out(key).saturating_sub(1);
             if left == 0 {

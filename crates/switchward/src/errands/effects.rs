@@ -204,7 +204,7 @@ fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
             true
         });
         if !stays {
-            caps.comes(&sent.counts);
+            caps.remove(&sent.counts);
         }
         stays
     });
@@ -356,7 +356,7 @@ async fn pack(
         }
     };
     let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
-    out.caps.goes(&counts);
+    out.caps.add(&counts);
     out.sent.insert(due.key.clone(), Sent { attempt, stream, place, counts, until });
     Ok(Some(Packed { due: named, stream, envelope: envelope(tenant, session, effect, kind, input) }))
 }
@@ -377,7 +377,7 @@ async fn publish(
     for (due, told) in join_all(each).await {
         let Err(error) = told else { continue };
         if let Some(sent) = out.sent.remove(&due.key) {
-            out.caps.comes(&sent.counts);
+            out.caps.remove(&sent.counts);
         }
         match error {
             BusError::Size { .. } => {

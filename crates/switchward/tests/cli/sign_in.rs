@@ -199,7 +199,7 @@ fn a_sign_in_without_a_provider_is_told_of_and_refused() {
     let (_, shown) = server.signed_in();
     let sink = Sink::start();
     let (log, code) = server.running.stop();
-    assert!(code == Some(0) && !log.contains("want a sign-in"), "{log}");
+    assert!(code == Some(0) && !log.contains("has no OpenID provider"), "{log}");
     // The tenant's own wish stays, and there is nobody to sign in with.
     configure(&server.site, &sink, port(&server.host), "");
     server.running = Running::of(&mut server.site.plain(&server.host));
@@ -214,7 +214,7 @@ fn a_sign_in_without_a_provider_is_told_of_and_refused() {
     assert_eq!(refused.error()["reason"], "SIGN_IN_NOT_CONFIGURED", "{refused:?}");
     let (log, code) = server.running.stop();
     assert_eq!(code, Some(0), "{log}");
-    let told = "decision pages of the tenant acme want a sign-in, and there is no OpenID provider";
+    let told = "the tenant acme has link_auth = oidc, but this server has no OpenID provider";
     assert!(log.contains(told), "{log}");
     // A configuration that wants one for all does not start, and a look at it says the same.
     configure(&server.site, &sink, port(&server.host), "link_auth = \"oidc\"\n");

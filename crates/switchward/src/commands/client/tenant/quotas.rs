@@ -62,7 +62,7 @@ pub(super) fn table(uses: &[v1::QuotaUse]) -> String {
             v1::QuotaSource::Unspecified => "",
             v1::QuotaSource::Tenant => "the tenant",
             v1::QuotaSource::Configuration => "the server's configuration",
-            v1::QuotaSource::Default => "nowhere: the default",
+            v1::QuotaSource::Default => "the default",
         };
         table.row([
             clean(&one.quota),
@@ -71,5 +71,5 @@ pub(super) fn table(uses: &[v1::QuotaUse]) -> String {
             set_in.to_owned(),
         ]);
     }
-    table.text("the server tells of no quotas")
+    table.text("the server reports no quotas")
 }
