@@ -137,8 +137,13 @@ pub struct Session {
     #[n(46)]
     pub removal: Option<Box<Removal>>,
     /// Bytes of its history, as they are stored; a part of its tenant's [`Usage`](crate::Usage).
-    #[n(47)]
+    #[cbor(n(47), default, skip_if = "zero")]
     pub bytes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as the encoder calls it")]
+fn zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// How often, and after what time, those are written to again who have not decided.
