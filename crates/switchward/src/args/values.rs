@@ -30,7 +30,9 @@ pub(super) fn limit(text: &str) -> Result<Limit, String> {
     if text == "default" {
         return Ok(Limit(None));
     }
-    text.parse().map(|limit| Limit(Some(limit))).map_err(|_| "write a number, 0 or default".to_owned())
+    text.parse()
+        .map(|limit| Limit(Some(limit)))
+        .map_err(|_| "write a number, 0 for no limit, or default".to_owned())
 }
 
 /// Bytes of each unit.
@@ -39,9 +41,10 @@ const SIZES: [(&str, u64); 4] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 <
 /// A limit in bytes: `1048576`, `20GiB`, or `default`.
 pub(super) fn limit_bytes(text: &str) -> Result<Limit, String> {
     let unit = SIZES.iter().find_map(|(unit, bytes)| text.strip_suffix(unit).map(|number| (number, *bytes)));
-    let Some((number, bytes)) = unit else { return limit(text) };
+    let wrong = || "write a number of bytes such as 20GiB or 1048576, 0 for no limit, or default".to_owned();
+    let Some((number, bytes)) = unit else { return limit(text).map_err(|_| wrong()) };
     let number = number.parse().ok().and_then(|number: u64| number.checked_mul(bytes));
-    number.map(|limit| Limit(Some(limit))).ok_or_else(|| "write a number of bytes, like 20GiB".to_owned())
+    number.map(|limit| Limit(Some(limit))).ok_or_else(wrong)
 }
 
 /// A time like `2026-01-31T12:00:00Z`.
