@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults lesser mutants parking random slow timers fuzz
+.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults lesser mutants neighbours parking random slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +69,10 @@ timers: ## 1,000,000 pending timers: what each costs, how late and fast others a
 expiry: ## 200,000 ended sessions expire: what 64 callers notice of it, and what the disk gets back: many minutes
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --expiry $(or $(EXPIRY),200000)
+
+neighbours: ## one tenant floods the server in six ways: what another one notices of it, and that silent connections keep nobody out
+	cargo build --locked --release --bin switchward --bin switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --neighbours
 
 bench-delivery: ## effects through Redis to a sink beside bare commands of Redis, and a decision's way to its arrival
 	@sh tests/scripts/need.sh rust cc redis

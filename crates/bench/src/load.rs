@@ -81,10 +81,20 @@ pub(crate) async fn deploy(server: &Server) -> anyhow::Result<()> {
 
 /// Deploys a definition.
 pub(crate) async fn deploy_file(server: &Server, path: &str, content: &'static str) -> anyhow::Result<()> {
+    deploy_as(server, &server.person_key, path, content).await
+}
+
+/// Deploys a definition with this key.
+pub(crate) async fn deploy_as(
+    server: &Server,
+    key: &str,
+    path: &str,
+    content: &'static str,
+) -> anyhow::Result<()> {
     let mut client = DefinitionServiceClient::new(channel(server).await?);
     let file = v1::DefinitionFile { path: path.into(), content: content.into() };
     let mut request = Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
-    request.metadata_mut().insert("authorization", bearer(&server.person_key)?);
+    request.metadata_mut().insert("authorization", bearer(key)?);
     client.deploy_definition(request).await.context("failed to deploy a definition")?;
     Ok(())
 }

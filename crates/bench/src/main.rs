@@ -10,6 +10,7 @@ mod expiry;
 mod judge;
 mod load;
 mod measure;
+mod neighbours;
 mod parking;
 mod probe;
 mod process;
@@ -64,6 +65,17 @@ struct Args {
     /// Measure effects instead: how many go through a Redis to a sink, and how long one takes from its decision.
     #[arg(long)]
     delivery: bool,
+    /// Flood the server as one tenant instead, and measure what another one notices.
+    #[arg(long)]
+    neighbours: bool,
+    /// This kind of flood alone.
+    #[arg(long, value_enum)]
+    flood: Option<neighbours::Kind>,
+    /// Be the flood instead: of the server at this address, with this key, until the standard input ends.
+    #[arg(long, hide = true, requires_all = ["flood", "key"])]
+    address: Option<String>,
+    #[arg(long, hide = true)]
+    key: Option<String>,
     /// Be the echo server instead, and print its address.
     #[arg(long, hide = true)]
     echo: bool,
@@ -71,6 +83,11 @@ struct Args {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
+    if let (Some(kind), Some(address), Some(key)) = (args.flood, &args.address, &args.key) {
+        // One thread, so that what it takes of a core is known and can be held.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        return runtime.block_on(neighbours::flood(kind, address, key));
+    }
     let runtime = tokio::runtime::Runtime::new()?;
     if args.echo {
         return runtime.block_on(echo::serve());
@@ -92,6 +109,9 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     }
     if let Some(ended) = args.expiry {
         return expiry::run(&args.server, folder.path(), ended).await;
+    }
+    if args.neighbours {
+        return neighbours::run(&args.server, folder.path(), args.flood).await;
     }
     let ours = Server::switchward(&args.server, folder.path(), args.shards)
         .with_context(|| format!("failed to start {}; build it with --release", args.server.display()))?;

@@ -76,14 +76,20 @@ impl Server {
 
     /// The sum of each of these families on its page of metrics, over all shards.
     pub(crate) async fn counted<const N: usize>(&self, families: [&str; N]) -> anyhow::Result<[u64; N]> {
+        let page = self.page("/metrics").await?;
+        Ok(families.map(|family| sum(&page, family)))
+    }
+
+    /// What the server answers beside its metrics, head and body.
+    pub(crate) async fn page(&self, path: &str) -> anyhow::Result<String> {
         let host = self.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
         let host = host.context("the server does not say where its metrics are")?;
         let mut stream = TcpStream::connect(host).await?;
-        let request = format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut page = String::new();
         stream.read_to_string(&mut page).await?;
-        Ok(families.map(|family| sum(&page, family)))
+        Ok(page)
     }
 
     /// Sends the process a signal, like `-STOP`.

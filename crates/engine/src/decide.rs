@@ -7,7 +7,6 @@ use crate::command::Command;
 use crate::commands::dispatch;
 use crate::decision::{Decision, Turn as TurnRecord};
 use crate::evolve::{Changes, Site, finish};
-use crate::limits::BATCH_BYTES_WANTED;
 use crate::publish;
 use crate::turn::{Stop, Turn};
 use crate::working::Working;
@@ -21,8 +20,7 @@ pub struct Decided {
     /// The rows that `evolve` would change for the decision on the same rows: a leader that applies its own
     /// decision, with nothing applied in between, need not work them out again.
     pub changes: Changes,
-    /// One answer for each command, in order. Good only once the decision is committed. Where the first ones came to
-    /// [`BATCH_BYTES_WANTED`] and more, those behind them were not begun and have no answer: they are another batch.
+    /// One answer for each command that was begun, in order. Good only once the decision is committed.
     pub answers: Vec<Result<Reply, Rejection>>,
 }
 
@@ -34,6 +32,20 @@ pub struct Decided {
 /// # Errors
 /// A row cannot be read: nothing of the batch may be used.
 pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, ViewError> {
+    decide_while(batch, view, now, &mut |_| true)
+}
+
+/// As [`decide`], where the batch ends after a command when `more` says so. It is asked after each command, and told what the
+/// turns until then have written down, bytes. The commands that are left are not begun and have no answer.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_while(
+    batch: &[Command],
+    view: &dyn View,
+    now: Time,
+    more: &mut dyn FnMut(usize) -> bool,
+) -> Result<Decided, ViewError> {
     let mut rows = Working::new(view);
     let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
     let at = now.max(last);
@@ -41,15 +53,15 @@ pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, 
     let mut answers = Vec::with_capacity(batch.len());
     let mut bytes = 0;
     for command in batch {
-        if bytes >= BATCH_BYTES_WANTED {
-            break;
-        }
         match run(command, &mut rows, at, &mut bytes) {
             ControlFlow::Continue((answer, turn)) => {
                 answers.push(answer);
                 turns.extend(turn);
             }
             ControlFlow::Break(error) => return Err(error),
+        }
+        if !more(bytes) {
+            break;
         }
     }
     let decision = (!turns.is_empty()).then_some(Decision { at, turns });

@@ -74,7 +74,7 @@ pub use command::{
     Scope, SendPageCode, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
 };
 pub use commands::exceeded as quota_exceeded;
-pub use decide::{Decided, decide};
+pub use decide::{Decided, decide, decide_while};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
     AssistantFact, EndpointFact, Event, Flow, PageCodeFact, PageCodeStep, PendingFact, PolicyFact,

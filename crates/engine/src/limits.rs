@@ -112,8 +112,6 @@ pub const EFFECTS_TURN_MAX: usize = 2 * EFFECTS_MAX;
 /// What one turn may write down, bytes: effects, gates, data, items of loops, warnings. Well below what the log takes as
 /// one entry, so that nothing that a definition does makes a turn too long for it.
 pub const TURN_BYTES_MAX: usize = 2 * EFFECTS_BYTES_MAX;
-/// What the turns of one batch have written down when no other command of it is begun any more, bytes.
-pub const BATCH_BYTES_WANTED: usize = 8 * 1024 * 1024;
 /// Effects of one session that have not arrived, dead letters counted: more than a conversation sends in its life, so
 /// that only what cannot be delivered for long, or never ends, gets there. What the server carries itself, and what is
 /// said of a tool call, does not wait for room.
@@ -294,6 +292,10 @@ pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;
 
 /// The largest limit that a quota of a tenant can have: 1 PiB, where it counts bytes.
 pub const QUOTA_MAX: u64 = 1 << 50;
+/// The weight of a tenant for which none is set.
+pub const WEIGHT_DEFAULT: u32 = 1;
+/// The largest weight of a tenant.
+pub const WEIGHT_MAX: u32 = 100;
 /// Recorded changes of a tenant's settings that are kept; beyond it, the oldest is removed.
 pub const TENANT_CHANGES_MAX: u64 = 100_000;
 /// Rows that one step of a removal takes.

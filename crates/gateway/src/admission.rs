@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::{Extensions, HeaderMap, header};
 use parking_lot::Mutex;
 use switchward_engine::Quotas;
+use switchward_engine::limits::WEIGHT_DEFAULT;
 use switchward_machine::TenantId;
 use tonic::metadata::MetadataMap;
 
@@ -23,9 +24,12 @@ use crate::auth;
 use crate::connections::Connection;
 use crate::door::Door;
 use crate::error::{Reason, Refusal};
-use crate::limits::{BODIES_BYTES_MAX, BODIES_OF_CONNECTION_BYTES_MAX, BODIES_OF_TENANT_BYTES_MAX};
+use crate::limits::{
+    BODIES_BYTES_MAX, BODIES_OF_CONNECTION_BYTES_MAX, BODIES_OF_TENANT_BYTES_MAX, LARGE_BYTES,
+};
 use crate::quotas::Class;
 use crate::reply_tokens;
+use crate::shares::{Place, Shares};
 
 /// Where reflection is found, which tells nothing of any tenant and is for those who have a key.
 const REFLECTION: &str = "/grpc.reflection.";
@@ -36,13 +40,14 @@ pub struct Admission {
     /// Where credentials are looked up; `None`: nobody is asked for one, as in front of services of another kind.
     door: Option<Door>,
     bodies: Arc<Bodies>,
+    shares: Shares,
 }
 
 impl Admission {
     /// Asks for a credential of this server.
     #[must_use]
     pub fn of(door: &Door) -> Self {
-        Self { door: Some(door.clone()), bodies: Arc::default() }
+        Self { door: Some(door.clone()), bodies: Arc::default(), shares: door.shares.clone() }
     }
 
     /// Returns true if a path is called with a credential alone.
@@ -66,6 +71,7 @@ impl Admission {
             None => None,
         };
         let tenant = found.map(|(_, (tenant, _))| tenant);
+        let weight = found.and_then(|(_, (_, quotas))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
         if let (Some(connection), Some(_)) = (&connection, tenant) {
             connection.has_credential();
         }
@@ -75,7 +81,8 @@ impl Admission {
         {
             door.rates.take(tenant, rate, Class::of(path, door.clock.is_some()), door.cluster.now())?;
         }
-        Ok(Hold { bodies: Arc::clone(&self.bodies), tenant, connection, bytes: 0 })
+        let (bodies, shares) = (Arc::clone(&self.bodies), self.shares.clone());
+        Ok(Hold { bodies, shares, tenant, weight, connection, bytes: 0 })
     }
 }
 
@@ -105,12 +112,25 @@ struct Bodies {
 /// What one body takes of the budgets, as long as it is kept.
 pub(crate) struct Hold {
     bodies: Arc<Bodies>,
+    shares: Shares,
     tenant: Option<TenantId>,
+    weight: u32,
     connection: Option<Arc<Connection>>,
     bytes: usize,
 }
 
 impl Hold {
+    /// Waits for a core to decode a body of this length on; `None` where the body is small.
+    ///
+    /// # Errors
+    /// As [`Shares::enter`].
+    pub(crate) async fn place(&self, bytes: usize) -> Result<Option<Place>, Refusal> {
+        match self.tenant {
+            Some(tenant) if bytes > LARGE_BYTES => self.shares.enter(tenant, self.weight).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Adds this many bytes of the body to the budgets.
     ///
     /// # Errors
@@ -168,7 +188,9 @@ mod tests {
         let (bodies, one, other) = (Arc::<Bodies>::default(), TenantId(1), TenantId(2));
         let hold = |tenant, connection: Option<&Arc<Connection>>| Hold {
             bodies: Arc::clone(&bodies),
+            shares: Shares::default(),
             tenant: Some(tenant),
+            weight: WEIGHT_DEFAULT,
             connection: connection.cloned(),
             bytes: 0,
         };

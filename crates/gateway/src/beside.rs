@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::limits::LARGE_BYTES;
+use crate::shares::Place;
 
 /// Runs work on a request of this many bytes. Above [`LARGE_BYTES`] the worker's other tasks move to another worker first.
 pub(crate) fn run<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
@@ -14,15 +15,17 @@ pub(crate) fn run<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > LARGE_BYTES && several() { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// A future whose every poll goes through [`run`].
+/// A future whose every poll goes through [`run`], and which gives up its place after the first one, in which its request is
+/// decoded.
 pub(crate) struct Beside<F> {
     bytes: usize,
+    place: Option<Place>,
     work: Pin<Box<F>>,
 }
 
 impl<F> Beside<F> {
-    pub(crate) fn new(bytes: usize, work: F) -> Self {
-        Self { bytes, work: Box::pin(work) }
+    pub(crate) fn new(bytes: usize, place: Option<Place>, work: F) -> Self {
+        Self { bytes, place, work: Box::pin(work) }
     }
 }
 
@@ -32,6 +35,8 @@ impl<F: Future> Future for Beside<F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let bytes = self.bytes;
         let work = self.work.as_mut();
-        run(bytes, || work.poll(context))
+        let polled = run(bytes, || work.poll(context));
+        self.place = None;
+        polled
     }
 }

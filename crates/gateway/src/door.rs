@@ -4,7 +4,7 @@ use prost::Message;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use switchward_engine::limits::REQUEST_ID_CHARS_MAX;
+use switchward_engine::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
 use switchward_engine::{
     Body, Command, DefaultEffect, Key, LinkAuth, Quota, Reply, RequestId, Role, Row, Scope, SessionView,
     View, ViewError, session_view,
@@ -23,6 +23,7 @@ use crate::mail::Shelf;
 use crate::quotas::{self, QuotaDefaults};
 use crate::scans::Scans;
 use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
+use crate::shares::Shares;
 use crate::webhooks::Rates;
 
 /// What the services share; cheap to clone.
@@ -36,6 +37,8 @@ pub struct Door {
     pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) scans: Arc<Scans>,
+    /// The cores for work that takes long.
+    pub(crate) shares: Shares,
     pub(crate) webhook_rates: Arc<Rates>,
     /// The quotas of tenants that set none of their own.
     pub(crate) quotas: QuotaDefaults,
@@ -110,6 +113,7 @@ impl Door {
             revocations: Arc::default(),
             claims: Arc::default(),
             scans: Arc::default(),
+            shares: Shares::default(),
             webhook_rates: Arc::default(),
             quotas: QuotaDefaults::default(),
             rates: Arc::default(),
@@ -241,6 +245,11 @@ pub(crate) fn request_id(
 }
 
 impl Call<'_> {
+    /// The weight of the caller's tenant.
+    pub(crate) fn weight(&self) -> u32 {
+        self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT)
+    }
+
     /// Carries out a command of this caller.
     pub(crate) async fn execute(
         &self,

@@ -96,7 +96,8 @@ where
             Some(_) => whole(request, &mut hold).await?,
             None => (request, 0),
         };
-        let Ok(response) = Beside::new(bytes, inner.call(request)).await;
+        let place = hold.place(bytes).await?;
+        let Ok(response) = Beside::new(bytes, place, inner.call(request)).await;
         Ok(dressed(response))
     };
     match deadline {

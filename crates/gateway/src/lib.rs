@@ -32,6 +32,7 @@ mod scans;
 pub mod sealing;
 pub mod serve;
 pub mod services;
+mod shares;
 mod trace;
 pub mod transcode;
 pub mod webhooks;

@@ -46,6 +46,12 @@ pub const SCANS_MAX: usize = 4;
 pub const SCANS_WAITING_MAX: usize = 64;
 /// How long one page of a list is looked for; then it is shorter, and its token goes on from there.
 pub const SCAN_MS_MAX: u64 = 400;
+/// How long a list is looked for before somebody else has their turn, if anybody waits.
+pub const SCAN_SLICE_MS: u64 = 2;
+/// Calls of one tenant that wait for a core; beyond it they are refused.
+pub const SHARES_WAITING_MAX: usize = 1_024;
+/// Tenants whose use of cores is remembered while any of them waits.
+pub const SHARES_TENANTS_MAX: usize = 10_000;
 
 /// Connections at one time. Beyond it the one without a credential that has been silent longest makes room.
 pub const CONNECTIONS_MAX: usize = 10_000;

@@ -2,6 +2,7 @@
 
 use prost::Message;
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{Key, Row, View};
@@ -10,7 +11,7 @@ use switchward_shard::StateView;
 
 use crate::door::{Call, refusal, unreadable};
 use crate::error::{Reason, Refusal};
-use crate::scans::Share;
+use crate::scans::{Pace, Share};
 
 /// Entries of a page where the caller does not say.
 const PAGE_DEFAULT: usize = 50;
@@ -29,6 +30,28 @@ pub(crate) struct Part<T> {
     found: Vec<(Vec<u8>, T)>,
     /// Where looking was broken off, when it was.
     broken_off: Option<Vec<u8>>,
+}
+
+/// One shard's part of a page, as far as it has been looked for.
+struct Looking<T> {
+    part: Part<T>,
+    /// The last entry that was read of the index.
+    after: Option<Vec<u8>>,
+    /// How many were read.
+    looked: usize,
+    /// The bytes of what was found.
+    bytes: usize,
+    /// Entries that were read and not yet looked at.
+    entries: VecDeque<Key>,
+}
+
+impl<T> Looking<T> {
+    /// From where the page begins.
+    fn from(page: &Page, prefix: &[u8]) -> Self {
+        let after = page.after.as_ref().map(|after| [prefix, after].concat());
+        let part = Part { found: Vec::new(), broken_off: None };
+        Self { part, after, looked: 0, bytes: 0, entries: VecDeque::new() }
+    }
 }
 
 /// One page, as it was asked for.
@@ -97,59 +120,80 @@ impl Page {
         let mut parts = Vec::new();
         for shard in shards {
             let view = shard.read().await.map_err(refusal)?;
-            let (list, mut share) = (Arc::clone(&list), scan.share(shards.len()));
-            let (door, caller) = (call.door.clone(), call.caller.clone());
-            let part = tokio::task::spawn_blocking(move || {
-                let (page, prefix, pick) = &*list;
-                let call = Call { door: &door, caller, trace: None };
-                page.part(&view, prefix, &mut share, |key| pick(&call, &view, key))
-            });
-            let failed = |_| Refusal::new(Reason::InternalError, "the list could not be looked for");
-            parts.push(part.await.map_err(failed)??);
+            let mut looked = (view, scan.share(shards.len()), Looking::from(&list.0, &list.1));
+            loop {
+                let place = call.door.shares.enter(call.caller.tenant, call.weight()).await?;
+                let (list, door, caller) = (Arc::clone(&list), call.door.clone(), call.caller.clone());
+                let slice = tokio::task::spawn_blocking(move || {
+                    let (_place, (page, prefix, pick)) = (place, &*list);
+                    let (view, mut share, mut looking) = looked;
+                    let call = Call { door: &door, caller, trace: None };
+                    let pick = |key: &Key| pick(&call, &view, key);
+                    let ended = page.go_on(&view, prefix, &mut looking, &mut share, pick)?;
+                    Ok::<_, Refusal>(((view, share, looking), ended))
+                });
+                let failed = |_| Refusal::new(Reason::InternalError, "the list could not be looked for");
+                let ended;
+                (looked, ended) = slice.await.map_err(failed)??;
+                if ended {
+                    break;
+                }
+            }
+            parts.push(looked.2.part);
         }
         Ok(list.0.merge(parts))
     }
 
-    /// One shard's part of a list that is kept as an index.
-    fn part<T: Message>(
+    /// Looks on for one shard's part of a list that is kept as an index; returns true if there is nothing more to look for.
+    fn go_on<T: Message>(
         &self,
         view: &StateView,
         prefix: &[u8],
+        looking: &mut Looking<T>,
         share: &mut Share,
         pick: impl Fn(&Key) -> Result<Option<T>, Refusal>,
-    ) -> Result<Part<T>, Refusal> {
-        let mut part = Part { found: Vec::new(), broken_off: None };
-        let mut after = self.after.as_ref().map(|after| [prefix, after].concat());
-        let (mut looked, mut bytes) = (0, 0);
-        while part.found.len() <= self.size {
-            // Entries are picked after the look at the index, because picking looks at rows.
-            let mut entries = Vec::new();
-            let read = view.scan(prefix, after.as_deref(), &mut |key, _| {
-                entries.push(key.clone());
-                if entries.len() <= self.size { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-            read.map_err(unreadable)?;
-            let Some(last) = entries.last() else { return Ok(part) };
-            after = Some(last.as_bytes().to_vec());
-            looked += entries.len();
-            for entry in &entries {
-                let picked = pick(entry)?;
+    ) -> Result<bool, Refusal> {
+        share.begin();
+        loop {
+            if looking.entries.is_empty() && !self.read_on(view, prefix, looking)? {
+                return Ok(true);
+            }
+            while let Some(entry) = looking.entries.pop_front() {
+                let picked = pick(&entry)?;
                 let place = entry.as_bytes()[prefix.len()..].to_vec();
-                bytes += picked.as_ref().map_or(0, Message::encoded_len);
-                if bytes > PAGE_BYTES_MAX || share.is_over()? {
+                looking.bytes += picked.as_ref().map_or(0, Message::encoded_len);
+                let (pace, part) = (share.pace()?, &mut looking.part);
+                if looking.bytes > PAGE_BYTES_MAX || pace == Pace::Ends {
                     part.broken_off = Some(place.clone());
                 }
                 part.found.extend(picked.map(|picked| (place, picked)));
-                if part.broken_off.is_some() {
-                    return Ok(part);
+                if part.broken_off.is_some() || pace == Pace::Rests {
+                    return Ok(part.broken_off.is_some());
                 }
             }
-            if looked >= LOOKED_AT_MAX {
-                part.broken_off = after.map(|after| after[prefix.len()..].to_vec());
-                return Ok(part);
-            }
         }
-        Ok(part)
+    }
+
+    /// Reads the next entries of the index, if there are any and more are wanted. Entries are picked afterwards, because picking
+    /// looks at rows.
+    fn read_on<T>(&self, view: &StateView, prefix: &[u8], looking: &mut Looking<T>) -> Result<bool, Refusal> {
+        let Looking { part, after, looked, entries, .. } = looking;
+        if part.found.len() > self.size {
+            return Ok(false);
+        }
+        if *looked >= LOOKED_AT_MAX {
+            part.broken_off = after.as_ref().map(|after| after[prefix.len()..].to_vec());
+            return Ok(false);
+        }
+        let read = view.scan(prefix, after.as_deref(), &mut |key, _| {
+            entries.push_back(key.clone());
+            if entries.len() <= self.size { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        read.map_err(unreadable)?;
+        let Some(last) = entries.back() else { return Ok(false) };
+        *after = Some(last.as_bytes().to_vec());
+        *looked += entries.len();
+        Ok(true)
     }
 
     /// The page that all shards' parts make together, and the token of the next page.

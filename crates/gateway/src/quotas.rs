@@ -38,6 +38,7 @@ impl QuotaDefaults {
             requests_per_second: Some(REQUESTS_PER_SECOND_DEFAULT),
             sessions: Some(SESSIONS_DEFAULT),
             bytes: Some(BYTES_DEFAULT),
+            weight: None,
         };
         Self { configured, shipped }
     }

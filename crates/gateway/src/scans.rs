@@ -11,7 +11,7 @@ use switchward_machine::TenantId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Reason, Refusal};
-use crate::limits::{SCAN_MS_MAX, SCANS_MAX, SCANS_WAITING_MAX};
+use crate::limits::{SCAN_MS_MAX, SCAN_SLICE_MS, SCANS_MAX, SCANS_WAITING_MAX};
 
 /// The lists that are being looked for.
 #[derive(Default)]
@@ -71,8 +71,8 @@ pub(crate) struct Scan {
 impl Scan {
     /// What one of so many shards may take of it.
     pub(crate) fn share(&self, shards: usize) -> Share {
-        let time = Duration::from_millis(SCAN_MS_MAX) / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
-        Share { gone: Arc::clone(&self.gone), time, until: None }
+        let left = Duration::from_millis(SCAN_MS_MAX) / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
+        Share { gone: Arc::clone(&self.gone), left, since: Instant::now() }
     }
 }
 
@@ -82,24 +82,48 @@ impl Drop for Scan {
     }
 }
 
-/// One shard's share of the budget. It begins when it is first asked.
+/// How a list goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// At once.
+    On,
+    /// After those who wait have had their turn.
+    Rests,
+    /// No further: its time is over, so that the page ends here.
+    Ends,
+}
+
+/// One shard's share of the budget, which is used in slices of [`SCAN_SLICE_MS`]. The time between them does not count.
 pub(crate) struct Share {
     gone: Arc<AtomicBool>,
-    time: Duration,
-    until: Option<Instant>,
+    /// What is left of it at the beginning of this slice.
+    left: Duration,
+    since: Instant,
 }
 
 impl Share {
-    /// Begins, or goes on; returns true if the time is over, so that the page ends here.
+    /// Begins a slice.
+    pub(crate) fn begin(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// How it goes on after the entry that was looked at; see [`Pace`].
     ///
     /// # Errors
     /// DEADLINE_EXCEEDED where nobody waits for it any more.
-    pub(crate) fn is_over(&mut self) -> Result<bool, Refusal> {
+    pub(crate) fn pace(&mut self) -> Result<Pace, Refusal> {
         if self.gone.load(Ordering::Relaxed) {
             return Err(Refusal::new(Reason::DeadlineExceeded, "the caller has gone"));
         }
-        let now = Instant::now();
-        Ok(now >= *self.until.get_or_insert(now + self.time))
+        let used = self.since.elapsed();
+        if used >= self.left {
+            return Ok(Pace::Ends);
+        }
+        if used < Duration::from_millis(SCAN_SLICE_MS) {
+            return Ok(Pace::On);
+        }
+        self.left -= used;
+        Ok(Pace::Rests)
     }
 }
 
@@ -136,10 +160,21 @@ mod tests {
     async fn it_stops_when_nobody_waits_and_when_its_time_is_over() {
         let scan = Scans::default().begin(TenantId(1)).await.expect("there is room");
         let (mut share, mut short) = (scan.share(2), scan.share(usize::MAX));
-        assert!(!share.is_over().expect("somebody waits"));
-        short.time = Duration::ZERO;
-        assert!(short.is_over().expect("somebody waits"), "its time is over");
+        short.left = Duration::ZERO;
+        assert_eq!(short.pace().expect("somebody waits"), Pace::Ends);
+        let slice = Duration::from_millis(SCAN_SLICE_MS);
+        let mut slices = 0;
+        loop {
+            share.begin();
+            share.since -= slice;
+            match share.pace().expect("somebody waits") {
+                Pace::Rests => slices += 1,
+                Pace::Ends => break,
+                Pace::On => panic!("a slice is over"),
+            }
+        }
+        assert!((1..SCAN_MS_MAX / SCAN_SLICE_MS).contains(&slices), "{slices} slices");
         drop(scan);
-        assert!(share.is_over().is_err(), "nobody waits");
+        assert!(share.pace().is_err(), "nobody waits");
     }
 }

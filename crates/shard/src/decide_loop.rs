@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use std::sync::Arc;
-use switchward_engine::{Command, Decided, Reason, Rejection, Reply, decide};
+use std::time::Instant;
+use switchward_engine::{Command, Decided, Reason, Rejection, Reply, ViewError, decide_while};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, Span, info_span};
@@ -34,11 +35,8 @@ pub(crate) struct DecideLoop {
 
 type Answers = Vec<Result<Reply, Rejection>>;
 
-/// Commands that are decided together, and who waits for them.
-struct Part {
-    commands: Vec<Command>,
-    waiting: Vec<oneshot::Sender<Result<Reply, Failure>>>,
-}
+/// Who waits for a command.
+type Waiting = (oneshot::Sender<Result<Reply, Failure>>, Span);
 
 /// Why a batch has no answers.
 enum Unanswered {
@@ -76,7 +74,7 @@ impl DecideLoop {
                 }
             }
             let span = self.span(&batch);
-            if self.serve(batch.drain(..)).instrument(span).await == Err(Failure::Stopped) {
+            if self.serve(batch.drain(..), &jobs).instrument(span).await == Err(Failure::Stopped) {
                 // Whoever waits learns it from the queue, which is gone with this.
                 return;
             }
@@ -94,49 +92,56 @@ impl DecideLoop {
         span
     }
 
-    /// Answers a batch, in as many entries as its size asks for.
-    async fn serve(&mut self, jobs: impl Iterator<Item = Job>) -> Result<(), Failure> {
-        let (commands, waiting) = jobs.map(|job| (job.command, job.answer)).unzip();
-        // The part that comes next stands last.
-        let mut parts = vec![Part { commands, waiting }];
-        while let Some(mut part) = parts.pop() {
-            match self.batch(&part.commands).await {
+    /// Answers a batch, or the first commands of it where what they come to is enough for one entry; the rest waits again.
+    async fn serve(&mut self, batch: impl Iterator<Item = Job>, jobs: &Exit) -> Result<(), Failure> {
+        let (mut commands, mut waiting): (Vec<Command>, Vec<Waiting>) =
+            batch.map(|job| (job.command, (job.answer, job.span))).unzip();
+        loop {
+            match self.batch(&commands, jobs).await {
                 Ok(results) => {
-                    let begun = results.len().min(part.commands.len());
-                    if begun < part.commands.len() {
-                        let commands = part.commands.split_off(begun);
-                        parts.push(Part { commands, waiting: part.waiting.split_off(begun) });
-                    }
-                    for (waiting, result) in part.waiting.into_iter().zip(results) {
+                    give_back(jobs, &mut commands, &mut waiting, results.len());
+                    for ((waiting, _), result) in waiting.into_iter().zip(results) {
                         // Whoever has gone finds the reply under the same request id.
                         let _gone = waiting.send(result.map_err(Failure::Rejected));
                     }
+                    return Ok(());
                 }
-                Err(Unanswered::Long(middle)) => {
-                    let commands = part.commands.split_off(middle);
-                    let waiting = part.waiting.split_off(middle);
-                    parts.extend([Part { commands, waiting }, part]);
-                }
+                Err(Unanswered::Long(middle)) => give_back(jobs, &mut commands, &mut waiting, middle),
                 Err(Unanswered::Failed(failure)) => {
-                    for waiting in part.waiting {
+                    for (waiting, _) in waiting {
                         let _gone = waiting.send(Err(failure.clone()));
                     }
-                    if failure == Failure::Stopped {
-                        return Err(failure);
-                    }
+                    return if failure == Failure::Stopped { Err(failure) } else { Ok(()) };
                 }
             }
         }
-        Ok(())
+    }
+
+    /// Decides the commands, as many as a batch may have now, and charges their tenants for the time.
+    fn decide(&self, commands: &[Command], jobs: &Exit) -> Result<Decided, ViewError> {
+        let allowance = jobs.allowance();
+        let begun = Instant::now();
+        let mut ends = Vec::with_capacity(commands.len());
+        let decided = decide_while(commands, &self.group.shared.view(), self.clock.now(), &mut |bytes| {
+            let now = Instant::now();
+            ends.push(now);
+            now - begun < allowance.time && bytes < allowance.bytes
+        })?;
+        let mut last = begun;
+        for (command, end) in commands.iter().zip(ends) {
+            jobs.charge(command, end - last);
+            last = end;
+        }
+        Ok(decided)
     }
 
     /// Answers the commands, or the first of them where what those come to is enough for one entry.
-    async fn batch(&mut self, commands: &[Command]) -> Result<Answers, Unanswered> {
+    async fn batch(&mut self, commands: &[Command], jobs: &Exit) -> Result<Answers, Unanswered> {
         self.log_within_bound().await;
         let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
         self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unwritten(why))?;
         let base = self.group.shared.position();
-        let decided = decide(commands, &self.group.shared.view(), self.clock.now());
+        let decided = self.decide(commands, jobs);
         let Decided { decision, changes, answers } =
             decided.map_err(|error| Unanswered::Failed(self.stop(&error.to_string())))?;
         let refused = answers.iter().filter(|answer| answer.is_err()).count();
@@ -212,6 +217,13 @@ impl DecideLoop {
         }
         Failure::Stopped
     }
+}
+
+/// Lets all but the first `begun` commands wait again.
+fn give_back(jobs: &Exit, commands: &mut Vec<Command>, waiting: &mut Vec<Waiting>, begun: usize) {
+    let begun = begun.min(commands.len());
+    let left = commands.split_off(begun).into_iter().zip(waiting.split_off(begun));
+    jobs.give_back(left.map(|(command, (answer, span))| Job { command, answer, span }));
 }
 
 fn too_long(bytes: usize) -> Rejection {

@@ -10,6 +10,20 @@ pub const QUEUE_ESSENTIAL_MAX: usize = 4_096;
 pub const TURN_COST: usize = 64;
 /// Bytes that a command may carry for the cost of another command.
 pub const COST_BYTES: usize = 4_096;
+/// The time that a command may take to decide for the cost of another command.
+pub const COST_TIME: Duration = Duration::from_micros(25);
+/// What a tenant owes at most for commands that took longer than was thought: the cost of eight turns.
+pub const DEBT_MAX: usize = 8 * TURN_COST;
+/// Tenants with nothing waiting whose debts are remembered; beyond it all of these are forgiven.
+pub const DEBTORS_MAX: usize = 4_096;
+/// For how long a shard is taken to be shared after two tenants have put a command in, one after the other.
+pub const SHARED_FOR: Duration = Duration::from_secs(1);
+/// How long the commands of one batch are decided where the shard is shared: no further one is begun then.
+pub const BATCH_SHARED_TIME: Duration = Duration::from_millis(2);
+/// What the decision on a batch comes to when no further command is begun, where the shard is shared, bytes.
+pub const BATCH_SHARED_BYTES: usize = 512 * 1024;
+/// The same where it is not, bytes.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Commands of one log entry.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// A decision that is written as one entry even though a smaller batch would have made a shorter one, bytes.

@@ -4,19 +4,23 @@
 //! A full queue refuses what users ask for: whoever waits outside can be told, and what waits inside grows no older.
 //! Room is shared too: a command of a tenant with a short line takes the place of the newest one of the longest line.
 //! What ends work that is under way always gets in, up to a bound of its own: refusing it would make things worse.
+//!
+//! A command is served for what it carries; the time that it then takes is charged to its tenant, whose next turns are
+//! the shorter. While several tenants ask, a batch is short, so that nobody waits long for the batch before theirs.
+
+mod cost;
+mod lines;
 
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use switchward_engine::limits::EFFECT_BYTES;
-use switchward_engine::{Body, Command, Reply};
-use switchward_machine::TenantId;
+use std::time::{Duration, Instant};
+use switchward_engine::{Command, Reply};
 use tokio::sync::{Notify, oneshot};
 use tracing::Span;
 
-use crate::bearing::Bearing;
 use crate::failure::Failure;
-use crate::limits::{COST_BYTES, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, TURN_COST};
+use crate::limits::{BATCH_BYTES_MAX, BATCH_SHARED_BYTES, BATCH_SHARED_TIME, COST_TIME};
+use lines::Lines;
 
 /// A command that waits for its answer.
 pub(crate) struct Job {
@@ -46,20 +50,13 @@ struct Queue {
     told: Notify,
 }
 
-#[derive(Default)]
-struct Lines {
-    of: HashMap<TenantId, Line>,
-    /// Tenants that have something waiting; the next one to be served stands first.
-    turns: VecDeque<TenantId>,
-    waiting: usize,
-    closed: bool,
-}
-
-#[derive(Default)]
-struct Line {
-    jobs: VecDeque<Job>,
-    /// What is left of the tenant's turn.
-    credit: usize,
+/// What the commands of one batch may take together. The first one is carried out whatever it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// How long they may take to decide.
+    pub(crate) time: Duration,
+    /// What their decision may hold, bytes.
+    pub(crate) bytes: usize,
 }
 
 /// A queue without anything in it.
@@ -71,7 +68,7 @@ pub(crate) fn queue() -> (Arc<Entrance>, Exit) {
 impl Entrance {
     /// Puts a command at the end of its tenant's line.
     pub(crate) fn put(&self, job: Job) -> Result<(), Refused> {
-        let pushed_out = self.0.lines.lock().put(job)?;
+        let pushed_out = self.0.lines.lock().put(job, Instant::now())?;
         self.0.told.notify_one();
         if let Some(job) = pushed_out {
             // Whoever has gone needs no answer.
@@ -104,6 +101,34 @@ impl Exit {
         }
     }
 
+    /// Puts commands that were taken and not begun back to the beginnings of their lines, in their order.
+    pub(crate) fn give_back(&self, jobs: impl DoubleEndedIterator<Item = Job>) {
+        let mut lines = self.0.lines.lock();
+        for job in jobs.rev() {
+            lines.give_back(job);
+        }
+    }
+
+    /// What the batch that comes next may take.
+    pub(crate) fn allowance(&self) -> Allowance {
+        if self.0.lines.lock().shared(Instant::now()) {
+            Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES }
+        } else {
+            Allowance { time: Duration::MAX, bytes: BATCH_BYTES_MAX }
+        }
+    }
+
+    /// Charges a tenant for a command that took longer than it was served for.
+    pub(crate) fn charge(&self, command: &Command, took: Duration) {
+        let took = took.as_micros() / COST_TIME.as_micros();
+        let took = usize::try_from(took).unwrap_or(usize::MAX);
+        // Most take no longer than they cost at the least, and what they carry need not be looked at.
+        if took > 1 {
+            let more = took.saturating_sub(cost::cost(&command.body));
+            self.0.lines.lock().charge(command.tenant, more);
+        }
+    }
+
     /// Lets nothing more in.
     pub(crate) fn close(&self) {
         self.0.lines.lock().closed = true;
@@ -114,164 +139,20 @@ impl Drop for Exit {
     fn drop(&mut self) {
         let mut lines = self.0.lines.lock();
         // A dropped answer tells its caller that the shard is gone.
-        *lines = Lines { closed: true, ..Lines::default() };
-    }
-}
-
-impl Lines {
-    fn put(&mut self, job: Job) -> Result<Option<Job>, Refused> {
-        if self.closed {
-            return Err(Refused::Closed);
-        }
-        let tenant = job.command.tenant;
-        let pushed_out = match self.waiting {
-            waiting if waiting < QUEUE_COMMANDS_MAX => None,
-            waiting if Bearing::of(&job.command.body) == Bearing::Ends => {
-                if waiting >= QUEUE_COMMANDS_MAX + QUEUE_ESSENTIAL_MAX {
-                    return Err(Refused::Full);
-                }
-                None
-            }
-            _ => Some(self.push_out(tenant).ok_or(Refused::Full)?),
-        };
-        let line = self.of.entry(tenant).or_default();
-        if line.jobs.is_empty() {
-            self.turns.push_back(tenant);
-        }
-        line.jobs.push_back(job);
-        self.waiting += 1;
-        Ok(pushed_out)
-    }
-
-    /// Makes room for a tenant: the newest user's command of the longest line goes, where that line stays the longer.
-    fn push_out(&mut self, tenant: TenantId) -> Option<Job> {
-        let own = self.of.get(&tenant).map_or(0, |line| line.jobs.len());
-        let longest = self.of.values_mut().max_by_key(|line| line.jobs.len())?;
-        if longest.jobs.len() <= own + 1 {
-            return None;
-        }
-        let newest = longest.jobs.iter().rposition(|job| Bearing::of(&job.command.body) != Bearing::Ends)?;
-        self.waiting -= 1;
-        longest.jobs.remove(newest)
-    }
-
-    fn serve(&mut self, max: usize, taken: &mut Vec<Job>) {
-        while taken.len() < max
-            && let Some(tenant) = self.turns.pop_front()
-        {
-            let Some(line) = self.of.get_mut(&tenant) else { continue };
-            line.credit += TURN_COST;
-            while taken.len() < max
-                && let Some(next) = line.jobs.front().map(|job| cost(&job.command.body))
-                && next <= line.credit
-                && let Some(job) = line.jobs.pop_front()
-            {
-                line.credit -= next;
-                self.waiting -= 1;
-                taken.push(job);
-            }
-            if line.jobs.is_empty() {
-                // Who has nothing waiting saves nothing up.
-                self.of.remove(&tenant);
-            } else {
-                self.turns.push_back(tenant);
-            }
-        }
-    }
-}
-
-/// What a command takes of its tenant's turn: one, and more where it carries much. No command costs more than a turn
-/// gives, so every turn serves at least one.
-fn cost(body: &Body) -> usize {
-    (1 + carried(body) / COST_BYTES).min(TURN_COST)
-}
-
-/// About the bytes that a command carries.
-fn carried(body: &Body) -> usize {
-    match body {
-        Body::Start(start) => start.input.len() + start.message.as_ref().map_or(0, String::len),
-        Body::Answer(answer) => answer.note.len(),
-        Body::PostMessage(post) => post.text.len(),
-        Body::EndTurn(end) => end.text.len(),
-        Body::RecordData(record) => record.values.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
-        Body::RecordEvent(event) => event.data.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
-        Body::CompleteWork(complete) => weigh(&complete.result),
-        Body::AnswerGate(answer) => weigh(&answer.answer),
-        Body::FailWork(fail) => fail.message.len(),
-        Body::FailEffect(fail) => fail.message.len(),
-        Body::DeferEffect(defer) => defer.message.len(),
-        Body::RecordBounce(bounce) => bounce.message.len(),
-        Body::PutDirectory(put) => put.directory.bytes(),
-        Body::RecordReply(reply) => reply.text.len(),
-        Body::Republish(wish) => (wish.events.len() + wish.retry.len()) * EFFECT_BYTES,
-        Body::Authorize(call) => call.args.json().len(),
-        Body::PutAssistant(put) => {
-            put.instructions.len() + put.workflows.iter().map(String::len).sum::<usize>()
-        }
-        Body::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
-        Body::ReportCall(_)
-        | Body::ReportUsage(_)
-        | Body::DecideGate(_)
-        | Body::DiscussGate(_)
-        | Body::SendPageCode(_)
-        | Body::EnterPageCode(_)
-        | Body::RaiseCap(_)
-        | Body::Pause(_)
-        | Body::Resume(_)
-        | Body::Cancel(_)
-        | Body::AckEffect(_)
-        | Body::RetryEffect(_)
-        | Body::DismissEffect(_)
-        | Body::Sweep(_)
-        | Body::Reserve(_)
-        | Body::Confirm(_)
-        | Body::Settle(_)
-        | Body::InstallMachine(_)
-        | Body::CreateTenant(_)
-        | Body::UpdateTenant(_)
-        | Body::PutQuotas(_)
-        | Body::CreateKey(_)
-        | Body::RevokeKey(_)
-        | Body::ActivateVersion(_)
-        | Body::RetireVersion(_)
-        | Body::DeleteAssistant(_)
-        | Body::EnsureTenancy(_)
-        | Body::InstallTenancy(_)
-        | Body::WebhookSource(_)
-        | Body::AttachPolicy(_)
-        | Body::SetTenantPolicy(_)
-        | Body::RemoveTenantPolicy(_)
-        | Body::Endpoint(_)
-        | Body::Remove(_)
-        | Body::RemoveStep(_)
-        | Body::PutRetention(_)
-        | Body::HoldEffects(_)
-        | Body::Reseal(_)
-        | Body::DeleteTenant(_)
-        | Body::SignalCompletion
-        | Body::SwitchRun(_)
-        | Body::LeaseWork(_)
-        | Body::ExtendLease(_)
-        | Body::ReleaseWork(_)
-        | Body::RetryNode => 0,
-    }
-}
-
-/// About the bytes of a value's text; its nesting is limited where it comes in.
-fn weigh(value: &serde_json::Value) -> usize {
-    match value {
-        serde_json::Value::String(text) => text.len(),
-        serde_json::Value::Array(items) => items.iter().map(weigh).sum(),
-        serde_json::Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + weigh(value)).sum(),
-        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => 8,
+        *lines = Lines::over();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bearing::Bearing;
+    use crate::limits::{
+        COST_BYTES, DEBT_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, SHARED_FOR, TURN_COST,
+    };
     use futures::FutureExt as _;
-    use switchward_engine::{Answer, Cancel, Scope};
+    use switchward_engine::{Answer, Body, Cancel, Scope};
+    use switchward_machine::TenantId;
     use tokio::sync::oneshot::Receiver;
 
     const NOISY: TenantId = TenantId(1);
@@ -329,6 +210,93 @@ mod tests {
     }
 
     #[test]
+    fn whose_commands_take_long_has_fewer_of_them_in_a_turn() {
+        let (queue, exit) = queue();
+        let taken = |max: usize| {
+            let mut taken = Vec::new();
+            exit.take(max, &mut taken).now_or_never().expect("something waits");
+            taken
+        };
+        // Each takes the time of half a turn, and costs next to nothing by what it carries.
+        let took = COST_TIME * u32::try_from(TURN_COST / 2).unwrap();
+        let mut served = [0_usize; 2];
+        for _ in 0..1_000 {
+            for tenant in [NOISY, OTHERS[0]] {
+                put(&queue, tenant, answer("")).unwrap();
+                put(&queue, tenant, answer("")).unwrap();
+            }
+            for job in taken(2) {
+                let noisy = job.command.tenant == NOISY;
+                served[usize::from(noisy)] += 1;
+                exit.charge(&job.command, if noisy { took } else { COST_TIME });
+            }
+        }
+        let [other, noisy] = served;
+        assert!(other > 5 * noisy && noisy > 20, "{noisy} of the one whose commands take long, {other}");
+    }
+
+    #[test]
+    fn a_debt_is_kept_while_nothing_waits_and_has_a_bound() {
+        let (queue, exit) = queue();
+        put(&queue, NOISY, answer("")).unwrap();
+        let mut taken = Vec::new();
+        exit.take(1, &mut taken).now_or_never().expect("something waits");
+        exit.charge(&taken[0].command, Duration::from_secs(3_600));
+        put(&queue, NOISY, answer("")).unwrap();
+        for _ in 0..DEBT_MAX + TURN_COST {
+            put(&queue, OTHERS[0], answer("")).unwrap();
+        }
+        let order = take(&exit, usize::MAX);
+        assert_eq!(order.iter().position(|tenant| *tenant == NOISY), Some(DEBT_MAX), "eight turns later");
+    }
+
+    #[test]
+    fn a_weight_makes_a_turn_longer() {
+        let (queue, exit) = queue();
+        for _ in 0..4 * TURN_COST {
+            put(&queue, OTHERS[0], answer("")).unwrap();
+            let (mut heavy, _wait) = job(OTHERS[1], answer(""));
+            heavy.command.settings.quotas.weight = Some(3);
+            queue.put(heavy).unwrap();
+        }
+        let first = take(&exit, 4 * TURN_COST);
+        let heavy = first.iter().filter(|tenant| **tenant == OTHERS[1]).count();
+        assert_eq!(heavy, 3 * TURN_COST);
+    }
+
+    #[test]
+    fn what_is_given_back_is_served_first_and_in_its_order() {
+        let (queue, exit) = queue();
+        for (tenant, note) in [(OTHERS[0], "1"), (OTHERS[0], "2"), (OTHERS[1], "3")] {
+            put(&queue, tenant, answer(note)).unwrap();
+        }
+        let mut taken = Vec::new();
+        exit.take(10, &mut taken).now_or_never().expect("something waits");
+        put(&queue, NOISY, answer("4")).unwrap();
+        exit.give_back(taken.drain(1..));
+        exit.take(10, &mut taken).now_or_never().expect("something waits");
+        let notes = taken.iter().map(|job| match &job.command.body {
+            Body::Answer(answer) => answer.note.as_str(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(notes.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
+    }
+
+    #[test]
+    fn a_batch_is_short_where_several_tenants_ask() {
+        let (queue, exit) = queue();
+        let alone = exit.allowance();
+        for _ in 0..3 {
+            put(&queue, NOISY, answer("")).unwrap();
+            assert_eq!(exit.allowance(), alone);
+        }
+        put(&queue, OTHERS[0], answer("")).unwrap();
+        assert_eq!(exit.allowance(), Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES });
+        let later = Instant::now() + SHARED_FOR;
+        assert!(!exit.0.lines.lock().shared(later), "a second later it is the one's again");
+    }
+
+    #[test]
     fn a_full_queue_makes_room_for_short_lines_only() {
         let (queue, exit) = queue();
         let mut waiting = Vec::new();
@@ -347,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_ends_work_gets_in_up_to_a_bound() {
-        let (queue, _exit) = queue();
+        let (queue, exit) = queue();
         for _ in 0..QUEUE_COMMANDS_MAX {
             put(&queue, NOISY, answer("")).unwrap();
         }
@@ -357,13 +325,10 @@ mod tests {
         assert_eq!(put(&queue, NOISY, cancel()), Err(Refused::Full));
         // Room is made by a user's command, never by one that ends work.
         put(&queue, OTHERS[0], answer("")).unwrap();
-        let lines = queue.0.lines.lock();
-        let ending = lines.of[&NOISY]
-            .jobs
-            .iter()
-            .filter(|job| Bearing::of(&job.command.body) == Bearing::Ends)
-            .count();
-        assert_eq!(ending, QUEUE_ESSENTIAL_MAX);
+        let mut waiting = Vec::new();
+        exit.take(usize::MAX, &mut waiting).now_or_never().expect("something waits");
+        let ending = waiting.iter().filter(|job| Bearing::of(&job.command.body) == Bearing::Ends);
+        assert_eq!(ending.count(), QUEUE_ESSENTIAL_MAX);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) use secrets::{DropKey, SecretsArgs, SecretsCommand, SecretsStatus};
 pub(crate) use start::Start;
 pub(crate) use tenant::{
     BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, Limit, LinkAuth, SetTenant,
-    TenantArgs, TenantCommand, TenantQuotas,
+    TenantArgs, TenantCommand, TenantQuotas, Weight,
 };
 pub(crate) use values::{duration, quorum};
 pub(crate) use webhooks::{

@@ -23,7 +23,7 @@ pub(crate) struct QuotaConfig {
 impl QuotaConfig {
     fn quotas(self) -> Quotas {
         let Self { requests_per_second, sessions, bytes } = self;
-        Quotas { requests_per_second, sessions, bytes }
+        Quotas { requests_per_second, sessions, bytes, weight: None }
     }
 
     /// What applies to tenants on this server, with the limits of this build for what it does not say.

@@ -41,10 +41,14 @@ pub struct Quotas {
     /// See [`Quota::Bytes`].
     #[n(2)]
     pub bytes: Option<u64>,
+    /// How many times the share of a tenant of weight 1 its share of the server's time is, where several tenants want more than
+    /// there is: 1 to [`WEIGHT_MAX`](crate::limits::WEIGHT_MAX). No quota: it refuses nothing, and `None` is always the default.
+    #[n(3)]
+    pub weight: Option<u32>,
 }
 
 impl Quotas {
-    /// Returns true if no quota is set.
+    /// Returns true if nothing is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -72,7 +76,7 @@ impl Quotas {
     /// What applies to a tenant that sets these, on a server with these defaults; `None`: no limit.
     #[must_use]
     pub fn over(self, defaults: Self) -> Self {
-        let mut all = Self::default();
+        let mut all = Self { weight: self.weight.or(defaults.weight), ..Self::default() };
         for quota in Quota::ALL {
             all.set(quota, self.get(quota).or(defaults.get(quota)).filter(|limit| *limit > 0));
         }
@@ -97,11 +101,16 @@ mod tests {
 
     #[test]
     fn a_tenant_beats_the_defaults_and_zero_is_no_limit() {
-        let defaults = Quotas { requests_per_second: Some(10), sessions: Some(20), bytes: Some(0) };
-        let own = Quotas { requests_per_second: Some(0), sessions: Some(5), bytes: None };
-        let expected = Quotas { requests_per_second: None, sessions: Some(5), bytes: None };
-        assert_eq!(own.over(defaults), expected);
-        let expected = Quotas { requests_per_second: Some(10), sessions: Some(20), bytes: None };
+        let of = |requests_per_second, sessions, bytes, weight| Quotas {
+            requests_per_second,
+            sessions,
+            bytes,
+            weight,
+        };
+        let defaults = of(Some(10), Some(20), Some(0), Some(3));
+        let own = of(Some(0), Some(5), None, Some(4));
+        assert_eq!(own.over(defaults), of(None, Some(5), None, Some(4)));
+        let expected = of(Some(10), Some(20), None, Some(3));
         assert_eq!(Quotas::default().over(defaults), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Quotas of a tenant: they are set here, and that of sessions is kept here.
 
 use crate::command::{PutQuotas, Quota, Settings};
-use crate::limits::QUOTA_MAX;
+use crate::limits::{QUOTA_MAX, WEIGHT_MAX};
 use crate::turn::{Stop, Turn, check_etag};
 use crate::{Event, Key, Reason, Rejection, Reply};
 
@@ -19,6 +19,10 @@ pub(super) fn put(turn: &mut Turn<'_, '_>, put: &PutQuotas) -> Result<Reply, Sto
             let message = format!("{} is more than {QUOTA_MAX}", quota.word());
             return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", quota.word()).into());
         }
+    }
+    if put.quotas.weight.is_some_and(|weight| !(1..=WEIGHT_MAX).contains(&weight)) {
+        let message = format!("weight is not 1 to {WEIGHT_MAX}");
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "weight").into());
     }
     let settings = Settings { quotas: put.quotas, ..before };
     if settings != before {

@@ -101,5 +101,6 @@ fn switches(settings: Settings) -> BTreeMap<String, Value> {
     for quota in Quota::ALL {
         all.insert(format!("quotas.{}", quota.word()), json!(settings.quotas.get(quota)));
     }
+    all.insert("quotas.weight".to_owned(), json!(settings.quotas.weight));
     all
 }

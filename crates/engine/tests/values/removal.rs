@@ -53,7 +53,7 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
         ..Tenancy::first(Some(crate::sealed(SecretOf::Mail, &[5; 32])))
     };
     let deleted = crate::Tenant { deleted: Some(Time(5)), ..crate::tenant() };
-    let quotas = Quotas { requests_per_second: Some(50), sessions: Some(0), bytes: None };
+    let quotas = Quotas { requests_per_second: Some(50), sessions: Some(0), bytes: None, weight: Some(3) };
     let quotas =
         crate::Tenant { settings: Settings { quotas, ..crate::tenant().settings }, ..crate::tenant() };
     vec![

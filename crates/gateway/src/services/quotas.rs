@@ -1,21 +1,28 @@
 //! Quotas of tenants, for TenantService.
 
 use switchward_api::v1;
-use switchward_engine::limits::QUOTA_MAX;
+use switchward_engine::limits::{QUOTA_MAX, WEIGHT_MAX};
 use switchward_engine::{Body, PutQuotas, Quota, Quotas, Reply, Scope, Tenant};
 
 use crate::door::{Call, Door, named, odd, refusal, request_id};
 use crate::error::Refusal;
 use crate::quotas::SetIn;
 
+/// The path of the weight, which is set with the quotas and is none.
+const WEIGHT: &str = "weight";
+
 /// The quotas that are wished for.
 ///
 /// # Errors
-/// FIELD_INVALID for one above [`QUOTA_MAX`].
+/// FIELD_INVALID for one above [`QUOTA_MAX`], and for a weight outside 1 to [`WEIGHT_MAX`].
 pub(super) fn wished(field: &str, wish: Option<&v1::Quotas>) -> Result<Quotas, Refusal> {
     let wish = wish.copied().unwrap_or_default();
-    let quotas =
-        Quotas { requests_per_second: wish.requests_per_second, sessions: wish.sessions, bytes: wish.bytes };
+    let v1::Quotas { requests_per_second, sessions, bytes, weight } = wish;
+    let quotas = Quotas { requests_per_second, sessions, bytes, weight };
+    if weight.is_some_and(|weight| !(1..=WEIGHT_MAX).contains(&weight)) {
+        let field = format!("{field}.{WEIGHT}");
+        return Err(Refusal::field(field, format!("must be 1 to {WEIGHT_MAX}")));
+    }
     match Quota::ALL.into_iter().find(|quota| quotas.get(*quota).is_some_and(|limit| limit > QUOTA_MAX)) {
         None => Ok(quotas),
         Some(quota) => {
@@ -27,8 +34,8 @@ pub(super) fn wished(field: &str, wish: Option<&v1::Quotas>) -> Result<Quotas, R
 
 /// Those that are set for a tenant; nothing where none is.
 pub(super) fn of_quotas(quotas: Quotas) -> Option<v1::Quotas> {
-    let Quotas { requests_per_second, sessions, bytes } = quotas;
-    (!quotas.is_empty()).then_some(v1::Quotas { requests_per_second, sessions, bytes })
+    let Quotas { requests_per_second, sessions, bytes, weight } = quotas;
+    (!quotas.is_empty()).then_some(v1::Quotas { requests_per_second, sessions, bytes, weight })
 }
 
 /// Each quota of a tenant, and what it uses of it.
@@ -64,15 +71,17 @@ pub(super) async fn set(
     let request = request_id(&message.request_id, "SetTenantQuotas", &message)?;
     let wish = wished("quotas", message.quotas.as_ref())?;
     let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
-    let known = |path: &String| Quota::ALL.iter().any(|quota| quota.word() == path);
+    let known = |path: &String| path == WEIGHT || Quota::ALL.iter().any(|quota| quota.word() == path);
     if let Some(path) = paths.iter().find(|path| !known(path)) {
         return Err(Refusal::field("update_mask", format!("does not know {path}")));
     }
     let mut quotas = tenant.settings.quotas;
-    for quota in Quota::ALL {
-        if paths.is_empty() || paths.iter().any(|path| path == quota.word()) {
-            quotas.set(quota, wish.get(quota));
-        }
+    let wanted = |name: &str| paths.is_empty() || paths.iter().any(|path| path == name);
+    for quota in Quota::ALL.into_iter().filter(|quota| wanted(quota.word())) {
+        quotas.set(quota, wish.get(quota));
+    }
+    if wanted(WEIGHT) {
+        quotas.weight = wish.weight;
     }
     // The command is of the tenant that it is about, so that the change stands in the record of that tenant.
     let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: call.trace.clone() };

@@ -64,8 +64,9 @@ where
     parts.extensions.insert(Counted);
     let bytes = body::read(body, 0, &mut hold).await?;
     let read = || Ok::<_, Refusal>(request::message(method.input(), &bytes)?.encode_to_vec());
+    let place = hold.place(bytes.len()).await?;
     let message = beside::run(bytes.len(), read)?;
-    drop((bytes, hold));
+    drop((place, bytes, hold));
     let Ok(response) = inner.call(Request::from_parts(parts, Body::from(frame(&message)))).await;
 
     let (head, body) = response.into_parts();

@@ -8,7 +8,7 @@ use crate::told::{Told, refused};
 use crate::ways::Way;
 use crate::world::World;
 
-const NONE: v1::Quotas = v1::Quotas { requests_per_second: None, sessions: None, bytes: None };
+const NONE: v1::Quotas = v1::Quotas { requests_per_second: None, sessions: None, bytes: None, weight: None };
 
 fn wish(tenant: &str, quotas: v1::Quotas, paths: &[&str]) -> v1::SetTenantQuotasRequest {
     let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
@@ -223,6 +223,11 @@ async fn quotas_are_set_one_by_one_or_all_at_once_and_taken_back() {
     assert_eq!(use_of(&reply.quota_uses, "sessions"), (7, v1::QuotaSource::Tenant, Some(0)));
     assert_eq!(use_of(&reply.quota_uses, "bytes"), (0, v1::QuotaSource::Tenant, Some(0)));
     assert_eq!(use_of(&reply.quota_uses, "requests_per_second"), (0, v1::QuotaSource::Default, None));
+    let heavy = wish("initech", v1::Quotas { weight: Some(3), ..NONE }, &["weight"]);
+    let reply: v1::SetTenantQuotasResponse = world.ask("admin", "SetTenantQuotas", &heavy).await;
+    let tenant = reply.tenant.expect("a tenant");
+    let all = v1::Quotas { bytes: Some(0), sessions: Some(7), weight: Some(3), ..NONE };
+    assert_eq!(tenant.quotas, Some(all), "the others stay as they are");
     let stale = v1::SetTenantQuotasRequest { etag: "0011223344556677".into(), ..one.clone() };
     let outcome: Result<v1::SetTenantQuotasResponse, _> =
         world.attempt("admin", "SetTenantQuotas", &stale).await;
@@ -233,6 +238,8 @@ async fn quotas_are_set_one_by_one_or_all_at_once_and_taken_back() {
     for (bad, field) in [
         (wish("initech", NONE, &["name"]), "update_mask"),
         (wish("initech", v1::Quotas { bytes: Some(u64::MAX), ..NONE }, &[]), "quotas.bytes"),
+        (wish("initech", v1::Quotas { weight: Some(0), ..NONE }, &[]), "quotas.weight"),
+        (wish("initech", v1::Quotas { weight: Some(101), ..NONE }, &["weight"]), "quotas.weight"),
     ] {
         let outcome: Result<v1::SetTenantQuotasResponse, _> =
             world.attempt("admin", "SetTenantQuotas", &bad).await;

@@ -108,7 +108,14 @@ pub(crate) struct TenantQuotas {
     /// Bytes of the histories of its sessions, like 20GiB.
     #[arg(long, value_name = "BYTES", value_parser = super::values::limit_bytes)]
     pub(crate) bytes: Option<Limit>,
+    /// How many times the share of another tenant its share of the server's time is: 1 to 100, or default.
+    #[arg(long, value_name = "NUMBER", value_parser = super::values::weight)]
+    pub(crate) weight: Option<Weight>,
 }
+
+/// A weight that is typed; `None`: the server's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weight(pub(crate) Option<u32>);
 
 /// A limit that is typed; `None`: the server's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use switchward_api::v1::{self, quorum::Rule};
 
-use super::Limit;
+use super::{Limit, Weight};
 
 /// A label like `team=web`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
@@ -33,6 +33,14 @@ pub(super) fn limit(text: &str) -> Result<Limit, String> {
     text.parse()
         .map(|limit| Limit(Some(limit)))
         .map_err(|_| "write a number, 0 for no limit, or default".to_owned())
+}
+
+/// The weight of a tenant: 1 to 100, or `default`. The server looks whether it is one.
+pub(super) fn weight(text: &str) -> Result<Weight, String> {
+    if text == "default" {
+        return Ok(Weight(None));
+    }
+    text.parse().map(|weight| Weight(Some(weight))).map_err(|_| "write a number, or default".to_owned())
 }
 
 /// Bytes of each unit.

@@ -42,6 +42,15 @@ fn a_quota_is_set_shown_and_named_where_it_has_no_room() {
     let (_, page) = dev.metrics();
     assert!(page.contains("switchward_quota_refusals_total{quota=\"sessions\"} 1\n"), "{page}");
 
+    assert!(
+        read.lines().any(|line| line.split_whitespace().eq(["weight", "1,", "the", "default"])),
+        "{read}"
+    );
+    let heavy = dev.run(&["tenant", "quotas", "globex", "--weight", "4"]).with_code(0).out;
+    assert!(heavy.lines().any(|line| line.split_whitespace().eq(["weight", "4"])), "{heavy}");
+    dev.run(&["tenant", "quotas", "globex", "--weight", "0"]).with_code(2);
+    dev.json(&["tenant", "quotas", "globex", "--weight", "default"]);
+
     let back = dev.json(&["tenant", "quotas", "globex", "--sessions", "default"]);
     assert_eq!(back["tenant"]["quotas"], json!({ "bytes": "2097152" }));
     globex(&["start", "deploy-gate", "--key", "release-2"]).with_code(0);

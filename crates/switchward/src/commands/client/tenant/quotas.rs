@@ -2,17 +2,22 @@
 
 use switchward_api::v1;
 
-use crate::args::{Limit, TenantQuotas};
+use crate::args::{Limit, TenantQuotas, Weight};
 use crate::commands::client::show;
 use crate::commands::client::talk::Talk;
 use crate::exit::Exit;
 use crate::output::{Table, card, clean};
 
 pub(super) async fn run(talk: &Talk, which: TenantQuotas) -> Result<(), Exit> {
-    let TenantQuotas { tenant, requests_per_second, sessions, bytes } = which;
-    let wished = [("requests_per_second", requests_per_second), ("sessions", sessions), ("bytes", bytes)];
+    let TenantQuotas { tenant, requests_per_second, sessions, bytes, weight } = which;
+    let wished = [
+        ("requests_per_second", requests_per_second.is_some()),
+        ("sessions", sessions.is_some()),
+        ("bytes", bytes.is_some()),
+        ("weight", weight.is_some()),
+    ];
     let paths: Vec<String> =
-        wished.iter().filter(|(_, limit)| limit.is_some()).map(|(path, _)| (*path).to_owned()).collect();
+        wished.iter().filter(|(_, wished)| *wished).map(|(path, _)| (*path).to_owned()).collect();
     if paths.is_empty() {
         return get(talk, tenant).await;
     }
@@ -21,6 +26,7 @@ pub(super) async fn run(talk: &Talk, which: TenantQuotas) -> Result<(), Exit> {
         requests_per_second: value(requests_per_second),
         sessions: value(sessions),
         bytes: value(bytes),
+        weight: weight.and_then(|Weight(value)| value),
     };
     let request = v1::SetTenantQuotasRequest {
         tenant_id: tenant,
@@ -51,7 +57,9 @@ async fn get(talk: &Talk, tenant_id: String) -> Result<(), Exit> {
 
 fn shown(tenant: Option<&v1::Tenant>, uses: &[v1::QuotaUse]) -> String {
     let name = tenant.map(|tenant| clean(show::id(&tenant.name))).unwrap_or_default();
-    format!("{}\n{}", card(&[("tenant", name)]), table(uses))
+    let weight = tenant.and_then(|tenant| tenant.quotas.and_then(|quotas| quotas.weight));
+    let weight = weight.map_or_else(|| "1, the default".to_owned(), |weight| weight.to_string());
+    format!("{}\n{}", card(&[("tenant", name), ("weight", weight)]), table(uses))
 }
 
 /// Each quota, what is used of it, and where it is set.
