@@ -7,6 +7,8 @@
 //!
 //! All of that is looked at before a key is asked for.
 
+use std::collections::HashSet;
+
 use mail_auth::AuthenticatedMessage;
 use mail_auth::common::crypto::Algorithm;
 use mail_auth::common::headers::Header;
@@ -90,6 +92,9 @@ pub(super) fn flaw(
 ) -> Option<&'static str> {
     let signature = &header.header;
     let covers = |name: &str| signature.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
+    if has_a_tag_twice(header.value) {
+        return Some("signature_ambiguous");
+    }
     if signature.l != 0 || tag(header.value, "l").is_some() {
         return Some("signature_of_a_part");
     }
@@ -163,6 +168,15 @@ fn tags<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = String> + 't 
 
 fn tag(text: &[u8], name: &str) -> Option<String> {
     tags(text, name).next()
+}
+
+/// Returns true if a tag stands twice: then nothing that the list says counts (RFC 6376, 3.2), as which one is meant depends
+/// on who reads it.
+fn has_a_tag_twice(text: &[u8]) -> bool {
+    let name =
+        |part: &[u8]| String::from_utf8_lossy(part).split_once('=').map(|(name, _)| name.trim().to_owned());
+    let mut seen = HashSet::new();
+    text.split(|byte| *byte == b';').filter_map(name).any(|name| !seen.insert(name))
 }
 
 /// Returns true if a list divided by colons has one of these words.
@@ -242,6 +256,16 @@ mod tests {
                 let wanted = if bits < 1024 { Err("weak_key") } else { Ok(bits < 2048) };
                 assert_eq!(told, wanted, "{bits}");
             }
+        }
+    }
+
+    #[test]
+    fn a_tag_that_stands_twice_is_seen_whatever_it_says() {
+        for text in ["v=1; h=From; h=To", "a=b; \r\n\ta = c;", "d=a.example;d=a.example"] {
+            assert!(has_a_tag_twice(text.as_bytes()), "{text}");
+        }
+        for text in ["v=1; a=b; b=YWJj==; bh=a=; h=From:To", "", ";;", "v=1;\r\n d=a; x=1;"] {
+            assert!(!has_a_tag_twice(text.as_bytes()), "{text}");
         }
     }
 
