@@ -1,7 +1,8 @@
 //! Which signatures of a message count, and with which keys (RFC 6376, RFC 8301).
 //!
 //! A signature counts where its domain may stand for the sender's, where it covers the fields that
-//! [`Settings::signed_fields`] names, the whole body, and the reply address that the message was sent to: a signed mail to
+//! [`Settings::signed_fields`] names, what tells the message from others, the whole body, and the reply address that the
+//! message was sent to: a signed mail to
 //! somebody else, sent once more to a reply address, has a good signature and is no reply. What a message answers does not
 //! count as where it was sent: whoever writes to its sender can have any id in it.
 //!
@@ -113,8 +114,27 @@ pub(super) fn flaw(
     if settings.signed_fields.iter().any(|name| asked.headers.all(name).count() != 1) {
         return Some("signed_field_missing");
     }
+    if identity(&[signature], asked).is_none() {
+        return Some("identity_not_signed");
+    }
     let named = |field: &str| covers(field) && tokens::stands_in(asked.token, asked.headers, field, settings);
     (!named("to") && !named("cc")).then_some("reply_address_not_signed")
+}
+
+/// Returns what of a message tells it from others of its sender, where all these signatures cover it: its id, or the reply
+/// address and the date, as some mail services sign no id. `None` if they cover neither, or if there are none.
+pub(super) fn identity(signatures: &[&Signature], asked: &Asked<'_>) -> Option<String> {
+    let covered = |name: &str| {
+        let covers = |it: &&Signature| it.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
+        asked.headers.all(name).count() == 1 && !signatures.is_empty() && signatures.iter().all(covers)
+    };
+    if covered("message-id") {
+        return asked.headers.ids("message-id").into_iter().next();
+    }
+    // A relaxed signature does not see how many blanks there are.
+    let date = asked.headers.first("date").filter(|_| covered("date"))?.text();
+    let date: Vec<&str> = date.split_whitespace().collect();
+    (!date.is_empty()).then(|| format!("{} at {}", asked.token, date.join(" ")))
 }
 
 /// A signer's key, as it was published.
