@@ -247,17 +247,8 @@ impl Mailroom {
             pages_only: self.level == Level::PageOnly,
             brought_by: self.brought.as_ref().map(|(_, caller)| caller.clone()),
             evidence: evidence(proof, reply.suspicious),
-            digest: self.one_reply(reply, signed),
+            digest: one_reply(reply, proof),
         }
-    }
-
-    /// Stands for a reply, however often it comes. What is signed is the same reply with other blanks in its body, too.
-    fn one_reply(&self, reply: &Written, signed: bool) -> Digest {
-        if !signed || !self.settings.signed_fields.iter().any(|name| name == "message-id") {
-            return Digest(reply.digest);
-        }
-        let from = reply.from.text.to_ascii_lowercase();
-        Digest::of_parts(&[b"signed reply", from.as_bytes(), reply.message_id.as_bytes()])
     }
 
     async fn bounced(&self, bounce: Bounce) -> Outcome {
@@ -280,6 +271,16 @@ impl Mailroom {
         let token: MailToken = text.split('.').next()?.parse().ok()?;
         self.brought.as_ref().is_none_or(|(only, _)| *only == token.tenant).then_some(token)
     }
+}
+
+/// Stands for a reply, however often it comes. What is signed is the same reply with other blanks in its body, too, and with
+/// another id if the signature does not cover it.
+fn one_reply(reply: &Written, proof: &Authentication) -> Digest {
+    let Some(identity) = proof.identity.as_ref().filter(|_| proof.is_signed()) else {
+        return Digest(reply.digest);
+    };
+    let from = reply.from.text.to_ascii_lowercase();
+    Digest::of_parts(&[b"signed reply", from.as_bytes(), identity.as_bytes()])
 }
 
 /// A subject as one line that a mail can have, cut where it is long.

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 mod flood;
+mod services;
 
 use std::sync::LazyLock;
 

@@ -154,8 +154,21 @@ pub(super) fn listed(text: &str) -> Result<Vec<Address>, Unusable> {
         if found.len() >= ADDRESSES_MAX {
             return Err(Unusable::TooManyAddresses);
         }
-        let behind = mailbox.rsplit_once(':').map_or(mailbox.as_str(), |(_, behind)| behind);
-        found.extend(of_mailbox(behind).and_then(|address| Address::parse(&address)));
+        found.extend(of_mailbox(behind_group(&mailbox)).and_then(|address| Address::parse(&address)));
     }
     Ok(found)
+}
+
+/// What stands behind the name of a group. A colon within quotes is a part of somebody's name, which they choose.
+fn behind_group(mailbox: &str) -> &str {
+    let (mut behind, mut quoted, mut escaped) = (0, false, false);
+    for (at, c) in mailbox.char_indices() {
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            ':' if !quoted => behind = at + 1,
+            _ => {}
+        }
+        escaped = !escaped && c == '\\' && quoted;
+    }
+    &mailbox[behind..]
 }

@@ -47,6 +47,9 @@ pub struct Authentication {
     pub dmarc: Check,
     /// Whether the address in `From` is proved to be the sender's, by a signature or by where the message came from.
     pub aligned: bool,
+    /// What of the message tells it from others of its sender, as far as a signature that counts covers it. It is the same
+    /// however often the message comes, and whatever was changed on the way.
+    pub identity: Option<String>,
     /// Who found out.
     pub how: Proof,
     /// Why, in stable words.
@@ -58,7 +61,7 @@ impl Authentication {
     #[must_use]
     pub fn none(why: &'static str) -> Self {
         let (dkim, spf, dmarc) = (Check::None, Check::None, Check::None);
-        Self { dkim, spf, dmarc, aligned: false, how: Proof::Computed, detail: vec![why] }
+        Self { dkim, spf, dmarc, aligned: false, identity: None, how: Proof::Computed, detail: vec![why] }
     }
 
     /// Returns true if the sender is proved to have written this message to this reply address: by a signature that covers
@@ -264,7 +267,13 @@ async fn computed(
         (false, false) => Check::Fail,
     };
     detail.push(if aligned { "policy_passed" } else { "not_aligned" });
-    temporary(Authentication { dkim, spf, dmarc, aligned, how: Proof::Computed, detail })
+    let identity = identity_of(asked, &counting);
+    temporary(Authentication { dkim, spf, dmarc, aligned, identity, how: Proof::Computed, detail })
+}
+
+fn identity_of(asked: &Asked<'_>, counting: &[DkimOutput<'_>]) -> Option<String> {
+    let signatures: Vec<_> = counting.iter().filter_map(|output| output.signature()).collect();
+    signatures::identity(&signatures, asked)
 }
 
 fn check(result: &DmarcResult) -> Check {
@@ -304,7 +313,8 @@ fn without_policy(
     };
     let aligned = dkim == Check::Pass || spf == Check::Pass;
     detail.push(if aligned { "no_policy" } else { "not_aligned" });
-    Authentication { dkim, spf, dmarc: Check::None, aligned, how: Proof::Computed, detail }
+    let identity = identity_of(asked, counting);
+    Authentication { dkim, spf, dmarc: Check::None, aligned, identity, how: Proof::Computed, detail }
 }
 
 /// Returns true if a domain stands for another one that has told no policy: it is the same, or above it. A domain below it

@@ -1,11 +1,14 @@
 //! Which signatures of a message count, and with which keys (RFC 6376, RFC 8301).
 //!
 //! A signature counts where its domain may stand for the sender's, where it covers the fields that
-//! [`Settings::signed_fields`] names, the whole body, and the reply address that the message was sent to: a signed mail to
+//! [`Settings::signed_fields`] names, what tells the message from others, the whole body, and the reply address that the
+//! message was sent to: a signed mail to
 //! somebody else, sent once more to a reply address, has a good signature and is no reply. What a message answers does not
 //! count as where it was sent: whoever writes to its sender can have any id in it.
 //!
 //! All of that is looked at before a key is asked for.
+
+use std::collections::HashSet;
 
 use mail_auth::AuthenticatedMessage;
 use mail_auth::common::crypto::Algorithm;
@@ -90,6 +93,9 @@ pub(super) fn flaw(
 ) -> Option<&'static str> {
     let signature = &header.header;
     let covers = |name: &str| signature.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
+    if has_a_tag_twice(header.value) {
+        return Some("signature_ambiguous");
+    }
     if signature.l != 0 || tag(header.value, "l").is_some() {
         return Some("signature_of_a_part");
     }
@@ -108,8 +114,27 @@ pub(super) fn flaw(
     if settings.signed_fields.iter().any(|name| asked.headers.all(name).count() != 1) {
         return Some("signed_field_missing");
     }
+    if identity(&[signature], asked).is_none() {
+        return Some("identity_not_signed");
+    }
     let named = |field: &str| covers(field) && tokens::stands_in(asked.token, asked.headers, field, settings);
     (!named("to") && !named("cc")).then_some("reply_address_not_signed")
+}
+
+/// Returns what of a message tells it from others of its sender, where all these signatures cover it: its id, or the reply
+/// address and the date, as some mail services sign no id. `None` if they cover neither, or if there are none.
+pub(super) fn identity(signatures: &[&Signature], asked: &Asked<'_>) -> Option<String> {
+    let covered = |name: &str| {
+        let covers = |it: &&Signature| it.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
+        asked.headers.all(name).count() == 1 && !signatures.is_empty() && signatures.iter().all(covers)
+    };
+    if covered("message-id") {
+        return asked.headers.ids("message-id").into_iter().next();
+    }
+    // A relaxed signature does not see how many blanks there are.
+    let date = asked.headers.first("date").filter(|_| covered("date"))?.text();
+    let date: Vec<&str> = date.split_whitespace().collect();
+    (!date.is_empty()).then(|| format!("{} at {}", asked.token, date.join(" ")))
 }
 
 /// A signer's key, as it was published.
@@ -163,6 +188,15 @@ fn tags<'t>(text: &'t [u8], name: &'t str) -> impl Iterator<Item = String> + 't 
 
 fn tag(text: &[u8], name: &str) -> Option<String> {
     tags(text, name).next()
+}
+
+/// Returns true if a tag stands twice: then nothing that the list says counts (RFC 6376, 3.2), as which one is meant depends
+/// on who reads it.
+fn has_a_tag_twice(text: &[u8]) -> bool {
+    let name =
+        |part: &[u8]| String::from_utf8_lossy(part).split_once('=').map(|(name, _)| name.trim().to_owned());
+    let mut seen = HashSet::new();
+    text.split(|byte| *byte == b';').filter_map(name).any(|name| !seen.insert(name))
 }
 
 /// Returns true if a list divided by colons has one of these words.
@@ -242,6 +276,16 @@ mod tests {
                 let wanted = if bits < 1024 { Err("weak_key") } else { Ok(bits < 2048) };
                 assert_eq!(told, wanted, "{bits}");
             }
+        }
+    }
+
+    #[test]
+    fn a_tag_that_stands_twice_is_seen_whatever_it_says() {
+        for text in ["v=1; h=From; h=To", "a=b; \r\n\ta = c;", "d=a.example;d=a.example"] {
+            assert!(has_a_tag_twice(text.as_bytes()), "{text}");
+        }
+        for text in ["v=1; a=b; b=YWJj==; bh=a=; h=From:To", "", ";;", "v=1;\r\n d=a; x=1;"] {
+            assert!(!has_a_tag_twice(text.as_bytes()), "{text}");
         }
     }
 

@@ -1,11 +1,12 @@
 //! What a trusted host told of a message, held against the rules that hold for what is computed here.
 
 use mail_auth::AuthenticatedMessage;
+use mail_auth::dkim::Signature;
 
 use super::Settings;
 use super::authentication::{Asked, Authentication, Check, Proof, aligned};
 use super::results::Told;
-use super::signatures::flaw;
+use super::signatures::{flaw, identity};
 
 /// Returns true if the host says that the policy of the sender's domain refuses the message.
 pub(super) fn is_refused(told: &[Told]) -> bool {
@@ -29,16 +30,24 @@ pub(super) fn by_host(
         Check::None => aligned(domain, from),
         Check::Fail | Check::Temporary => false,
     };
-    let mut dkim = Check::None;
+    let (mut dkim, mut counting) = (Check::None, Vec::new());
     for signed in of("dkim") {
         let domain = signed.domain("header.d").or_else(|| signed.domain("header.i")).unwrap_or_default();
         let passed = signed.result == "pass" && stands(domain);
-        match (passed, passed.then(|| flaws(domain, signed, asked, message, settings)).flatten()) {
-            (true, None) => dkim = Check::Pass,
-            (true, Some(why)) => detail.push(why),
-            (false, _) => {}
+        match passed.then(|| without_flaws(domain, signed, asked, message, settings)) {
+            Some(Ok(meant)) => {
+                dkim = Check::Pass;
+                counting.extend(meant);
+            }
+            Some(Err(why)) => detail.push(why),
+            None => {}
         }
         dkim = if dkim == Check::None { Check::Fail } else { dkim };
+    }
+    let identity = identity(&counting, asked);
+    if dkim == Check::Pass && identity.is_none() {
+        dkim = Check::Fail;
+        detail.push("identity_not_signed");
     }
     let spf = match of("spf").next() {
         // Without a policy nothing says that who may send for a domain may write in its name.
@@ -51,7 +60,7 @@ pub(super) fn by_host(
     };
     let aligned = dmarc != Check::Fail && (dkim == Check::Pass || spf == Check::Pass);
     detail.push(if aligned { "host_passed" } else { "host_did_not_pass" });
-    Authentication { dkim, spf, dmarc, aligned, how: Proof::TrustedHost, detail }
+    Authentication { dkim, spf, dmarc, aligned, identity, how: Proof::TrustedHost, detail }
 }
 
 /// What the host says of the policy; of several results, all must pass, and for this domain.
@@ -69,14 +78,14 @@ fn policy(told: &[&Told], from: &str) -> Check {
     }
 }
 
-/// Returns why the signatures that a host speaks of do not count: all that it may have meant must.
-fn flaws(
+/// Returns the signatures that a host speaks of, or why they do not count: all that it may have meant must.
+fn without_flaws<'m>(
     domain: &str,
     signed: &Told,
     asked: &Asked<'_>,
-    message: &AuthenticatedMessage<'_>,
+    message: &'m AuthenticatedMessage<'_>,
     settings: &Settings,
-) -> Option<&'static str> {
+) -> Result<Vec<&'m Signature>, &'static str> {
     let selector = signed.property("header.s");
     let meant: Vec<_> = message
         .dkim_headers
@@ -85,7 +94,10 @@ fn flaws(
         .filter(|it| selector.is_none_or(|selector| it.header.s.eq_ignore_ascii_case(selector)))
         .collect();
     if meant.is_empty() || !message.errors.is_empty() {
-        return Some("signature_not_found");
+        return Err("signature_not_found");
     }
-    meant.iter().find_map(|header| flaw(header, asked, settings))
+    match meant.iter().find_map(|header| flaw(header, asked, settings)) {
+        Some(why) => Err(why),
+        None => Ok(meant.iter().map(|header| &header.header).collect()),
+    }
 }

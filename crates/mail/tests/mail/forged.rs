@@ -8,11 +8,11 @@ use switchward_mail::incoming::{Envelope, Peer, Settings};
 use crate::world::{APPROVER, Key, LOOKALIKE, Mail, REPLY_TO, SIGNED, SUBJECT, Seen, TRUSTED, WORLD};
 
 /// A message that must not decide, with what its transport knows.
-struct Case {
-    name: String,
-    mail: Mail,
-    envelope: Envelope,
-    trusting: bool,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) mail: Mail,
+    pub(crate) envelope: Envelope,
+    pub(crate) trusting: bool,
 }
 
 fn case(name: &str, mail: Mail) -> Case {
@@ -62,7 +62,11 @@ fn wrong_signatures(phrase: &str) -> Vec<Case> {
                 .signed(&WORLD.evil, SIGNED),
         ),
     ];
-    for field in ["From", "To", "Subject", "Message-ID"] {
+    let nameless: Vec<&str> =
+        SIGNED.iter().filter(|field| !["Message-ID", "Date"].contains(field)).copied().collect();
+    cases.push(case("neither id nor date signed", mail().signed(&WORLD.corp, &nameless)));
+    cases.push(case("a date signed that is not there", mail().without("Date").signed(&WORLD.corp, &DATED)));
+    for field in ["From", "To", "Subject"] {
         cases.push(case(&format!("{field} not signed"), without(field)));
     }
     let mut old = mail().genuine();
@@ -78,6 +82,9 @@ fn wrong_signatures(phrase: &str) -> Vec<Case> {
     cases.push(case("too many signatures", many));
     cases
 }
+
+/// What some services sign, who leave the id out.
+const DATED: [&str; 4] = ["From", "To", "Subject", "Date"];
 
 const WORLD_SIGNATURE: &str = "v=1; a=ed25519-sha256; d=x; s=s1; h=from:to; bh=AAAA; b=AAAA";
 
@@ -208,7 +215,7 @@ fn envelopes(phrase: &str) -> Vec<Case> {
     ]
 }
 
-const RESULTS: &str = "Authentication-Results";
+pub(crate) const RESULTS: &str = "Authentication-Results";
 
 /// What a trusted host says of a sender that it has proved.
 fn good_results() -> String {
@@ -228,7 +235,7 @@ fn trusting(name: &str, mail: Mail) -> Case {
 }
 
 /// Results that no trusted host has written, or not there.
-fn forged_results(phrase: &str) -> Vec<Case> {
+pub(crate) fn forged_results(phrase: &str) -> Vec<Case> {
     let (good, bad) = (good_results(), bad_results());
     let elsewhere = good.replacen(TRUSTED, "mx.evil.example", 1);
     let mail = || unsigned(phrase);
@@ -280,7 +287,7 @@ fn forged_results(phrase: &str) -> Vec<Case> {
 }
 
 /// Results of a trusted host that prove something else.
-fn other_results(phrase: &str) -> Vec<Case> {
+pub(crate) fn other_results(phrase: &str) -> Vec<Case> {
     let good = good_results();
     let mail = || unsigned(phrase);
     let told = |value: &str| mail().above(RESULTS, &format!("{TRUSTED}{value}"));
@@ -359,6 +366,7 @@ async fn each_way_of_proving_a_sender_works() {
     let genuine = unsigned().genuine();
     let cases = [
         ("signature", unsigned().genuine(), none.clone(), false),
+        ("signature over the date", unsigned().signed(&WORLD.corp, &DATED), none.clone(), false),
         ("signature and others", unsigned().genuine().signed(&WORLD.evil, SIGNED), none.clone(), false),
         ("signature and host", unsigned().genuine(), envelope(APPROVER, "192.0.2.10"), false),
         ("results of a signature", unsigned().genuine().above(field, &dkim), none.clone(), true),
@@ -419,4 +427,27 @@ async fn a_domain_without_a_policy_still_has_to_sign() {
         assert_eq!(seen.proofs[0].is_signed(), aligned, "{domain}: {:?}", seen.proofs);
         assert_eq!(reply.from.text, format!("dana@{domain}"));
     }
+}
+
+/// A message that is sent again is known by what its signature covers, whatever else was changed.
+#[tokio::test]
+async fn a_signed_message_has_the_same_identity_however_often_it_comes() {
+    let identity = |mail: Mail| async move {
+        let seen = mail.seen().await;
+        assert!(seen.proofs[0].is_signed(), "{seen:?}");
+        seen.proofs[0].identity.clone()
+    };
+    let dated = || unsigned("approved").signed(&WORLD.corp, &DATED);
+    let first = Some("tok1 at Wed, 01 May 2024 10:00:00 +0000".to_owned());
+    assert_eq!(identity(dated()).await, first);
+    assert_eq!(identity(dated().set("Message-ID", "<m2@corp.example>")).await, first);
+    assert_eq!(identity(dated().set("Date", "Wed, 01  May 2024\r\n\t10:00:00 +0000 ")).await, first);
+    let other =
+        unsigned("approved").set("Date", "Wed, 01 May 2024 10:00:01 +0000").signed(&WORLD.corp, &DATED);
+    assert_ne!(identity(other).await, first);
+    // An id that is signed says it better.
+    assert_eq!(identity(unsigned("approved").genuine()).await.as_deref(), Some("m1@corp.example"));
+    let of_host = "mx.acme.example; dkim=pass header.d=corp.example header.s=s1";
+    let told = Seen::of(&dated().above(RESULTS, of_host).raw(), &Envelope::default(), &WORLD.trusting).await;
+    assert_eq!(told.proofs[0].identity, first);
 }

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod elsewhere;
 mod forged;
 mod genuine;
+mod hand_signed;
 mod hostile_text;
 mod imap;
 mod limits;
@@ -12,4 +14,5 @@ mod machines;
 mod mutants;
 mod others;
 mod shapes;
+mod sources;
 mod world;

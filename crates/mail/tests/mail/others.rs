@@ -1,10 +1,13 @@
 //! Messages that others have collected, fetched by name and version; nothing of them is in this tree.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use mail_parser::MessageParser;
 use switchward_mail::incoming::{Authentication, Envelope, Sorted, sort};
 
+use crate::shapes::alternative;
 use crate::world::{Mail, Seen, WORLD};
 
 /// A source package of a Python project, unpacked. Kept between runs.
@@ -122,4 +125,45 @@ fn replies_that_others_collected_keep_their_first_line() {
     println!("{count} replies of others, {} without their first line", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 20, "{count}");
+}
+
+/// A reply that others collected, with these words in place of its own.
+pub(crate) type Rewritten = Box<dyn Fn(&str) -> Mail>;
+
+/// Replies that others collected, by collection: of whole messages the parts that are text, as our own message.
+pub(crate) fn replies() -> Vec<(&'static str, Vec<Rewritten>)> {
+    let (mut whole, mut pages): (Vec<Rewritten>, Vec<Rewritten>) = (Vec::new(), Vec::new());
+    for path in files(&fetched("talon", "1.4.4")) {
+        let (name, raw) = (path.to_string_lossy(), std::fs::read(&path).unwrap());
+        // Somebody has changed this one, whose plain text says another thing than its HTML.
+        if name.ends_with("/standard_replies/outlook.eml") {
+            continue;
+        }
+        if name.contains("/standard_replies/") && name.ends_with(".eml") {
+            whole.extend(rewritten(&raw));
+        } else if name.contains("/html_replies/") && name.ends_with(".html") {
+            let html = String::from_utf8_lossy(&raw).into_owned();
+            pages.push(Box::new(move |own| Mail::html(&html.replacen("Hi. I am fine.", own, 1))));
+        }
+    }
+    vec![("talon, whole replies", whole), ("talon, pages of HTML", pages)]
+}
+
+/// `None` where the words are not the same in all parts.
+fn rewritten(raw: &[u8]) -> Option<Rewritten> {
+    let message = MessageParser::new().parse(raw)?;
+    let text = |found: Option<Cow<'_, str>>| found.map(|text| text.replace("\r\n", "\n"));
+    let plain = message.text_part(0).filter(|part| part.is_text() && !part.is_text_html());
+    let plain = plain.and(text(message.body_text(0)));
+    let html = message.html_part(0).filter(|part| part.is_text_html()).and(text(message.body_html(0)));
+    let all = [&plain, &html].into_iter().flatten().all(|text| text.contains("Hello"));
+    let with = |text: &str, own: &str| text.replacen("Hello", own, 1);
+    match (plain, html) {
+        (Some(plain), Some(html)) if all => {
+            Some(Box::new(move |own| alternative(&with(&plain, own), &with(&html, own))))
+        }
+        (Some(plain), None) if all => Some(Box::new(move |own| Mail::plain(&with(&plain, own)))),
+        (None, Some(html)) if all => Some(Box::new(move |own| Mail::html(&with(&html, own)))),
+        _ => None,
+    }
 }

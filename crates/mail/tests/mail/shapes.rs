@@ -330,6 +330,10 @@ pub(crate) const SHAPES: &[Shape] = &[
     Shape { name: "yahoo", bottom: false, mail: yahoo },
     Shape { name: "proton", bottom: false, mail: proton },
     Shape { name: "stars", bottom: false, mail: stars },
+    Shape { name: "gmail phone", bottom: false, mail: gmail_phone },
+    Shape { name: "fastmail", bottom: false, mail: fastmail },
+    Shape { name: "gmx", bottom: false, mail: gmx },
+    Shape { name: "zoho", bottom: false, mail: zoho },
 ];
 
 /// A message of two alternatives.
@@ -395,13 +399,18 @@ fn iphone(talk: &Talk<'_>) -> Mail {
     ))
 }
 
+/// Lines that end where they were ended: a blank there would say that they go on (RFC 3676, 4.2).
+fn flowed(own: &str) -> String {
+    own.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
 fn thunderbird(talk: &Talk<'_>) -> Mail {
-    let body = format!("{}\n\n{}\n{}", talk.own, talk.wrapped(72), talk.marked());
+    let body = format!("{}\n\n{}\n{}", flowed(talk.own), talk.wrapped(72), talk.marked());
     Mail::new("text/plain; charset=UTF-8; format=flowed", &body)
 }
 
 fn thunderbird_below(talk: &Talk<'_>) -> Mail {
-    let body = format!("{}\n{}\n\n{}\n\n-- \nDana\n", talk.wrapped(72), talk.marked(), talk.own);
+    let body = format!("{}\n{}\n\n{}\n\n-- \nDana\n", talk.wrapped(72), talk.marked(), flowed(talk.own));
     Mail::new("text/plain; charset=UTF-8; format=flowed", &body)
 }
 
@@ -642,4 +651,44 @@ fn proton(talk: &Talk<'_>) -> Mail {
 
 fn stars(talk: &Talk<'_>) -> Mail {
     Mail::plain(&format!("{}\n\n\n{}\n{}", talk.own, talk.headers("*"), talk.lines()))
+}
+
+fn gmail_phone(talk: &Talk<'_>) -> Mail {
+    let own: String = talk.own_html().replace("<div>", "<div dir=\"auto\">");
+    let html = format!(
+        "<div dir=\"auto\">{own}</div><br><div class=\"gmail_quote\"><div dir=\"ltr\" class=\"gmail_attr\">{}<br></div><blockquote class=\"gmail_quote\" style=\"margin:0 0 0 .8ex;border-left:1px #ccc solid;padding-left:1ex\">{}</blockquote></div>\n",
+        talk.wrote_html(),
+        talk.quoted_html()
+    );
+    alternative(&gmail_text(talk), &html)
+}
+
+fn fastmail(talk: &Talk<'_>) -> Mail {
+    let html = format!(
+        "<!DOCTYPE html><html><head><title></title><style type=\"text/css\">\np.MsoNormal,p.MsoNoSpacing{{margin:0}}\np.MsoNormal,p.MsoNoSpacing{{margin:0}}</style></head><body>{}<div><br></div><div>{}</div><blockquote type=\"cite\" id=\"qt\" style=\"\"><div>{}</div></blockquote><div><br></div></body></html>",
+        talk.own_html(),
+        talk.wrote_html(),
+        talk.quoted_html()
+    );
+    alternative(&format!("{}\n\n{}\n{}", talk.own, talk.wrote(), talk.marked()), &html)
+}
+
+fn gmx(talk: &Talk<'_>) -> Mail {
+    Mail::html(&format!(
+        "<html><head></head><body><div style=\"font-family: Verdana;font-size: 12.0px;\">{}<div>&nbsp;<div>&nbsp;<div name=\"quote\" style=\"margin:10px 5px 5px 10px; padding: 10px 0 10px 10px; border-left:2px solid #C3D9E5; word-wrap: break-word; -webkit-nbsp-mode: space; -webkit-line-break: after-white-space;\"><div style=\"margin:0 0 10px 0;\">{}</div><div name=\"quoted-content\">{}</div></div></div></div></div></body></html>",
+        talk.own_html(),
+        talk.headers_html(),
+        talk.quoted_html()
+    ))
+}
+
+fn zoho(talk: &Talk<'_>) -> Mail {
+    let rule = format!("---- On Wed, 01 May 2024 10:00:00 +0200 {} <{}> wrote ---", ASKER.0, ASKER.1);
+    let html = format!(
+        "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 4.01 Transitional//EN\"><html><head><meta content=\"text/html;charset=UTF-8\" http-equiv=\"Content-Type\"></head><body><div style=\"font-family: Verdana, Arial, Helvetica, sans-serif; font-size: 10pt;\">{}<div><br></div><div class=\"zmail_extra_hr\" style=\"border-top: 1px solid rgb(204, 204, 204); height: 0px; margin-top: 10px; margin-bottom: 10px; line-height: 0px;\"><br></div><div class=\"zmail_extra\" data-zbluepencil-ignore=\"true\"><div><br></div><div id=\"Zm-_Id_-Sgn1\">{}</div><div><br></div><blockquote id=\"blockquote_zmail\" style=\"margin: 0px;\"><div>{}</div></blockquote></div></div><br></body></html>",
+        talk.own_html(),
+        rule.replace('<', "&lt;").replace('>', "&gt;"),
+        talk.quoted_html()
+    );
+    alternative(&format!("{}\n\n\n\n{rule}\n\n{}", talk.own, talk.lines()), &html)
 }

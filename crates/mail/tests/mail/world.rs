@@ -6,9 +6,11 @@ use std::sync::LazyLock;
 
 use mail_auth::common::crypto::Ed25519Key;
 use mail_auth::common::headers::HeaderWriter;
-use mail_auth::dkim::DkimSigner;
+use mail_auth::dkim::{DkimSigner, Done};
 use switchward_expr::{Verdict, decision_line, own_text};
 use switchward_mail::incoming::{Authentication, Dns, Envelope, Settings, Sorted, authenticate, sort};
+
+use crate::hand_signed::RSA_KEYS;
 
 pub(crate) const APPROVER: &str = "dana@corp.example";
 pub(crate) const REPLY_TO: &str = "r+tok1@reply.acme.example";
@@ -29,7 +31,7 @@ impl Key {
         Self { domain, document: Ed25519Key::generate_pkcs8().unwrap() }
     }
 
-    fn pair(&self) -> Ed25519Key {
+    pub(crate) fn pair(&self) -> Ed25519Key {
         Ed25519Key::from_pkcs8_der(&self.document).unwrap()
     }
 
@@ -50,6 +52,10 @@ pub(crate) struct World {
     pub(crate) trusting: Settings,
 }
 
+/// Selectors under which the key of `corp.example` says of itself that it is for something else.
+const SELECTORS: [(&str, &str); 3] =
+    [("testing", "t=y; k="), ("reports", "s=tlsrpt; k="), ("sha1", "h=sha1; k=")];
+
 pub(crate) const LOOKALIKE: &str = "xn--crp-sed.example";
 
 pub(crate) static WORLD: LazyLock<World> = LazyLock::new(|| {
@@ -63,6 +69,12 @@ pub(crate) static WORLD: LazyLock<World> = LazyLock::new(|| {
     ];
     for key in [&corp, &plain, &evil, &lookalike] {
         records.push((format!("s1._domainkey.{}", key.domain), key.record()));
+    }
+    for (selector, key) in RSA_KEYS {
+        records.push((format!("{selector}._domainkey.corp.example"), format!("v=DKIM1; k=rsa; p={key}")));
+    }
+    for (selector, said) in SELECTORS {
+        records.push((format!("{selector}._domainkey.corp.example"), corp.record().replacen("k=", said, 1)));
     }
     let records: Vec<(&str, &str)> =
         records.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -139,15 +151,23 @@ impl Mail {
     }
 
     pub(crate) fn signed(self, key: &Key, fields: &[&str]) -> Self {
-        let signer = DkimSigner::from_key(key.pair()).domain(key.domain).selector("s1");
-        let header = signer.headers(fields.iter().copied()).sign(&self.raw()).unwrap().to_header();
-        self.with_signature(&header)
+        self.signed_with(key, fields, |signer| signer)
     }
 
     /// Signed over the length that the body has now.
     pub(crate) fn signed_in_part(self, key: &Key) -> Self {
+        self.signed_with(key, SIGNED, |signer| signer.body_length(true))
+    }
+
+    /// Signed by a signer that is set up like this.
+    pub(crate) fn signed_with(
+        self,
+        key: &Key,
+        fields: &[&str],
+        set_up: impl FnOnce(DkimSigner<Ed25519Key, Done>) -> DkimSigner<Ed25519Key, Done>,
+    ) -> Self {
         let signer = DkimSigner::from_key(key.pair()).domain(key.domain).selector("s1");
-        let signer = signer.headers(SIGNED.iter().copied()).body_length(true);
+        let signer = set_up(signer.headers(fields.iter().copied()));
         let header = signer.sign(&self.raw()).unwrap().to_header();
         self.with_signature(&header)
     }
@@ -197,9 +217,19 @@ impl Seen {
     /// What it would decide, whichever of its tokens was made for the approver: a reply of theirs, proved, whose first own
     /// line is a phrase.
     pub(crate) fn decides(&self) -> Verdict {
+        self.decides_beside(None)
+    }
+
+    /// The same, at any other token than the one that they wrote to.
+    pub(crate) fn decides_beside(&self, meant: Option<&str>) -> Verdict {
         match &self.sorted {
             Sorted::Reply(reply)
-                if self.proofs.iter().any(Authentication::is_signed) && reply.from.text == APPROVER =>
+                if reply.from.text == APPROVER
+                    && reply
+                        .tokens
+                        .iter()
+                        .zip(&self.proofs)
+                        .any(|(token, proof)| meant != Some(token.text.as_str()) && proof.is_signed()) =>
             {
                 said(&reply.text)
             }

@@ -23,8 +23,8 @@ pub(crate) struct MailInConfig {
     /// Who is believed about the way that a message came which they bring by `POST /v1/mail`, and in what it says that a
     /// trusted host has found: `TENANT/NAME`, the name being a key's subject. Anybody else could have written it.
     pub(crate) trusted_callers: Vec<String>,
-    /// The fields that a sender's signature must cover to count; none: `From`, `Subject`, `To` and `Message-ID`. What is
-    /// left out can be changed by whoever gets hold of a reply, who can then bring it again as another one.
+    /// The fields that a sender's signature must cover to count; none: `From`, `Subject` and `To`. It must cover
+    /// `Message-ID` or `Date` too: a reply that is brought again is known by that, whatever else was changed in it.
     pub(crate) signed_fields: Vec<String>,
     /// The name servers that are asked for keys and policies of senders; none: those of the system.
     pub(crate) dns: Vec<SocketAddr>,
