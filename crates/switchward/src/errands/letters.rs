@@ -81,14 +81,27 @@ pub(super) fn letter(
     };
     let of_way = |way| answered.and_then(|(about, round)| token(way, about, round));
     (letter.reply_token, letter.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
-    // What the agent writes is sent as it is written: it may read no token.
-    let tokens = if letter.head.is_some() { None } else { ReplyTokens::of_session(view, tenant, session)? };
-    if let Some(tokens) = tokens {
-        for text in [&mut letter.subject, &mut letter.body] {
-            *text = tokens.put_into(text).unwrap_or_else(|| std::mem::take(text));
+    put_tokens(&mut letter, view, (tenant, session))?;
+    serde_json::to_value(letter).map(Some).map_err(|error| ViewError(error.to_string()))
+}
+
+/// Puts the session's reply tokens into what a definition wrote. What the agent writes is sent as it is written: it may
+/// read no token.
+fn put_tokens(
+    letter: &mut Letter,
+    view: &StateView,
+    (tenant, session): (TenantId, SessionId),
+) -> Result<(), ViewError> {
+    if letter.head.is_some() {
+        return Ok(());
+    }
+    let Some(tokens) = ReplyTokens::of_session(view, tenant, session)? else { return Ok(()) };
+    for text in [&mut letter.subject, &mut letter.body] {
+        if let Some(put) = tokens.put_into(text) {
+            *text = put;
         }
     }
-    serde_json::to_value(letter).map(Some).map_err(|error| ViewError(error.to_string()))
+    Ok(())
 }
 
 fn of(purpose: Purpose) -> Of {

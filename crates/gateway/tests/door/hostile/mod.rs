@@ -3,6 +3,7 @@
 //! Whatever comes in: an answer, a reason of ours, no fault of the server, no panic, and nothing written unless the
 //! answer is OK.
 
+mod callers;
 mod definitions;
 pub(crate) mod dice;
 mod fields;
@@ -27,7 +28,8 @@ use crate::ways::{Answer, Raw, Way, json_error, stream};
 use crate::world::World;
 
 /// How many each family sends at least; more than they are told to, nobody minds.
-const SENT_MIN: [(&str, usize); 6] = [
+const SENT_MIN: [(&str, usize); 7] = [
+    ("callers", callers::SENT),
     ("definitions", definitions::SENT),
     ("fields", fields::SENT),
     ("frames", frames::SENT),
