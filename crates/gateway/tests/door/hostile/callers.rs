@@ -8,7 +8,7 @@
 //! | `FUZZ_ANSWER_MS` | how long an answer may take, milliseconds | 60,000 |
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prost::Message;
 
@@ -75,25 +75,22 @@ fn raw(target: &Target, dice: &mut Dice) -> (Raw, String) {
     (raw, what)
 }
 
-/// Makes so many calls; returns the longest time that an answer took.
-async fn calls(attack: &mut Attack, dice: &mut Dice, count: usize, made: &mut BTreeSet<String>) -> Duration {
+/// Makes so many calls.
+async fn calls(attack: &mut Attack, dice: &mut Dice, count: usize, made: &mut BTreeSet<String>) {
     let mut targets = targets_that_end(attack).await;
     targets.retain(|target| !target.rpc.streams());
     let callers = Caller::all(&attack.world).await;
-    let mut longest = Duration::ZERO;
     for _ in 0..count {
         let (at, caller) = (dice.below(targets.len()), dice.pick(&callers));
         let target = &mut targets[at];
         let (raw, what) = raw(target, dice);
         target.secret = caller.key.clone().unwrap_or_default();
-        let (method, began) = (target.rpc.method, Instant::now());
+        let method = target.rpc.method;
         let what = format!("{what}, by {}", caller.what);
         let accepted = target.shoot(attack, raw, what.clone()).await.is_some();
-        longest = longest.max(began.elapsed());
         assert!(!accepted || caller.may(&target.rpc), "{method} took {what}");
         made.insert(format!("{method} by {}", caller.what));
     }
-    longest
 }
 
 fn setting(name: &str, otherwise: usize) -> usize {
@@ -108,7 +105,8 @@ async fn random_calls_by_every_kind_of_caller() {
     while left > 0 {
         let mut attack = Attack::start("callers").await;
         let now = left.min(CALLS_OF_A_SERVER);
-        longest = longest.max(calls(&mut attack, &mut dice, now, &mut made).await);
+        calls(&mut attack, &mut dice, now, &mut made).await;
+        longest = longest.max(attack.longest);
         attack.end(now).await;
         left -= now;
         println!(

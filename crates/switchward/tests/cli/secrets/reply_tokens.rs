@@ -84,7 +84,8 @@ fn taken(endpoint: &Endpoint, token: &str) {
 /// A reply token, its code, and the bytes of that, none of which may stand anywhere.
 fn parts(token: &str) -> Vec<Vec<u8>> {
     let code = token.rsplit('.').next().expect("a code");
-    let digits: Vec<u8> = code.chars().map(|c| u8::try_from(c.to_digit(16).expect("hex")).unwrap()).collect();
+    let digits: Vec<u8> =
+        code.chars().map(|c| u8::try_from(c.to_digit(16).expect("hex")).expect("a digit")).collect();
     let bytes = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
     vec![token.as_bytes().to_vec(), code.as_bytes().to_vec(), code.to_uppercase().into_bytes(), bytes]
 }
