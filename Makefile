@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults lesser mutants neighbours parking random slow timers fuzz
+.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults fuzz-calls lesser mutants neighbours parking random slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,10 @@ disk: ## a disk is filled to its last byte under load, ten times: nothing acknow
 
 fuzz: ## libFuzzer on each way in for ten minutes (FUZZ_SECONDS, FUZZ_TARGETS); needs a nightly compiler
 	@sh tests/scripts/fuzz.sh
+
+fuzz-calls: ## 72,000 random calls by keys of all roles, a reply token and nobody, optimised: no fault, none slower than a second: many minutes
+	@sh tests/scripts/need.sh rust cc
+	FUZZ_CALLS=$(or $(FUZZ_CALLS),72000) FUZZ_ANSWER_MS=1000 cargo test --locked --release -p switchward-gateway --test door random_calls -- --nocapture
 
 faults: ## ten minutes of kills of the server and its Redis under effects that fail three times in ten: none may be lost
 	@sh tests/scripts/faults.sh

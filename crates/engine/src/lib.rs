@@ -97,7 +97,7 @@ pub use rejection::{Reason, Rejection};
 pub use remarks::{Remark, remarks};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
-pub use reply_token::{NoReplyToken, ReplyToken};
+pub use reply_token::{NoReplyToken, ReplyToken, ReplyTokens};
 pub use seal::{KeyRing, NoRingKey, NotOpened, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 pub use state::{
     About, Answered, ApiKey, Asked, AskedCall, Assistant, Assisted, Attached, Attempt, Bounced, Call,

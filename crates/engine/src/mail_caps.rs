@@ -1,5 +1,6 @@
 //! How many mails go out in a calendar hour of UTC: of a tenant, of one of its definitions, of one requester, to one
-//! address, and of one requester to one address, whichever sessions they come from.
+//! address, and of one requester to one address, whichever sessions they come from. Spellings that lead to one mailbox are one
+//! address here.
 //!
 //! A mail is counted when it has gone out, in rows of the shard that its session belongs to, so that another leader and a
 //! server that was restarted go on with the same counts; each shard counts for itself. The last part of every cap is kept
@@ -14,7 +15,7 @@ use crate::limits::{
     MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_OF_TENANT_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX,
     MAILS_UNTOLD_PART,
 };
-use crate::state::{Effect, EffectBody, Open, Purpose};
+use crate::state::{Effect, EffectBody, Open, Purpose, mailbox};
 use crate::working::Working;
 use crate::{Actor, Key, Row, View, ViewError, period};
 
@@ -149,7 +150,8 @@ fn counts(
     }
     let requester = requester(rows, (tenant, session), *gate)?;
     let definition = rows.session(tenant, session)?.map(|session| session.definition.clone());
-    let address = to.to_lowercase();
+    // By mailbox: whoever adds a `+` and something to an address must not reach its owner more often.
+    let address = mailbox(to).unwrap_or_else(|| to.to_lowercase());
     let hour = period::start(Period::Hour, now);
     let count = |cap: MailCap, of: &[&str]| {
         let parts: Vec<&[u8]> = of.iter().map(|part| part.as_bytes()).collect();

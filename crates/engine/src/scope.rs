@@ -1,5 +1,7 @@
 //! What templates, guards and operations read: a run's data, with the items of its loops over them.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value};
 use switchward_expr::{Braces, Escape, JinjaLimits, Path};
 use switchward_machine::{Dialect, RunId, Text, kept};
@@ -9,7 +11,7 @@ use crate::faults::Fault;
 use crate::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
 use crate::state::{Json, Loop};
 use crate::turn::Turn;
-use crate::{Key, ReplyToken, ViewError};
+use crate::{Key, ViewError};
 
 /// The position of an item, as templates call it.
 const INDEX: &str = "index";
@@ -24,11 +26,12 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// The data of a run, the reply token of where it stands, and where its loops are.
+    /// The data of a run, the mark of the reply token of where it stands, and where its loops are. So nothing that is
+    /// rendered here and stored holds a token.
     pub(crate) fn of_run(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, ViewError> {
         let key = Key::data(turn.tenant(), turn.session_id()?, run);
         let data = turn.rows.data_at(&key)?.map(|data| data.values.clone()).unwrap_or_default();
-        let mut scope = Self::of(data).with_token(turn.reply_token(run)?);
+        let mut scope = Self::of(data).with_token(turn.reply_mark(run)?);
         for at in &turn.run(run)?.loops {
             scope.enter(at);
         }
@@ -41,8 +44,8 @@ impl Scope {
         Self { root, bytes }
     }
 
-    /// The same, with a reply token that can be read and is no part of the data.
-    pub(crate) fn with_token(mut self, token: Option<ReplyToken>) -> Self {
+    /// The same, with a reply token, or the mark of one, that can be read and is no part of the data.
+    pub(crate) fn with_token(mut self, token: Option<impl Display>) -> Self {
         if let Some(token) = token {
             self.put(kept::REPLY_TOKEN, Some(Value::String(token.to_string())));
         }

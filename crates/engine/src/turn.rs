@@ -7,11 +7,10 @@ use crate::budget::Budget;
 use crate::command::{Body, Command};
 use crate::evolve::{Site, apply};
 use crate::limits::CALL_DEPTH_MAX;
+use crate::reply_token::ReplyMark;
 use crate::state::{Directory, EffectBody, Removing, Run, Session, Settled, ThingBody};
 use crate::working::{Held, Working};
-use crate::{
-    Effect, Event, Flow, Key, MailKey, MailToken, Reason, Rejection, Reply, ReplyToken, ViewError, Way,
-};
+use crate::{Effect, Event, Flow, Key, MailKey, MailToken, Reason, Rejection, Reply, ViewError, Way};
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -144,8 +143,8 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(self.rows.leaf(self.tenant(), self.session_id()?, root)?)
     }
 
-    /// The token of the node that a run stands in, where events from outside are for it.
-    pub(crate) fn reply_token(&self, run: RunId) -> Result<Option<ReplyToken>, ViewError> {
+    /// The mark of the reply token of the node that a run stands in, if it takes events from outside.
+    pub(crate) fn reply_mark(&self, run: RunId) -> Result<Option<ReplyMark>, ViewError> {
         let id = self.session_id()?;
         let Some(session) = self.rows.session(self.tenant(), id)? else { return Ok(None) };
         let Some(tenant) = session.reply_tenant.as_ref() else { return Ok(None) };
@@ -153,7 +152,8 @@ impl<'a, 'b> Turn<'a, 'b> {
         if !self.machine(&at)?.node(at.node).is_some_and(Node::hears_events) {
             return Ok(None);
         }
-        Ok(self.mail_keys()?.first().map(|key| key.reply_token(tenant, id, run, at.entry)))
+        let keys = self.mail_keys()?;
+        Ok(keys.first().map(|key| key.reply_mark(&key.reply_token(tenant, id, run, at.entry))))
     }
 
     /// What the tenant's tokens are made with, the newest first; nothing where it has none that can be opened.

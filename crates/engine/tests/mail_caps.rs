@@ -137,6 +137,15 @@ fn one_requester_cannot_use_up_an_address() {
     let (other, gate, mails) = shard.ask("other", &["kim@acme.example"]);
     assert_eq!(shard.full(other, &mails[0]), None, "another requester still reaches them");
     assert_eq!(shard.warnings(other, gate), (false, Vec::new()));
+    for spelling in ["kim+1@acme.example", "KIM+two@Acme.Example."] {
+        let (same, _, mails) = shard.ask("flood", &[spelling]);
+        let full = shard.full(same, &mails[0]);
+        assert_eq!(
+            full,
+            Some(MailFull { cap: MailCap::RequesterToAddress, until }),
+            "{spelling} is the same mailbox"
+        );
+    }
     let (_, _, mails) = shard.ask("flood", &["dana@acme.example"]);
     assert_eq!(shard.full(SessionId([shard.sessions; 16]), &mails[0]), None, "they reach others");
 }

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Extensions, HeaderMap, header};
 use parking_lot::Mutex;
-use switchward_engine::Quotas;
 use switchward_engine::limits::WEIGHT_DEFAULT;
+use switchward_engine::{Quotas, Role};
 use switchward_machine::TenantId;
 use tonic::metadata::MetadataMap;
 
@@ -70,16 +70,17 @@ impl Admission {
             Some(door) => Some((door, tenant(door, headers).await?)),
             None => None,
         };
-        let tenant = found.map(|(_, (tenant, _))| tenant);
-        let weight = found.and_then(|(_, (_, quotas))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
+        let tenant = found.map(|(_, (tenant, ..))| tenant);
+        let weight = found.and_then(|(_, (_, quotas, _))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
         if let (Some(connection), Some(_)) = (&connection, tenant) {
             connection.has_credential();
         }
-        if let Some((door, (tenant, quotas))) = found
+        if let Some((door, (tenant, quotas, role))) = found
             && let Some(rate) = door.quotas.under(quotas).requests_per_second
             && extensions.get::<Counted>().is_none()
         {
-            door.rates.take(tenant, rate, Class::of(path, door.clock.is_some()), door.cluster.now())?;
+            let class = Class::of(path, role, door.clock.is_some());
+            door.rates.take(tenant, rate, class, door.cluster.now())?;
         }
         let (bodies, shares) = (Arc::clone(&self.bodies), self.shares.clone());
         Ok(Hold { bodies, shares, tenant, weight, connection, bytes: 0 })
@@ -90,16 +91,16 @@ impl Admission {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted;
 
-/// The tenant that a credential opens, an API key's or that of a reply token, and the quotas that are set for it.
-async fn tenant(door: &Door, headers: &HeaderMap) -> Result<(TenantId, Quotas), Refusal> {
+/// The tenant that a credential opens, the quotas that are set for it, and the role of an API key; `None` for a reply token.
+async fn tenant(door: &Door, headers: &HeaderMap) -> Result<(TenantId, Quotas, Option<Role>), Refusal> {
     let mut credential = HeaderMap::new();
     credential.extend(headers.get(header::AUTHORIZATION).map(|value| (header::AUTHORIZATION, value.clone())));
     let metadata = MetadataMap::from_headers(credential);
-    let caller = match reply_tokens::of(&metadata).transpose()? {
-        Some(token) => door.caller_by_token(&token).await?,
-        None => auth::caller(&door.cluster, &metadata)?,
+    let (caller, by_token) = match reply_tokens::of(&metadata).transpose()? {
+        Some(token) => (door.caller_by_token(&token).await?, true),
+        None => (auth::caller(&door.cluster, &metadata)?, false),
     };
-    Ok((caller.tenant, caller.settings.quotas))
+    Ok((caller.tenant, caller.settings.quotas, (!by_token).then_some(caller.actor.role)))
 }
 
 /// Bytes of bodies that are being read, or are being answered.

@@ -2,7 +2,8 @@
 //!
 //! A token may stand wherever a definition's text or data leads: in instructions, messages, data, work, gates, effects and
 //! history. So it is not hidden field by field: every message that leaves a gRPC service is searched, and one with a token
-//! is read by its descriptor and written anew. JSON and gRPC-Web are made of these messages.
+//! is read by its descriptor and written anew. JSON and gRPC-Web are made of these messages. What is stored has marks in the
+//! place of tokens: a caller who may read tokens gets them where the marks are, and for all others marks are hidden, too.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -16,14 +17,14 @@ use http_body_util::BodyExt;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
 use switchward_api::PACKAGE;
-use switchward_engine::MailToken;
+use switchward_engine::{Key, MailToken, ReplyTokens, Row, View as _};
 use switchward_shard::Cluster;
 use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
 
 use crate::auth;
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
-use crate::reply_tokens::{PREFIX, may_read};
+use crate::reply_tokens::{MARK, PREFIX, may_read};
 
 /// The text shown instead of a reply token.
 const HIDDEN: &str = "swr_…";
@@ -99,34 +100,45 @@ struct Replies {
     message: MessageDescriptor,
     /// The beginning of a message whose rest has not come yet.
     pending: BytesMut,
-    /// Whether the caller may read tokens, once that was looked up.
-    reads: Option<bool>,
+    /// The tokens of a caller who may read them; `Some(None)` if they may not, and `None` until that was looked up.
+    reads: Option<Option<ReplyTokens>>,
 }
 
 impl Replies {
-    /// What may be sent of these bytes: whole messages without what the caller may not read.
+    /// What may be sent of these bytes: whole messages without what the caller may not read, and with what they may.
     fn shown(&mut self, data: Bytes) -> Bytes {
-        if self.reads == Some(true) || (self.pending.is_empty() && is_whole(&data) && !holds_token(&data)) {
+        if self.pending.is_empty() && is_whole(&data) && !holds_token(&data) {
             return data;
         }
         self.pending.extend_from_slice(&data);
         let mut shown = BytesMut::new();
         while let Some(length) = first(&self.pending) {
             let whole = self.pending.split_to(FRAME_HEADER_BYTES + length).freeze();
-            if !holds_token(&whole) || self.may_read() {
+            if !holds_token(&whole) {
                 shown.extend_from_slice(&whole);
                 continue;
             }
-            shown.extend_from_slice(&frame(&hidden(&self.message, whole.slice(FRAME_HEADER_BYTES..))));
+            let bytes = whole.slice(FRAME_HEADER_BYTES..);
+            let (cluster, credential) = (&self.cluster, &self.credential);
+            let written = match self.reads.get_or_insert_with(|| tokens_of(cluster, credential)) {
+                None => rewritten(&self.message, bytes, &without),
+                Some(tokens) => rewritten(&self.message, bytes, &|text| tokens.put_into(text)),
+            };
+            shown.extend_from_slice(&frame(&written));
         }
         shown.freeze()
     }
+}
 
-    fn may_read(&mut self) -> bool {
-        let (cluster, credential) = (&self.cluster, &self.credential);
-        let look = || auth::caller(cluster, credential).is_ok_and(|caller| may_read(caller.actor.role));
-        *self.reads.get_or_insert_with(look)
-    }
+/// The tokens that a caller may read, all of their tenant's; `None` if they may read none.
+fn tokens_of(cluster: &Cluster, credential: &MetadataMap) -> Option<ReplyTokens> {
+    let caller = auth::caller(cluster, credential).ok().filter(|caller| may_read(caller.actor.role))?;
+    let view = cluster.shards().first()?.read_stale();
+    let keys = match view.row(&Key::tenancy(caller.tenant)).ok()?.as_deref() {
+        Some(Row::Tenancy(known)) => known.mail_keys(view.ring(), caller.tenant),
+        Some(_) | None => Vec::new(),
+    };
+    Some(ReplyTokens::of_tenant(caller.tenant_name, keys))
 }
 
 /// The bytes of the first message of a body, if all of it is there.
@@ -147,15 +159,16 @@ fn is_whole(mut bytes: &[u8]) -> bool {
     bytes.is_empty()
 }
 
+/// Returns true if a reply token, or the mark of one, may stand in the bytes.
 fn holds_token(bytes: &[u8]) -> bool {
-    bytes.windows(PREFIX.len()).any(|at| at == PREFIX.as_bytes())
+    bytes.windows(PREFIX.len()).any(|at| at == PREFIX.as_bytes() || at == MARK.as_bytes())
 }
 
-/// A text without its tokens; `None` if it has none.
-type Without = fn(&str) -> Option<String>;
+/// A text as it is shown; `None` if it is shown as it is.
+type Without<'w> = &'w dyn Fn(&str) -> Option<String>;
 
-/// The message without tokens. One that cannot be read is sent empty.
-fn hidden(descriptor: &MessageDescriptor, bytes: Bytes) -> Vec<u8> {
+/// The message with its texts as they are shown. One that cannot be read is sent empty.
+fn rewritten(descriptor: &MessageDescriptor, bytes: Bytes, without: Without<'_>) -> Vec<u8> {
     let Ok(mut message) = DynamicMessage::decode(descriptor.clone(), bytes) else { return Vec::new() };
     hide_in(&mut message, without);
     message.encode_to_vec()
@@ -172,15 +185,15 @@ pub(crate) fn masked<M: Message + Default>(name: &str, message: M) -> M {
     let dynamic = descriptor.and_then(|descriptor| DynamicMessage::decode(descriptor, &bytes[..]).ok());
     // A message that cannot be read is left out rather than shown with its tokens.
     let Some(mut dynamic) = dynamic else { return M::default() };
-    hide_in(&mut dynamic, without_any);
+    hide_in(&mut dynamic, &without_any);
     M::decode(&dynamic.encode_to_vec()[..]).unwrap_or_default()
 }
 
-fn hide_in(message: &mut DynamicMessage, without: Without) {
+fn hide_in(message: &mut DynamicMessage, without: Without<'_>) {
     message.fields_mut().for_each(|(_, value)| hide(value, without));
 }
 
-fn hide(value: &mut Value, without: Without) {
+fn hide(value: &mut Value, without: Without<'_>) {
     match value {
         Value::String(text) => {
             if let Some(without) = without(text) {
@@ -196,7 +209,7 @@ fn hide(value: &mut Value, without: Without) {
         Value::List(list) => list.iter_mut().for_each(|value| hide(value, without)),
         Value::Map(map) => {
             map.values_mut().for_each(|value| hide(value, without));
-            let named = |key: &MapKey| key.as_str().and_then(without);
+            let named = |key: &MapKey| key.as_str().and_then(&without);
             let keys: Vec<(MapKey, String)> =
                 map.keys().filter_map(|key| Some((key.clone(), named(key)?))).collect();
             for (key, name) in keys {
@@ -216,14 +229,13 @@ fn hide(value: &mut Value, without: Without) {
     }
 }
 
-/// The text without its reply tokens; `None` if it has none.
-fn without(text: &str) -> Option<String> {
-    if !text.contains(PREFIX) {
-        return None;
-    }
+/// The text without its reply tokens and their marks; `None` if it has none.
+pub(crate) fn without(text: &str) -> Option<String> {
+    let next = |text: &str| [PREFIX, MARK].into_iter().filter_map(|begins| text.find(begins)).min();
+    next(text)?;
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(PREFIX) {
+    while let Some(at) = next(rest) {
         let (before, token) = rest.split_at(at);
         let own = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         let end = token.find(|c| !own(c)).unwrap_or(token.len());
@@ -277,7 +289,8 @@ mod tests {
 
     #[test]
     fn a_text_has_something_in_the_place_of_its_tokens() {
-        let text = format!("To {TOKEN}, and ({TOKEN}) Ä swr_…");
+        let mark = TOKEN.replacen(PREFIX, MARK, 1);
+        let text = format!("To {TOKEN}, and ({mark}) Ä swr_…");
         assert_eq!(without(&text).expect("it had some"), "To swr_…, and (swr_…) Ä swr_…");
         assert_eq!(without("a cover"), None);
         let gate = "tenants/acme/gates/gat_5pft5bfan0474z2stdnrm40swr_12";
@@ -304,14 +317,14 @@ mod tests {
             assert!(holds_token(&bytes));
             let name = format!("{}.{kind}", switchward_api::PACKAGE);
             let descriptor = switchward_api::descriptor_pool().get_message_by_name(&name).expect("a message");
-            let shown = hidden(&descriptor, bytes.into());
+            let shown = rewritten(&descriptor, bytes.into(), &without);
             let left = String::from_utf8_lossy(&shown).into_owned();
             assert!(!left.contains("swr_acme") && left.contains(HIDDEN), "{left}");
         }
         let broken = Bytes::from_static(b"\xff\xffswr_acme");
         let descriptor =
             switchward_api::descriptor_pool().get_message_by_name("switchward.v1.Gate").expect("one");
-        assert!(hidden(&descriptor, broken).is_empty());
+        assert!(rewritten(&descriptor, broken, &without).is_empty());
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use switchward_engine::{Quota, Quotas, quota_exceeded};
+use switchward_engine::{Quota, Quotas, Role, quota_exceeded};
 use switchward_machine::{TenantId, Time};
 
+use crate::auth::roles;
 use crate::error::Refusal;
 use crate::limits::{
     BYTES_DEFAULT, RATES_TENANTS_MAX, REQUESTS_BURST_SECONDS, REQUESTS_PER_SECOND_DEFAULT, SESSIONS_DEFAULT,
@@ -69,14 +70,32 @@ pub(crate) enum Class {
     Begins,
     /// What workers say of work that they hold: it has room of its own, so that they can finish while others start.
     Ends,
+    /// What people stop things and decide with: no agent that asks too much keeps them from it.
+    Controls,
+    /// What comes with a reply token: whoever outside holds one takes nothing from the tenant's own calls.
+    Tokens,
     /// What is not counted.
     Free,
 }
 
+/// Calls by which people decide or stop something, and who may make them.
+const CONTROLS: [(&str, &[Role]); 4] = [
+    ("/switchward.v1.GateService/DecideGate", roles::DECIDE),
+    ("/switchward.v1.SessionService/PauseSession", roles::OPERATE),
+    ("/switchward.v1.SessionService/CancelSession", roles::OPERATE),
+    ("/switchward.v1.ApiKeyService/RevokeApiKey", roles::ADMIN),
+];
+
 impl Class {
-    /// That of a call. Where the clock stands until a call moves it, such calls are free: no time would make room for them.
-    pub(crate) fn of(path: &str, clock_stands: bool) -> Self {
+    /// That of a call with a key of this role, or with a reply token. Where the clock stands until a call moves it, such
+    /// calls are free: no time would make room for them. Of what people control with, the calls of other roles, which are
+    /// refused, count with the rest.
+    pub(crate) fn of(path: &str, role: Option<Role>, clock_stands: bool) -> Self {
         let (service, method) = path.rsplit_once('/').unwrap_or_default();
+        let Some(role) = role else { return Self::Tokens };
+        if CONTROLS.iter().any(|(control, roles)| *control == path && roles.contains(&role)) {
+            return Self::Controls;
+        }
         match (service, method) {
             ("/switchward.v1.WorkerService", "CompleteWork" | "FailWork" | "ReleaseWork" | "ExtendLease") => {
                 Self::Ends
@@ -117,6 +136,8 @@ struct Counted {
     at: Time,
     begins: Bucket,
     ends: Bucket,
+    controls: Bucket,
+    tokens: Bucket,
     /// Requests of the second of `at`, and of the second before it.
     seconds: (u64, u64),
 }
@@ -130,8 +151,9 @@ impl Counted {
     fn go_on(&mut self, now: Time, rate: u64) {
         let now = now.max(self.at);
         let elapsed = now.since_ms(self.at);
-        self.begins.rest(elapsed, rate);
-        self.ends.rest(elapsed, rate);
+        for bucket in [&mut self.begins, &mut self.ends, &mut self.controls, &mut self.tokens] {
+            bucket.rest(elapsed, rate);
+        }
         self.seconds = match Self::second(now) - Self::second(self.at) {
             0 => self.seconds,
             1 => (0, self.seconds.0),
@@ -174,6 +196,8 @@ impl Rates {
             let taken = match class {
                 Class::Begins => counted.begins.take(rate),
                 Class::Ends => counted.ends.take(rate),
+                Class::Controls => counted.controls.take(rate),
+                Class::Tokens => counted.tokens.take(rate),
                 Class::Free => Ok(()),
             };
             if taken.is_ok() {
@@ -234,20 +258,34 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_work_has_room_of_its_own_and_the_clock_is_free() {
+    fn what_ends_work_decides_or_comes_from_outside_has_room_of_its_own_and_the_clock_is_free() {
         let rates = Rates::default();
         while rates.take(TENANT, 3, Class::Begins, Time(0)).is_ok() {}
-        for _ in 0..3 * REQUESTS_BURST_SECONDS {
-            assert!(rates.take(TENANT, 3, Class::Ends, Time(0)).is_ok());
+        for class in [Class::Ends, Class::Controls, Class::Tokens] {
+            for _ in 0..3 * REQUESTS_BURST_SECONDS {
+                assert!(rates.take(TENANT, 3, class, Time(0)).is_ok(), "{class:?}");
+            }
+            assert!(rates.take(TENANT, 3, class, Time(0)).is_err(), "{class:?}");
         }
-        assert!(rates.take(TENANT, 3, Class::Ends, Time(0)).is_err());
         assert!(rates.take(TENANT, 3, Class::Free, Time(0)).is_ok());
-        let class = |path: &str| Class::of(path, true);
+        let class = |path: &str| Class::of(path, Some(Role::Agent), true);
         assert_eq!(class("/switchward.v1.WorkerService/CompleteWork"), Class::Ends);
         assert_eq!(class("/switchward.v1.WorkerService/PollWork"), Class::Begins);
         assert_eq!(class("/switchward.v1.SessionService/StartSession"), Class::Begins);
         let advance = "/switchward.v1.ClockService/AdvanceClock";
-        assert_eq!((Class::of(advance, true), Class::of(advance, false)), (Class::Free, Class::Begins));
+        let of_admin = |stands| Class::of(advance, Some(Role::Admin), stands);
+        assert_eq!((of_admin(true), of_admin(false)), (Class::Free, Class::Begins));
+        assert_eq!(Class::of("/switchward.v1.SessionService/RecordEvent", None, true), Class::Tokens);
+        for (path, roles) in CONTROLS {
+            assert!(crate::calls::method_at(path).is_some(), "{path} is no call");
+            assert!(roles.contains(&Role::Admin) && !roles.contains(&Role::Agent), "{path}");
+            for role in
+                [Role::Agent, Role::Worker, Role::Author, Role::Integration, Role::Approver, Role::Admin]
+            {
+                let own = Class::of(path, Some(role), true) == Class::Controls;
+                assert_eq!(own, roles.contains(&role), "{path} by {role:?}");
+            }
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::names;
 
 /// What a token begins with.
 pub(crate) const PREFIX: &str = "swr_";
+/// What stands for a token in what is stored begins with this.
+pub(crate) const MARK: &str = "swp_";
 /// Who is said to have caused what came with a token.
 const SUBJECT: &str = "reply_token";
 

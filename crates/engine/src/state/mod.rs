@@ -36,6 +36,7 @@ pub(crate) use ledger::Room;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose};
 pub use pending::PendingInput;
+pub(crate) use person::mailbox;
 pub use policy::{PinnedPolicy, TenantPolicy};
 pub(crate) use quorum::Tally;
 pub use quorum::{Quorum, Vote, Voting};

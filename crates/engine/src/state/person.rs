@@ -48,7 +48,7 @@ impl Directory {
 }
 
 /// What is alike in all spellings of an address that lead to one mailbox; `None` of what is no address.
-fn mailbox(address: &str) -> Option<String> {
+pub(crate) fn mailbox(address: &str) -> Option<String> {
     let (local, domain) = address.trim().rsplit_once('@')?;
     let (local, domain) = (local.to_lowercase(), domain.trim_end_matches('.').to_lowercase());
     let base = local.split_once('+').map_or(local.as_str(), |(base, _)| base);

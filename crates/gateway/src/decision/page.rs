@@ -6,6 +6,7 @@ use switchward_engine::{Closed, GateView, LinkAuth, Open, Resolution, Session};
 use switchward_machine::{Decision, GateSpec, Status};
 
 use super::find::Asked;
+use crate::hide::without;
 use crate::presented::{self, at, clean, prose};
 
 /// How it looks: the reader's own colours, one column, large targets, and nothing that moves.
@@ -63,7 +64,7 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
 
 fn subject(open: &Open) -> String {
     match (&open.gate.asked, &open.gate.call) {
-        (Some(asked), _) if !asked.subject.is_empty() => prose(&asked.subject),
+        (Some(asked), _) if !asked.subject.is_empty() => worded(&asked.subject),
         (_, Some(call)) => format!("May {} be called?", clean(&call.capability)),
         (_, None) => "A decision is waiting".to_owned(),
     }
@@ -154,9 +155,14 @@ fn words(open: &Open) -> Markup {
     html! {
         section {
             h2 { "In the words of the process" }
-            blockquote { (prose(&asked.body)) }
+            blockquote { (worded(&asked.body)) }
         }
     }
+}
+
+/// The words of a process. Whoever has the link reads no reply token in them.
+fn worded(text: &str) -> String {
+    prose(without(text).as_deref().unwrap_or(text))
 }
 
 /// What the engine knows.

@@ -96,6 +96,47 @@ async fn requests_beyond_the_rate_are_refused_until_time_makes_room() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_an_agent_nor_whoever_holds_a_reply_token_keeps_people_from_stopping_it() {
+    let world = World::start().await;
+    let (paused, cancelled, talk) = (world.session().await, world.session().await, world.talk().await.name);
+    let token = world.seen(&talk).await.reply_token;
+    set(&world, "acme", v1::Quotas { requests_per_second: Some(2), ..NONE }).await;
+    // A token takes nothing from the keys' calls, and they nothing from it.
+    let event = v1::RecordEventRequest { key: "other".into(), ..Default::default() };
+    let send = async || -> Result<v1::RecordEventResponse, _> {
+        world.node.line.ask(&token, "RecordEvent", &event).await
+    };
+    let mut sent = 0;
+    while let Ok(reply) = send().await {
+        assert!(reply.session.is_some() && sent < 4);
+        sent += 1;
+    }
+    refused(send().await, "QUOTA_EXCEEDED");
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
+    let mut asked = 0;
+    while world.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_ok() {
+        asked += 1;
+    }
+    assert_eq!((sent, asked), (4, 4));
+    // What an agent may not do takes no room from those who may.
+    let pause = v1::PauseSessionRequest { name: paused.name, ..Default::default() };
+    for _ in 0..8 {
+        refused(
+            world.attempt::<v1::PauseSessionResponse>("agent", "PauseSession", &pause).await,
+            "QUOTA_EXCEEDED",
+        );
+    }
+    let _: v1::PauseSessionResponse = world.ask("operator", "PauseSession", &pause).await;
+    let cancel = v1::CancelSessionRequest { name: cancelled.name, ..Default::default() };
+    let _: v1::CancelSessionResponse = world.ask("operator", "CancelSession", &cancel).await;
+    let revoke = v1::RevokeApiKeyRequest { name: world.acme.agent_key.clone(), ..Default::default() };
+    let _: v1::RevokeApiKeyResponse = world.ask("admin", "RevokeApiKey", &revoke).await;
+    let gone = world.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await;
+    refused(gone, "CREDENTIAL_INVALID");
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_can_be_finished_while_the_tenant_asks_too_much() {
     let world = World::start().await;
     let item = world.leased().await;

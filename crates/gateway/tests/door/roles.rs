@@ -2,6 +2,7 @@
 
 use prost::Message;
 use prost_reflect::MethodDescriptor;
+use switchward_api::v1;
 
 use crate::rpcs::{Rpc, all, changes};
 use crate::told::{Told, refused};
@@ -166,24 +167,43 @@ async fn an_agent_is_kept_from_all_that_could_pass_a_gate() {
     world.node.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_first_tenant_makes_and_lists_tenants() {
-    let world = World::start().await;
-    let mut seen: Vec<Told> = Vec::new();
-    for (method, request) in [
-        ("ListTenants", Vec::new()),
-        ("CreateTenant", switchward_api::v1::CreateTenantRequest::default().encode_to_vec()),
-        ("CreateTenant", created("acme")),
-        ("CreateTenant", created("never")),
-    ] {
-        let outcome = world.node.line.call(Way::Grpc, method, world.globex.key("admin"), &request).await;
-        seen.push(refused(outcome, "ROLE_NOT_ALLOWED"));
+/// The calls about tenants, which name one that is there or one that never was.
+fn about_tenants() -> Vec<(&'static str, Vec<u8>)> {
+    let mut calls = vec![("ListTenants", Vec::new()), ("CreateTenant", created(""))];
+    for tenant_id in ["acme", "globex", "never", "tenants/acme", "-", ""].map(str::to_owned) {
+        let quotas = Some(v1::Quotas { sessions: Some(1), ..Default::default() });
+        let set = v1::SetTenantQuotasRequest { tenant_id: tenant_id.clone(), quotas, ..Default::default() };
+        let get = v1::GetTenantQuotasRequest { tenant_id: tenant_id.clone(), ..Default::default() };
+        calls.extend([
+            ("CreateTenant", created(&tenant_id)),
+            ("SetTenantQuotas", set.encode_to_vec()),
+            ("GetTenantQuotas", get.encode_to_vec()),
+            ("DeleteTenant", v1::DeleteTenantRequest { tenant_id, ..Default::default() }.encode_to_vec()),
+        ]);
     }
-    assert!(seen.iter().all(|told| *told == seen[0]), "{seen:?}");
+    calls
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_no_admin_of_the_first_tenant_hears_the_same_of_every_tenant() {
+    let world = World::start().await;
+    let mut tried = 0;
+    for (role, _) in ROLES {
+        let (mut seen, before): (Vec<Told>, _) = (Vec::new(), world.node.state().await);
+        for (method, request) in about_tenants() {
+            for way in Way::ALL {
+                let outcome = world.node.line.call(way, method, world.globex.key(role), &request).await;
+                seen.push(refused(outcome, "ROLE_NOT_ALLOWED").with(method, "METHOD"));
+            }
+        }
+        assert!(seen.iter().all(|told| *told == seen[0]), "{role}: {seen:?}");
+        assert_eq!(world.node.state().await, before, "a call by {role} left something");
+        tried += seen.len();
+    }
+    assert_eq!(tried, ROLES.len() * about_tenants().len() * Way::ALL.len());
     world.node.end().await;
 }
 
 fn created(tenant: &str) -> Vec<u8> {
-    let tenant_id = tenant.to_owned();
-    switchward_api::v1::CreateTenantRequest { tenant_id, ..Default::default() }.encode_to_vec()
+    v1::CreateTenantRequest { tenant_id: tenant.to_owned(), ..Default::default() }.encode_to_vec()
 }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Number, Value, json};
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Machines, Open, Row, RunView, Scope,
-    SessionView, Thing, ThingBody, machines_of, public_events, run_views, session_view,
+    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Machines, Open, ReplyTokens, Row, RunView,
+    Scope, SessionView, Thing, ThingBody, machines_of, public_events, run_views, session_view,
 };
 use switchward_machine::{NodeIx, RunId, SessionId, Time, WorkKind};
 
@@ -22,6 +22,8 @@ pub(super) struct Seen {
     events: Vec<Event>,
     /// The machines of the runs that they are about.
     machines: Machines,
+    /// What goes out has these in the place of their marks.
+    tokens: Option<ReplyTokens>,
     /// The public types of what happened outside the session.
     published: Vec<&'static str>,
     last: Option<Authorized>,
@@ -41,6 +43,7 @@ impl Seen {
             runs: Vec::new(),
             events: Vec::new(),
             machines: Machines::default(),
+            tokens: None,
             published: player.published.clone(),
             last: player.last.clone(),
         };
@@ -54,6 +57,9 @@ impl Seen {
             return Err(Broken(format!("{listed} gates are listed, and the session has {counted} open")));
         }
         seen.events = events_since(player, id)?;
+        seen.tokens = read(player.world, player.tenant, &Scope::Session(id), |view| {
+            ReplyTokens::of_session(view, player.tenant, id)
+        })?;
         let about = &seen.events;
         seen.machines = read(player.world, player.tenant, &Scope::Session(id), |view| {
             machines_of(view, player.tenant, id, about)
@@ -79,7 +85,7 @@ impl Seen {
             Wanted::RetryAfter => seconds(self.last.as_ref().and_then(|last| last.retry_after_ms)),
             Wanted::Reason => self.reason(expected, about_call),
             Wanted::Open => Value::Array(self.open()),
-            Wanted::Effects => Value::Array(self.events.iter().filter_map(effect).collect()),
+            Wanted::Effects => Value::Array(self.effects()),
             Wanted::Events | Wanted::Without => json!(self.event_types()),
             Wanted::Log => Value::Array(self.events.iter().filter_map(warning).collect()),
             Wanted::Runs => Value::Array(self.runs.clone()),
@@ -95,6 +101,15 @@ impl Seen {
         let (first, second) = if about_call { (of_call, of_status) } else { (of_status, of_call) };
         let second_fits = !second.is_null() && second == *expected;
         if second_fits || (first.is_null() && !expected.is_null()) { second } else { first }
+    }
+
+    /// What goes out, as it does.
+    fn effects(&self) -> Vec<Value> {
+        let mut effects: Vec<Value> = self.events.iter().filter_map(effect).collect();
+        if let Some(tokens) = &self.tokens {
+            effects.iter_mut().for_each(|effect| tokens.put_into_json(effect));
+        }
+        effects
     }
 
     /// What is open: gates, then work, waits and timers, each kind oldest first.

@@ -419,7 +419,9 @@ fn parcel(
                 Some(letter) => Parcel::Out(Stream::Mail, MAIL, letter),
                 None => Parcel::Arrived,
             },
-            Channel::Webhook => Parcel::Out(Stream::Webhook, POST, letters::post(to, body)),
+            Channel::Webhook => {
+                Parcel::Out(Stream::Webhook, POST, letters::message(view, (tenant, session), (to, body))?)
+            }
         },
         EffectBody::Publish { .. } => {
             match hooks::hook(view, &*road.names, (tenant, session), effect, SystemClock.now())? {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use switchward_delivery::limits::MAIL_SUBJECT_CHARS_MAX;
 use switchward_delivery::mail::{Choice, Fact, Head, Letter, Purpose as Of};
 use switchward_engine::{
-    Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, Row, View, ViewError, Way, gate_view,
+    Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, ReplyTokens, Row, View, ViewError,
+    Way, gate_view,
 };
 use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_gateway::presented;
@@ -80,7 +81,27 @@ pub(super) fn letter(
     };
     let of_way = |way| answered.and_then(|(about, round)| token(way, about, round));
     (letter.reply_token, letter.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
+    put_tokens(&mut letter, view, (tenant, session))?;
     serde_json::to_value(letter).map(Some).map_err(|error| ViewError(error.to_string()))
+}
+
+/// Puts the session's reply tokens into what a definition wrote. What the agent writes is sent as it is written: it may
+/// read no token.
+fn put_tokens(
+    letter: &mut Letter,
+    view: &StateView,
+    (tenant, session): (TenantId, SessionId),
+) -> Result<(), ViewError> {
+    if letter.head.is_some() {
+        return Ok(());
+    }
+    let Some(tokens) = ReplyTokens::of_session(view, tenant, session)? else { return Ok(()) };
+    for text in [&mut letter.subject, &mut letter.body] {
+        if let Some(put) = tokens.put_into(text) {
+            *text = put;
+        }
+    }
+    Ok(())
 }
 
 fn of(purpose: Purpose) -> Of {
@@ -148,8 +169,19 @@ fn also(spec: &GateSpec) -> Vec<String> {
     vec![words(Decision::Approve, APPROVALS), words(Decision::Refuse, REJECTIONS)]
 }
 
-/// A message of a definition to a URL: JSON where it is some, else text.
-pub(super) fn post(url: &str, body: &str) -> Value {
+/// A message of a definition to a URL, with the session's reply tokens in it.
+pub(super) fn message(
+    view: &StateView,
+    (tenant, session): (TenantId, SessionId),
+    (url, body): (&str, &str),
+) -> Result<Value, ViewError> {
+    let tokens = ReplyTokens::of_session(view, tenant, session)?;
+    let put = |text: &str| tokens.as_ref().and_then(|tokens| tokens.put_into(text));
+    Ok(post(put(url).as_deref().unwrap_or(url), put(body).as_deref().unwrap_or(body)))
+}
+
+/// JSON where the body is some, else text.
+fn post(url: &str, body: &str) -> Value {
     let (kind, body) = match serde_json::from_str::<Value>(body) {
         Ok(json) => ("application/json", json),
         Err(_) => ("text/plain; charset=utf-8", body.into()),

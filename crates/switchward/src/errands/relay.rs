@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use serde_json::Value;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::Errand;
 use switchward_delivery::limits::ERRANDS_MAX;
-use switchward_engine::{Body, Command, FailWork, LeaseWork, ReleaseWork, Reply, Scope, WorkView, work_view};
+use switchward_engine::{
+    Body, Command, FailWork, LeaseWork, ReleaseWork, Reply, ReplyTokens, Scope, ViewError, WorkView,
+    work_view,
+};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
-use switchward_shard::{Clock as _, Failure, Shard, SystemClock};
+use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 
 use super::ready::{Turn, ready};
@@ -128,7 +132,8 @@ async fn send(
         });
         let (Some(fence), (tenant, session, work)) = (fence, *name) else { continue };
         let Ok(Some(work)) = view.steady(|rows| work_view(rows, tenant, session, work)) else { continue };
-        packed.push((name, place, fence, envelope(tenant, session, &work, fence)));
+        let Ok(input) = input(&view, (tenant, session), &work) else { continue };
+        packed.push((name, place, fence, envelope(tenant, session, &work, (fence, input))));
     }
     let told = join_all(packed.into_iter().map(|(name, place, fence, envelope)| async move {
         (name, place, fence, bus.publish(stream, envelope).await)
@@ -197,13 +202,24 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
     shard.submit(command).await
 }
 
-fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, fence: u64) -> Envelope {
-    let mut input = view.owed.input.0.clone();
-    if let (WorkKind::Judge, Some(input)) = (view.kind, input.as_object_mut()) {
+/// What an errand is handed. Reply tokens are put into what is sent to somebody outside; a model, which could bring none
+/// back, sees the marks that are stored in their place.
+fn input(view: &StateView, of: (TenantId, SessionId), work: &WorkView) -> Result<Value, ViewError> {
+    let mut input = work.owed.input.0.clone();
+    if let (WorkKind::Judge, Some(input)) = (work.kind, input.as_object_mut()) {
         // A judge judges what is so now.
-        input.insert("data".into(), serde_json::Value::Object(view.data.clone()));
-        input.extend(view.said.clone().map(|said| ("said".to_owned(), said.into())));
+        input.insert("data".into(), Value::Object(work.data.clone()));
+        input.extend(work.said.clone().map(|said| ("said".to_owned(), said.into())));
     }
+    if work.kind == WorkKind::Http
+        && let Some(tokens) = ReplyTokens::of_session(view, of.0, of.1)?
+    {
+        tokens.put_into_json(&mut input);
+    }
+    Ok(input)
+}
+
+fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, (fence, input): (u64, Value)) -> Envelope {
     let errand = Errand {
         name: format!("{session}-{}.{fence}", view.id.0),
         tenant: tenant.0,

@@ -52,6 +52,10 @@ impl Endpoint {
 }
 
 impl Asked {
+    pub(crate) fn line(&self) -> &str {
+        &self.line
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }

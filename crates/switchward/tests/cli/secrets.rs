@@ -14,6 +14,8 @@ use switchward_store::DataDir;
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, hang_up, program, run};
 
+mod reply_tokens;
+
 /// A secret that another system draws.
 const OF_STRIPE: &str = "whsec_drawn_by_somebody_else_0123456789";
 

@@ -3,6 +3,7 @@
 //! Whatever comes in: an answer, a reason of ours, no fault of the server, no panic, and nothing written unless the
 //! answer is OK.
 
+mod callers;
 mod definitions;
 pub(crate) mod dice;
 mod fields;
@@ -14,7 +15,7 @@ pub(crate) mod values;
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use prost::Message;
@@ -27,7 +28,8 @@ use crate::ways::{Answer, Raw, Way, json_error, stream};
 use crate::world::World;
 
 /// How many each family sends at least; more than they are told to, nobody minds.
-const SENT_MIN: [(&str, usize); 6] = [
+const SENT_MIN: [(&str, usize); 7] = [
+    ("callers", callers::SENT),
     ("definitions", definitions::SENT),
     ("fields", fields::SENT),
     ("frames", frames::SENT),
@@ -72,6 +74,8 @@ struct Attack {
     state: Option<Vec<[u8; 32]>>,
     refused_since: usize,
     counts: BTreeMap<String, usize>,
+    /// The longest time that an answer took.
+    longest: Duration,
 }
 
 /// One request that should not be.
@@ -86,7 +90,9 @@ impl Attack {
     async fn start(family: &'static str) -> Self {
         note_panics();
         let world = World::start().await;
-        let mut attack = Self { family, world, state: None, refused_since: 0, counts: BTreeMap::new() };
+        let counts = BTreeMap::new();
+        let mut attack =
+            Self { family, world, state: None, refused_since: 0, counts, longest: Duration::ZERO };
         attack.warm_up().await;
         attack
     }
@@ -109,7 +115,9 @@ impl Attack {
     async fn send(&mut self, shot: Shot<'_>) -> Option<Answer> {
         let entries = self.world.node.entries();
         let what = || format!("{} {}: {}", self.family, shot.rpc.method, shot.what);
+        let began = Instant::now();
         let answer = tokio::time::timeout(PATIENCE, self.world.node.line.send(shot.raw)).await;
+        self.longest = self.longest.max(began.elapsed());
         let answer = answer.unwrap_or_else(|_| panic!("{} is not answered", what()));
         let outcome = outcome(&answer);
         let accepted = match &outcome {
