@@ -82,8 +82,8 @@ impl Admission {
             let class = Class::of(path, role, door.clock.is_some());
             door.rates.take(tenant, rate, class, door.cluster.now())?;
         }
-        let (bodies, shares) = (Arc::clone(&self.bodies), self.shares.clone());
-        Ok(Hold { bodies, shares, tenant, weight, connection, bytes: 0 })
+        let share = TenantShare { shares: self.shares.clone(), tenant, weight };
+        Ok(Hold { bodies: Arc::clone(&self.bodies), share, tenant, connection, bytes: 0 })
     }
 }
 
@@ -113,15 +113,23 @@ struct Bodies {
 /// What one body takes of the budgets, as long as it is kept.
 pub(crate) struct Hold {
     bodies: Arc<Bodies>,
-    shares: Shares,
+    /// The tenant's share of the cores.
+    pub(crate) share: TenantShare,
     tenant: Option<TenantId>,
-    weight: u32,
     connection: Option<Arc<Connection>>,
     bytes: usize,
 }
 
-impl Hold {
-    /// Waits for a core to decode a body of this length on; `None` where the body is small.
+/// A tenant's share of the cores; without a tenant there is none.
+#[derive(Clone)]
+pub(crate) struct TenantShare {
+    shares: Shares,
+    tenant: Option<TenantId>,
+    weight: u32,
+}
+
+impl TenantShare {
+    /// Waits for a core to decode or write this many bytes on; `None` where they are few.
     ///
     /// # Errors
     /// As [`Shares::enter`].
@@ -131,7 +139,9 @@ impl Hold {
             _ => Ok(None),
         }
     }
+}
 
+impl Hold {
     /// Adds this many bytes of the body to the budgets.
     ///
     /// # Errors
@@ -189,9 +199,8 @@ mod tests {
         let (bodies, one, other) = (Arc::<Bodies>::default(), TenantId(1), TenantId(2));
         let hold = |tenant, connection: Option<&Arc<Connection>>| Hold {
             bodies: Arc::clone(&bodies),
-            shares: Shares::default(),
+            share: TenantShare { shares: Shares::default(), tenant: None, weight: WEIGHT_DEFAULT },
             tenant: Some(tenant),
-            weight: WEIGHT_DEFAULT,
             connection: connection.cloned(),
             bytes: 0,
         };

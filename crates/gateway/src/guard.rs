@@ -96,7 +96,7 @@ where
             Some(_) => whole(request, &mut hold).await?,
             None => (request, 0),
         };
-        let place = hold.place(bytes).await?;
+        let place = hold.share.place(bytes).await?;
         let Ok(response) = Beside::new(bytes, place, inner.call(request)).await;
         Ok(dressed(response))
     };

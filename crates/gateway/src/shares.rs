@@ -62,20 +62,14 @@ impl Shares {
         Self(Arc::new(Mutex::new(places)))
     }
 
-    /// Waits for a place. Cancel safe: who does not wait any more gets none.
+    /// Waits for a place for a call. Cancel safe: who does not wait any more gets none.
     ///
     /// # Errors
     /// QUOTA_EXCEEDED where [`SHARES_WAITING_MAX`] calls of the tenant wait already.
     pub(crate) async fn enter(&self, tenant: TenantId, weight: u32) -> Result<Place, Refusal> {
-        let told = {
+        {
             let mut held = self.0.lock();
             let places = &mut *held;
-            places.begin(tenant);
-            if places.free > 0 {
-                places.free -= 1;
-                return Ok(self.place(tenant, weight));
-            }
-            let (told, wait) = oneshot::channel();
             let account = places.tenants.entry(tenant).or_default();
             if account.waiting.len() >= SHARES_WAITING_MAX {
                 let before = account.waiting.len();
@@ -87,6 +81,25 @@ impl Shares {
                     format!("{SHARES_WAITING_MAX} calls of this tenant wait for a core; ask again later");
                 return Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("waiting", message));
             }
+        }
+        self.wait(tenant, weight).await
+    }
+
+    /// Waits for a place for an open stream, of which there may wait as many as there are. Cancel safe, too.
+    ///
+    /// # Errors
+    /// DRAINING where the server is stopping.
+    pub(crate) async fn wait(&self, tenant: TenantId, weight: u32) -> Result<Place, Refusal> {
+        let told = {
+            let mut held = self.0.lock();
+            let places = &mut *held;
+            places.begin(tenant);
+            if places.free > 0 {
+                places.free -= 1;
+                return Ok(self.place(tenant, weight));
+            }
+            let (told, wait) = oneshot::channel();
+            let account = places.tenants.entry(tenant).or_default();
             account.waiting.push_back(Waiting { weight, told });
             places.waiting += 1;
             wait

@@ -36,7 +36,7 @@ pub(crate) struct DecideLoop {
 type Answers = Vec<Result<Reply, Rejection>>;
 
 /// Who waits for a command.
-type Waiting = (oneshot::Sender<Result<Reply, Failure>>, Span);
+type Waiting = (oneshot::Sender<Result<Reply, Failure>>, Span, Instant);
 
 /// Why a batch has no answers.
 enum Unanswered {
@@ -95,12 +95,12 @@ impl DecideLoop {
     /// Answers a batch, or the first commands of it where what they come to is enough for one entry; the rest waits again.
     async fn serve(&mut self, batch: impl Iterator<Item = Job>, jobs: &Exit) -> Result<(), Failure> {
         let (mut commands, mut waiting): (Vec<Command>, Vec<Waiting>) =
-            batch.map(|job| (job.command, (job.answer, job.span))).unzip();
+            batch.map(|job| (job.command, (job.answer, job.span, job.since))).unzip();
         loop {
             match self.batch(&commands, jobs).await {
                 Ok(results) => {
                     give_back(jobs, &mut commands, &mut waiting, results.len());
-                    for ((waiting, _), result) in waiting.into_iter().zip(results) {
+                    for ((waiting, ..), result) in waiting.into_iter().zip(results) {
                         // Whoever has gone finds the reply under the same request id.
                         let _gone = waiting.send(result.map_err(Failure::Rejected));
                     }
@@ -108,7 +108,7 @@ impl DecideLoop {
                 }
                 Err(Unanswered::Long(middle)) => give_back(jobs, &mut commands, &mut waiting, middle),
                 Err(Unanswered::Failed(failure)) => {
-                    for (waiting, _) in waiting {
+                    for (waiting, ..) in waiting {
                         let _gone = waiting.send(Err(failure.clone()));
                     }
                     return if failure == Failure::Stopped { Err(failure) } else { Ok(()) };
@@ -128,10 +128,11 @@ impl DecideLoop {
             now - begun < allowance.time && bytes < allowance.bytes
         })?;
         let mut last = begun;
-        for (command, end) in commands.iter().zip(ends) {
-            jobs.charge(command, end - last);
+        jobs.charge(commands.iter().zip(ends).map(|(command, end)| {
+            let took = end - last;
             last = end;
-        }
+            (command, took)
+        }));
         Ok(decided)
     }
 
@@ -157,8 +158,10 @@ impl DecideLoop {
                 let entry = Bytes::from(entry);
                 self.group.shared.foresee(Foreseen { entry: entry.clone(), base, decision, changes });
                 self.group.log.writes_for(Span::current());
+                let begun = Instant::now();
                 let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
                 written.map_err(|why| self.unwritten(why))?;
+                jobs.wrote(&commands[..answers.len()], begun.elapsed());
                 ShardMetrics::add(&self.group.metrics().entries, 1);
             }
             None if self.group.alone => {}
@@ -223,7 +226,7 @@ impl DecideLoop {
 fn give_back(jobs: &Exit, commands: &mut Vec<Command>, waiting: &mut Vec<Waiting>, begun: usize) {
     let begun = begun.min(commands.len());
     let left = commands.split_off(begun).into_iter().zip(waiting.split_off(begun));
-    jobs.give_back(left.map(|(command, (answer, span))| Job { command, answer, span }));
+    jobs.give_back(left.map(|(command, (answer, span, since))| Job { command, answer, span, since }));
 }
 
 fn too_long(bytes: usize) -> Rejection {

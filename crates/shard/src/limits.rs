@@ -16,10 +16,20 @@ pub const COST_TIME: Duration = Duration::from_micros(25);
 pub const DEBT_MAX: usize = 8 * TURN_COST;
 /// Tenants with nothing waiting whose debts are remembered; beyond it all of these are forgiven.
 pub const DEBTORS_MAX: usize = 4_096;
+/// How long a command of somebody else may wait, before the tenant that uses most of the shard rests.
+pub const HOG_WAIT: Duration = Duration::from_millis(2);
+/// How long that tenant rests at most, in eighths of the time that its commands took: so a third of its time is left to it.
+pub const HOG_REST_EIGHTHS_MAX: u32 = 16;
+/// The longest rest after one batch.
+pub const HOG_REST_MAX: Duration = Duration::from_millis(100);
+/// What a tenant used so long ago counts for half.
+pub const HOG_WINDOW: Duration = Duration::from_secs(1);
+/// Tenants whose use is counted; beyond it counting begins anew.
+pub const HOGS_COUNTED_MAX: usize = 4_096;
 /// For how long a shard is taken to be shared after two tenants have put a command in, one after the other.
 pub const SHARED_FOR: Duration = Duration::from_secs(1);
 /// How long the commands of one batch are decided where the shard is shared: no further one is begun then.
-pub const BATCH_SHARED_TIME: Duration = Duration::from_millis(2);
+pub const BATCH_SHARED_TIME: Duration = Duration::from_millis(1);
 /// What the decision on a batch comes to when no further command is begun, where the shard is shared, bytes.
 pub const BATCH_SHARED_BYTES: usize = 512 * 1024;
 /// The same where it is not, bytes.

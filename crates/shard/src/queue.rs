@@ -9,6 +9,7 @@
 //! the shorter. While several tenants ask, a batch is short, so that nobody waits long for the batch before theirs.
 
 mod cost;
+mod hog;
 mod lines;
 
 use parking_lot::Mutex;
@@ -28,6 +29,8 @@ pub(crate) struct Job {
     pub(crate) answer: oneshot::Sender<Result<Reply, Failure>>,
     /// What the caller does meanwhile.
     pub(crate) span: Span,
+    /// Since when it waits.
+    pub(crate) since: Instant,
 }
 
 /// Why a command did not get in.
@@ -89,15 +92,25 @@ impl Exit {
     /// Waits for commands and takes at most `max`, every tenant in turn. Nothing comes once the queue is closed and
     /// empty. Cancel safe: what is taken is taken at the end.
     pub(crate) async fn take(&self, max: usize, taken: &mut Vec<Job>) {
+        self.0.lines.lock().begin_rest(Instant::now());
         loop {
-            {
+            let rests = {
                 let mut lines = self.0.lines.lock();
-                lines.serve(max, taken);
+                let rests = lines.serve(max, taken, Instant::now());
                 if !taken.is_empty() || lines.closed {
                     return;
                 }
+                rests
+            };
+            let told = self.0.told.notified();
+            match rests {
+                None => told.await,
+                // Whoever comes meanwhile is served at once, and both waits hold nothing.
+                Some(until) => tokio::select! {
+                    () = told => {}
+                    () = tokio::time::sleep_until(until.into()) => {}
+                },
             }
-            self.0.told.notified().await;
         }
     }
 
@@ -118,14 +131,28 @@ impl Exit {
         }
     }
 
-    /// Charges a tenant for a command that took longer than it was served for.
-    pub(crate) fn charge(&self, command: &Command, took: Duration) {
-        let took = took.as_micros() / COST_TIME.as_micros();
-        let took = usize::try_from(took).unwrap_or(usize::MAX);
-        // Most take no longer than they cost at the least, and what they carry need not be looked at.
-        if took > 1 {
-            let more = took.saturating_sub(cost::cost(&command.body));
-            self.0.lines.lock().charge(command.tenant, more);
+    /// Charges tenants for the time that their commands took.
+    pub(crate) fn charge<'c>(&self, took: impl Iterator<Item = (&'c Command, Duration)>) {
+        let now = Instant::now();
+        let mut lines = self.0.lines.lock();
+        for (command, took) in took {
+            let units = usize::try_from(took.as_micros() / COST_TIME.as_micros()).unwrap_or(usize::MAX);
+            // Most take no longer than they cost at the least, and what they carry need not be looked at.
+            let more = if units > 1 { units.saturating_sub(cost::cost(&command.body)) } else { 0 };
+            lines.charge(command.tenant, took, more, now);
+        }
+    }
+
+    /// Says how long it took to write the decision on these commands.
+    pub(crate) fn wrote(&self, commands: &[Command], took: Duration) {
+        let now = Instant::now();
+        let costs: Vec<usize> = commands.iter().map(|command| cost::cost(&command.body)).collect();
+        let all = costs.iter().sum::<usize>().max(1);
+        let mut lines = self.0.lines.lock();
+        lines.wrote(took);
+        for (command, cost) in commands.iter().zip(costs) {
+            let part = took.mul_f64(cost as f64 / all as f64);
+            lines.charge(command.tenant, part, 0, now);
         }
     }
 
@@ -160,7 +187,8 @@ mod tests {
 
     fn job(tenant: TenantId, body: Body) -> (Job, Receiver<Result<Reply, Failure>>) {
         let (answer, wait) = oneshot::channel();
-        (Job { command: Command::of_server(tenant, Scope::Shard, body), answer, span: Span::none() }, wait)
+        let command = Command::of_server(tenant, Scope::Shard, body);
+        (Job { command, answer, span: Span::none(), since: Instant::now() }, wait)
     }
 
     fn answer(note: &str) -> Body {
@@ -228,7 +256,7 @@ mod tests {
             for job in taken(2) {
                 let noisy = job.command.tenant == NOISY;
                 served[usize::from(noisy)] += 1;
-                exit.charge(&job.command, if noisy { took } else { COST_TIME });
+                exit.charge(std::iter::once((&job.command, if noisy { took } else { COST_TIME })));
             }
         }
         let [other, noisy] = served;
@@ -241,7 +269,7 @@ mod tests {
         put(&queue, NOISY, answer("")).unwrap();
         let mut taken = Vec::new();
         exit.take(1, &mut taken).now_or_never().expect("something waits");
-        exit.charge(&taken[0].command, Duration::from_secs(3_600));
+        exit.charge(std::iter::once((&taken[0].command, Duration::from_secs(3_600))));
         put(&queue, NOISY, answer("")).unwrap();
         for _ in 0..DEBT_MAX + TURN_COST {
             put(&queue, OTHERS[0], answer("")).unwrap();
@@ -275,9 +303,9 @@ mod tests {
         put(&queue, NOISY, answer("4")).unwrap();
         exit.give_back(taken.drain(1..));
         exit.take(10, &mut taken).now_or_never().expect("something waits");
-        let notes = taken.iter().map(|job| match &job.command.body {
-            Body::Answer(answer) => answer.note.as_str(),
-            other => panic!("{other:?}"),
+        let notes = taken.iter().map(|job| {
+            let Body::Answer(answer) = &job.command.body else { panic!("only answers were put in") };
+            answer.note.as_str()
         });
         assert_eq!(notes.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
     }

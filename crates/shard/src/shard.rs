@@ -1,6 +1,7 @@
 //! One shard: the handle that commands and reads go through.
 
 use std::sync::Arc;
+use std::time::Instant;
 use switchward_engine::{Command, Reply, ViewError, is_remembered};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_store::Disk;
@@ -130,7 +131,7 @@ impl Shard {
         self.check_disk(&command)?;
         let (answer, wait) = oneshot::channel();
         let span = info_span!("shard.command", shard = self.group.shared.state.group().0);
-        let put = self.queue.put(Job { command, answer, span: span.clone() });
+        let put = self.queue.put(Job { command, answer, span: span.clone(), since: Instant::now() });
         let outcome = match put {
             Ok(()) => wait.instrument(span).await.unwrap_or_else(|_| Err(self.gone())),
             Err(Refused::Full) => Err(Failure::Overloaded),

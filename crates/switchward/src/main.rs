@@ -28,6 +28,7 @@ mod quarantine;
 mod quota_config;
 mod ready;
 mod receiver;
+mod runtime;
 mod sign_in;
 mod telemetry;
 mod tls;

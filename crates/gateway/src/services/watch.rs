@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_api::v1;
+use switchward_engine::limits::WEIGHT_DEFAULT;
 use switchward_engine::{Key, Row, SessionView, View, ViewError, machines_of, session_view};
 use switchward_machine::SessionId;
 use switchward_shard::{Failure, StateView};
@@ -94,11 +95,14 @@ impl Watch {
         }
         loop {
             let view = self.door.cluster.shard_of(self.id.bucket()).read().await.map_err(refusal)?;
+            let weight = self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT);
+            let place = self.door.shares.wait(self.caller.tenant, weight).await?;
             let found = view.steady(|rows| session_view(rows, self.caller.tenant, self.id));
             let found = found.map_err(unreadable)?;
             let session = found.ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
             self.newest = session.session.sequence;
             let events = read(&view, &self.caller, &session, self.next, READ_MAX).map_err(unreadable)?;
+            drop(place);
             let all = events.len() < READ_MAX;
             for event in events {
                 self.next = event.sequence + 1;
@@ -170,7 +174,7 @@ pub(super) fn read(
 const ROWS_AT_ONCE: usize = 64;
 
 /// More events than most commands leave; a row of history holds what one has left.
-const EVENTS_OF_A_ROW: u64 = 4_096;
+const EVENTS_OF_A_ROW: u64 = 32;
 
 /// The key after which the row with this event comes; nothing where that may be the first row.
 fn before(view: &dyn View, prefix: &[u8], from: u64) -> Result<Option<Vec<u8>>, ViewError> {
@@ -186,7 +190,7 @@ fn before(view: &dyn View, prefix: &[u8], from: u64) -> Result<Option<Vec<u8>>, 
         if first.is_some_and(|first| first < from) {
             return Ok(Some(start));
         }
-        reach = reach.saturating_mul(4);
+        reach = reach.saturating_mul(8);
     }
     Ok(None)
 }

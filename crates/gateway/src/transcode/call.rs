@@ -64,7 +64,8 @@ where
     parts.extensions.insert(Counted);
     let bytes = body::read(body, 0, &mut hold).await?;
     let read = || Ok::<_, Refusal>(request::message(method.input(), &bytes)?.encode_to_vec());
-    let place = hold.place(bytes.len()).await?;
+    let share = hold.share.clone();
+    let place = share.place(bytes.len()).await?;
     let message = beside::run(bytes.len(), read)?;
     drop((place, bytes, hold));
     let Ok(response) = inner.call(Request::from_parts(parts, Body::from(frame(&message)))).await;
@@ -79,8 +80,9 @@ where
     if !head.headers.contains_key(GRPC_STATUS) {
         accepted(&trailers)?;
     }
-    let reply = reply(method, &collected.to_bytes())?;
-    answer::ok(&reply, &head.headers, &trailers)
+    let bytes = collected.to_bytes();
+    let _place = share.place(bytes.len()).await?;
+    beside::run(bytes.len(), || answer::ok(&reply(method, &bytes)?, &head.headers, &trailers))
 }
 
 /// The head of the gRPC call: the caller's own headers, credentials and traces among them, without those of JSON.

@@ -1,11 +1,12 @@
 //! The line of each tenant, and whose turn it is.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use switchward_engine::limits::WEIGHT_DEFAULT;
 use switchward_machine::TenantId;
 
 use super::cost::cost;
+use super::hog::Hogs;
 use super::{Job, Refused};
 use crate::bearing::Bearing;
 use crate::limits::{DEBT_MAX, DEBTORS_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, SHARED_FOR, TURN_COST};
@@ -22,6 +23,7 @@ pub(super) struct Lines {
     last: Option<TenantId>,
     /// When somebody came after somebody else.
     changed: Option<Instant>,
+    hogs: Hogs,
 }
 
 struct Line {
@@ -90,11 +92,17 @@ impl Lines {
         longest.jobs.remove(newest)
     }
 
-    pub(super) fn serve(&mut self, max: usize, taken: &mut Vec<Job>) {
+    /// Takes at most `max` commands, every tenant in turn. Returns until when a tenant rests that has something waiting.
+    pub(super) fn serve(&mut self, max: usize, taken: &mut Vec<Job>, now: Instant) -> Option<Instant> {
+        let (mut resting, rests) = (None, !self.closed && self.shared(now));
         while taken.len() < max
             && let Some(tenant) = self.turns.pop_front()
         {
             let Some(line) = self.of.get_mut(&tenant) else { continue };
+            if let Some(until) = self.hogs.rests(tenant, now).filter(|_| rests) {
+                resting = Some((tenant, until));
+                continue;
+            }
             if !std::mem::take(&mut line.in_turn) {
                 line.credit += signed(TURN_COST) * line.weight;
             }
@@ -105,6 +113,7 @@ impl Lines {
             {
                 line.credit -= next;
                 self.waiting -= 1;
+                self.hogs.waited(tenant, now.saturating_duration_since(job.since));
                 taken.push(job);
             }
             if line.jobs.is_empty() {
@@ -119,6 +128,19 @@ impl Lines {
                 self.turns.push_back(tenant);
             }
         }
+        let (tenant, until) = resting?;
+        self.turns.push_front(tenant);
+        Some(until)
+    }
+
+    /// Says how long it took to write a decision.
+    pub(super) fn wrote(&mut self, took: Duration) {
+        self.hogs.wrote(took);
+    }
+
+    /// Who has used most rests from now on, where others wait too long.
+    pub(super) fn begin_rest(&mut self, now: Instant) {
+        self.hogs.begin_rest(now);
     }
 
     pub(super) fn give_back(&mut self, job: Job) {
@@ -134,12 +156,17 @@ impl Lines {
         self.waiting += 1;
     }
 
-    pub(super) fn charge(&mut self, tenant: TenantId, cost: usize) {
+    /// Charges a tenant for a command that took so long, and for this much more than it was served for.
+    pub(super) fn charge(&mut self, tenant: TenantId, took: Duration, more: usize, now: Instant) {
+        self.hogs.used(tenant, took, now);
+        if more == 0 {
+            return;
+        }
         if self.of.len() >= DEBTORS_MAX && !self.of.contains_key(&tenant) {
             self.of.retain(|_, line| !line.jobs.is_empty());
         }
         let line = self.of.entry(tenant).or_default();
-        line.credit = line.credit.saturating_sub(signed(cost)).max(-signed(DEBT_MAX));
+        line.credit = line.credit.saturating_sub(signed(more)).max(-signed(DEBT_MAX));
         if line.jobs.is_empty() && line.credit >= 0 {
             self.of.remove(&tenant);
         }

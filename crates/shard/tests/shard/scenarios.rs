@@ -130,6 +130,10 @@ impl World for Voters {
             for _ in 0..SWEEPS_MAX {
                 let Some((at, due)) = self.first_due(to).await? else {
                     self.trio.clock.advance(to.since_ms(self.now()));
+                    // The leader fires timers, too: what it swept last may still be on its way to another shard.
+                    for shard in self.cluster().all() {
+                        carried(shard).await;
+                    }
                     return Ok(());
                 };
                 self.trio.clock.advance(due.at.since_ms(self.now()));

@@ -27,7 +27,7 @@ use crate::key_ring::Place;
 use crate::mailbox::{HOST, Mailbox};
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::ready::{self, Ready};
-use crate::{private, telemetry, tls};
+use crate::{private, runtime, telemetry, tls};
 use contexts::Written;
 
 /// The tenant of a development server.
@@ -78,7 +78,7 @@ pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
     // The key ring stands beside the data folder, and goes with the rest.
     let folder = args.data_dir.clone().or_else(|| scratch.as_ref().map(|dir| dir.path().join("data")));
     let folder = folder.context("there is no data folder")?;
-    let runtime = tokio::runtime::Runtime::new()?;
+    let runtime = runtime::make()?;
     let served = runtime.block_on(serve(args, folder, output));
     // The store closes when the last task is gone, and its files must be there until then.
     drop(runtime);

@@ -21,7 +21,7 @@ use crate::output::shell;
 use crate::ready::Ready;
 use crate::sign_in::OpenId;
 use crate::tls::{self, Certificates};
-use crate::{private, telemetry};
+use crate::{private, runtime, telemetry};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: RunServer, output: Output) -> Result<(), Exit> {
@@ -32,7 +32,7 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
     tls::install_provider();
     private::begin();
     let config = config::read(args.server.config.as_ref(), &flags(&args.server))?;
-    tokio::runtime::Runtime::new()?.block_on(async {
+    runtime::make()?.block_on(async {
         let _telemetry = telemetry::start(&config.log.level)?;
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         for name in config::unread(names) {
