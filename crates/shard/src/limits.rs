@@ -16,10 +16,10 @@ pub const COST_TIME: Duration = Duration::from_micros(25);
 pub const DEBT_MAX: usize = 8 * TURN_COST;
 /// Tenants with nothing waiting whose debts are remembered; beyond it all of these are forgiven.
 pub const DEBTORS_MAX: usize = 4_096;
-/// How long a command of somebody else may wait, before the tenant that uses most of the shard rests.
-pub const HOG_WAIT: Duration = Duration::from_millis(2);
-/// How long that tenant rests at most, in eighths of the time that its commands took: so a third of its time is left to it.
-pub const HOG_REST_EIGHTHS_MAX: u32 = 16;
+/// How long a command of somebody else may wait beyond two writes to the disk, before the tenant that uses most of the shard rests.
+pub const HOG_WAIT: Duration = Duration::from_micros(500);
+/// How long that tenant rests at most, in eighths of the time that its commands took: so a quarter of its time is left to it.
+pub const HOG_REST_EIGHTHS_MAX: u32 = 24;
 /// The longest rest after one batch.
 pub const HOG_REST_MAX: Duration = Duration::from_millis(100);
 /// What a tenant used so long ago counts for half.
