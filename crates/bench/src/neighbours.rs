@@ -28,8 +28,8 @@ const FLOODING: (&str, &str) =
     ("acme", "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
 const OTHER: (&str, &str) =
     ("globex", "swk_fedcba9876543210_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
-/// How long nothing else happens before and after the flood, how long the flood is alone, and how long both are there.
-const QUIET: Duration = Duration::from_secs(5);
+/// How long nothing else happens before the flood, how long the flood is alone, and how long both are there.
+const QUIET: Duration = Duration::from_secs(10);
 const ALONE: Duration = Duration::from_secs(5);
 const BOTH: Duration = Duration::from_secs(10);
 /// How long a flood goes on before the other tenant is measured.
@@ -123,18 +123,16 @@ async fn beside(binary: &Path, folder: &Path, kind: Kind) -> anyhow::Result<Seen
     }
     // The first calls teach both sides what they need.
     other.measure(Duration::from_secs(1)).await?;
+    // Before any flood: what one leaves behind is still being written when it is over.
+    let quiet = other.measure(QUIET).await?;
     let alone = Flooding::start(kind, &server)?;
     tokio::time::sleep(ALONE).await;
     let alone = alone.stop()?;
-    tokio::time::sleep(BEGINS).await;
-    let mut quiet = other.measure(QUIET).await?;
     let flooding = Flooding::start(kind, &server)?;
     tokio::time::sleep(BEGINS).await;
     let watch = watch(&server, Instant::now() + BOTH);
     let (both, (health, memory)) = tokio::try_join!(other.measure(BOTH), watch)?;
     let beside = flooding.stop()?;
-    tokio::time::sleep(BEGINS).await;
-    quiet.add(&other.measure(QUIET).await?)?;
     Ok(Seen { quiet, both, alone, beside, health, memory })
 }
 

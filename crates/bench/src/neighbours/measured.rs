@@ -34,14 +34,9 @@ pub(crate) struct Took {
 }
 
 impl Took {
-    pub(crate) fn none() -> anyhow::Result<Self> {
+    fn none() -> anyhow::Result<Self> {
         let none = || Histogram::new_with_max(LATENCY_MAX_US, 3);
         Ok(Self { reads: none()?, writes: none()? })
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) -> anyhow::Result<()> {
-        self.reads.add(&other.reads)?;
-        Ok(self.writes.add(&other.writes)?)
     }
 }
 
