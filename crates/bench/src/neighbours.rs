@@ -32,6 +32,8 @@ const OTHER: (&str, &str) =
 const QUIET: Duration = Duration::from_secs(10);
 const ALONE: Duration = Duration::from_secs(5);
 const BOTH: Duration = Duration::from_secs(10);
+/// How long nothing happens between two floods, so that the quota of requests has room again.
+const RESTS: Duration = Duration::from_secs(3);
 /// How long a flood goes on before the other tenant is measured.
 const BEGINS: Duration = Duration::from_secs(1);
 /// Sessions of the flooding tenant that its lists look through, and how many are started at one time.
@@ -128,6 +130,7 @@ async fn beside(binary: &Path, folder: &Path, kind: Kind) -> anyhow::Result<Seen
     let alone = Flooding::start(kind, &server)?;
     tokio::time::sleep(ALONE).await;
     let alone = alone.stop()?;
+    tokio::time::sleep(RESTS).await;
     let flooding = Flooding::start(kind, &server)?;
     tokio::time::sleep(BEGINS).await;
     let watch = watch(&server, Instant::now() + BOTH);
