@@ -39,7 +39,7 @@ const BEGINS: Duration = Duration::from_secs(1);
 /// Sessions of the flooding tenant that its lists look through, and how many are started at one time.
 const LISTED: u64 = 5_000;
 const STARTED_AT_ONCE: u64 = 32;
-/// The other tenant's p99 beside the flood: so many times the quiet one, and so much.
+/// The other tenant's p99 beside the flood may be this many times its quiet p99, plus this many milliseconds.
 const P99_TIMES: f64 = 2.0;
 const P99_MORE_MS: f64 = 5.0;
 /// What the flood still gets of the rate that it has alone.

@@ -150,7 +150,7 @@ fn counts(
     }
     let requester = requester(rows, (tenant, session), *gate)?;
     let definition = rows.session(tenant, session)?.map(|session| session.definition.clone());
-    // By mailbox: whoever adds a `+` and something to an address must not reach its owner more often.
+    // Caps count by mailbox: `kim+1@…` and `kim+2@…` reach the same person, who must not get more mail for it.
     let address = mailbox(to).unwrap_or_else(|| to.to_lowercase());
     let hour = period::start(Period::Hour, now);
     let count = |cap: MailCap, of: &[&str]| {

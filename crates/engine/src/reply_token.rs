@@ -5,7 +5,7 @@
 //! node was left. Source: conversation workflows, *Webhooks*.
 //!
 //! What is stored holds no token: rows, the log, snapshots and backups hold a mark in its place, which opens nothing.
-//! Whoever sends a stored text, or shows it to somebody who may read tokens, puts the tokens in with [`ReplyTokens`]. A mark
+//! The code that sends a stored text, or shows it to somebody who may read tokens, puts the tokens in with [`ReplyTokens`]. A mark
 //! has a code of its own under the same key, so that nobody who writes a text can make the server put a token into it.
 
 use hmac::Mac as _;
@@ -282,7 +282,7 @@ mod tests {
         let all = ReplyTokens::of_tenant("acme".into(), vec![new.clone()]);
         let put = all.put_into(&text).unwrap();
         assert!(put.ends_with(&foreign.to_string()) && put.contains(&mark.to_string()), "{put}");
-        // What others write is no mark, however it looks.
+        // A text that looks like a mark and was not made with the tenant's key stays as it is.
         let zero = ReplyMark(ReplyToken { code: [0; CODE_BYTES], ..own.clone() });
         let posed = own.to_string().replacen(PREFIX, MARK, 1);
         for made_up in [zero.to_string(), posed, key(3).reply_mark(&own).to_string(), "a text".into()] {

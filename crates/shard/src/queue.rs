@@ -139,7 +139,10 @@ impl Exit {
             let units = usize::try_from(took.as_micros() / COST_TIME.as_micros()).unwrap_or(usize::MAX);
             // Most take no longer than they cost at the least, and what they carry need not be looked at.
             let more = if units > 1 { units.saturating_sub(cost::cost(&command.body)) } else { 0 };
-            lines.charge(command.tenant, took, more, now);
+            lines.used(command, took, now);
+            if more > 0 {
+                lines.charge(command.tenant, more);
+            }
         }
     }
 
@@ -152,7 +155,7 @@ impl Exit {
         lines.wrote(took);
         for (command, cost) in commands.iter().zip(costs) {
             let part = took.mul_f64(cost as f64 / all as f64);
-            lines.charge(command.tenant, part, 0, now);
+            lines.used(command, part, now);
         }
     }
 
@@ -290,6 +293,28 @@ mod tests {
         let first = take(&exit, 4 * TURN_COST);
         let heavy = first.iter().filter(|tenant| **tenant == OTHERS[1]).count();
         assert_eq!(heavy, 3 * TURN_COST);
+    }
+
+    #[test]
+    fn a_weight_makes_what_a_tenant_uses_count_for_less() {
+        let rests = |weight: Option<u32>| {
+            let (queue, exit) = queue();
+            let (mut heavy, _heavy) = job(NOISY, answer(""));
+            heavy.command.settings.quotas.weight = weight;
+            let (light, _light) = job(OTHERS[0], answer(""));
+            let late = Instant::now() - Duration::from_secs(1);
+            let took = [(&heavy.command, 4 * BATCH_SHARED_TIME), (&light.command, BATCH_SHARED_TIME)];
+            exit.charge(took.into_iter());
+            // The light one has waited for long, and so who uses most rests.
+            queue.put(Job { since: late, ..light }).unwrap();
+            take(&exit, 1);
+            exit.charge(std::iter::once((&heavy.command, BATCH_SHARED_TIME)));
+            let (light, _light) = job(OTHERS[0], answer(""));
+            queue.put(light).unwrap();
+            queue.put(heavy).unwrap();
+            take(&exit, 2).len() == 1
+        };
+        assert_eq!((rests(None), rests(Some(4))), (true, false));
     }
 
     #[test]

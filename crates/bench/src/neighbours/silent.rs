@@ -51,7 +51,7 @@ pub(crate) async fn run(server: &Server, key: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens so many connections and says this on each.
+/// Opens `count` connections and sends `said` on each of them.
 async fn open(host: &str, said: &str, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let (mut open, mut opening) = (Vec::new(), JoinSet::new());
     for _ in 0..count {

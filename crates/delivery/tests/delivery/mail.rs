@@ -98,7 +98,7 @@ fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
     };
     assert_ne!(closed("ses_a-6"), closed("ses_b-6"));
     assert!(!told.text.contains("APPROVE"), "{}", told.text);
-    // Whoever is told that their reply decides nothing has the page at hand.
+    // The answer that says that a reply decides nothing has a link to the decision page.
     assert!(told.text.contains("\nDecision page: https://acme.example/a/def567"), "{}", told.text);
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
+use switchward_engine::Command;
 use switchward_engine::limits::WEIGHT_DEFAULT;
 use switchward_machine::TenantId;
 
@@ -156,12 +157,14 @@ impl Lines {
         self.waiting += 1;
     }
 
-    /// Charges a tenant for a command that took so long, and for this much more than it was served for.
-    pub(super) fn charge(&mut self, tenant: TenantId, took: Duration, more: usize, now: Instant) {
-        self.hogs.used(tenant, took, now);
-        if more == 0 {
-            return;
-        }
+    /// Counts the time that a command took for its tenant; of a tenant of weight 2 half of it counts, and so on.
+    pub(super) fn used(&mut self, command: &Command, took: Duration, now: Instant) {
+        let weight = command.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT).max(1);
+        self.hogs.used(command.tenant, took / weight, now);
+    }
+
+    /// Charges a tenant for this much more than its command was served for.
+    pub(super) fn charge(&mut self, tenant: TenantId, more: usize) {
         if self.of.len() >= DEBTORS_MAX && !self.of.contains_key(&tenant) {
             self.of.retain(|_, line| !line.jobs.is_empty());
         }
