@@ -21,12 +21,13 @@ use switchward_machine::TenantId;
 use tonic::metadata::MetadataMap;
 
 use crate::auth;
-use crate::connections::Connection;
+use crate::connections::{Connection, Open};
 use crate::door::Door;
 use crate::error::{Reason, Refusal};
 use crate::limits::{
     BODIES_BYTES_MAX, BODIES_OF_CONNECTION_BYTES_MAX, BODIES_OF_TENANT_BYTES_MAX, LARGE_BYTES,
 };
+use crate::open_calls::OpenCalls;
 use crate::quotas::Class;
 use crate::reply_tokens;
 use crate::shares::{Place, Shares};
@@ -40,6 +41,7 @@ pub struct Admission {
     /// Where credentials are looked up; `None`: nobody is asked for one, as in front of services of another kind.
     door: Option<Door>,
     bodies: Arc<Bodies>,
+    calls: OpenCalls,
     shares: Shares,
 }
 
@@ -47,7 +49,7 @@ impl Admission {
     /// Asks for a credential of this server.
     #[must_use]
     pub fn of(door: &Door) -> Self {
-        Self { door: Some(door.clone()), bodies: Arc::default(), shares: door.shares.clone() }
+        Self { door: Some(door.clone()), shares: door.shares.clone(), ..Self::default() }
     }
 
     /// Returns true if a path is called with a credential alone.
@@ -58,31 +60,37 @@ impl Admission {
     /// Looks at the credential of a call, and counts the call unless it is [`Counted`].
     ///
     /// # Errors
-    /// CREDENTIAL_INVALID, and QUOTA_EXCEEDED above the tenant's quota of requests per second.
+    /// CREDENTIAL_INVALID, and QUOTA_EXCEEDED above the tenant's quota of requests per second, of connections and of open calls.
     pub(crate) async fn admit(
         &self,
         path: &str,
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Hold, Refusal> {
-        let connection = extensions.get::<Arc<Connection>>().cloned();
+        let open = extensions.get::<Arc<Open>>();
         let found = match &self.door {
             Some(door) => Some((door, tenant(door, headers).await?)),
             None => None,
         };
         let tenant = found.map(|(_, (tenant, ..))| tenant);
         let weight = found.and_then(|(_, (_, quotas, _))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
-        if let (Some(connection), Some(_)) = (&connection, tenant) {
-            connection.has_credential();
-        }
         if let Some((door, (tenant, quotas, role))) = found
-            && let Some(rate) = door.quotas.under(quotas).requests_per_second
             && extensions.get::<Counted>().is_none()
         {
             let class = Class::of(path, role, door.clock.is_some());
-            door.rates.take(tenant, rate, class, door.cluster.now())?;
+            if let Some(rate) = door.quotas.under(quotas).requests_per_second {
+                door.rates.take(tenant, rate, class, door.cluster.now())?;
+            }
+            if let Some(open) = open {
+                open.is_call(|| self.calls.begin(tenant, class))?;
+                // A reply token keeps no connection open: whoever outside holds one has no more than any other.
+                if role.is_some() {
+                    open.connection.has_key(tenant)?;
+                }
+            }
         }
         let share = TenantShare { shares: self.shares.clone(), tenant, weight };
+        let connection = open.map(|open| Arc::clone(&open.connection));
         Ok(Hold { bodies: Arc::clone(&self.bodies), share, tenant, connection, bytes: 0 })
     }
 }

@@ -2,17 +2,22 @@
 //! silent longest first, and then those over which nothing is asked. Whoever opens many keeps nobody out.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use switchward_machine::TenantId;
 use tokio::sync::Notify;
 
+use crate::error::{Reason, Refusal};
 use crate::limits::{
-    CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX, IPV6_PEER_BITS,
+    CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX, CONNECTIONS_OF_TENANT_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX,
+    IPV6_PEER_BITS,
 };
+use crate::open_calls::OpenCall;
 
 /// How many connections there may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +26,21 @@ pub struct ConnectionLimits {
     pub all: usize,
     /// Of one address at one time; of IPv6, of one network of 64 bits.
     pub of_peer: usize,
-    /// The addresses of proxies, which bring the connections of many: they have no limit of their own.
+    /// Of one tenant at one time: those whose first valid API key is one of its keys.
+    pub of_tenant: usize,
+    /// The addresses of proxies, which bring the connections of many: they have no limit of their own, and what comes over
+    /// their connections does not count as connections of a tenant.
     pub proxies: Vec<IpAddr>,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self { all: CONNECTIONS_MAX, of_peer: CONNECTIONS_OF_PEER_MAX, proxies: Vec::new() }
+        Self {
+            all: CONNECTIONS_MAX,
+            of_peer: CONNECTIONS_OF_PEER_MAX,
+            of_tenant: CONNECTIONS_OF_TENANT_MAX,
+            proxies: Vec::new(),
+        }
     }
 }
 
@@ -35,8 +48,13 @@ impl Default for ConnectionLimits {
 #[derive(Debug)]
 pub(crate) struct Connection {
     began: Instant,
-    /// Whether a call with a valid credential came over it.
-    keyed: AtomicBool,
+    /// Where it is among the others; nowhere in tests of what needs no others.
+    among: Weak<Mutex<Table>>,
+    id: u64,
+    /// How many its tenant may have; `None` for a proxy's.
+    of_tenant: Option<usize>,
+    /// Whose API key came over it first.
+    tenant: OnceLock<TenantId>,
     /// Requests that are being read or answered.
     open: AtomicUsize,
     /// Requests that came.
@@ -53,7 +71,10 @@ impl Default for Connection {
     fn default() -> Self {
         Self {
             began: Instant::now(),
-            keyed: AtomicBool::default(),
+            among: Weak::new(),
+            id: 0,
+            of_tenant: None,
+            tenant: OnceLock::new(),
             open: AtomicUsize::default(),
             requests: AtomicUsize::default(),
             last_ms: AtomicU64::default(),
@@ -64,12 +85,26 @@ impl Default for Connection {
 }
 
 /// A request that is being read or answered.
-pub(crate) struct Open(Arc<Connection>);
+pub(crate) struct Open {
+    pub(crate) connection: Arc<Connection>,
+    /// What it counts as of its tenant's calls.
+    call: OnceLock<OpenCall>,
+}
+
+impl Open {
+    /// It is a call of a tenant, until it is answered; the first one counts.
+    pub(crate) fn is_call(&self, call: impl FnOnce() -> Result<OpenCall, Refusal>) -> Result<(), Refusal> {
+        if self.call.get().is_none() {
+            let _second = self.call.set(call()?);
+        }
+        Ok(())
+    }
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.touch();
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.connection.touch();
+        self.connection.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -79,12 +114,23 @@ impl Connection {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         self.touch();
-        Open(Arc::clone(self))
+        Open { connection: Arc::clone(self), call: OnceLock::new() }
     }
 
-    /// A call with a valid credential came.
-    pub(crate) fn has_credential(&self) {
-        self.keyed.store(true, Ordering::Relaxed);
+    /// A call with a valid API key of this tenant came. Where the tenant has as many connections as it may, one of them over
+    /// which nothing is asked makes room.
+    ///
+    /// # Errors
+    /// QUOTA_EXCEEDED where none can.
+    pub(crate) fn has_key(&self, tenant: TenantId) -> Result<(), Refusal> {
+        if self.tenant.get().is_some() {
+            return Ok(());
+        }
+        let (Some(most), Some(among)) = (self.of_tenant, self.among.upgrade()) else {
+            let _second = self.tenant.set(tenant);
+            return Ok(());
+        };
+        among.lock().give(self.id, tenant, most).ok_or_else(|| too_many(most))
     }
 
     /// Counts bytes of bodies; returns how many there are.
@@ -145,6 +191,7 @@ struct Table {
     next: u64,
     open: HashMap<u64, (IpAddr, Arc<Connection>)>,
     of_peer: HashMap<IpAddr, usize>,
+    of_tenant: HashMap<TenantId, usize>,
 }
 
 /// A connection's place among the others.
@@ -173,14 +220,15 @@ impl Connections {
         let mut table = self.table.lock();
         let held = table.of_peer.get(&peer).copied().unwrap_or_default();
         if held >= self.limits.of_peer && !proxy {
-            table.make_room(Some(peer))?;
+            table.make_room(|of, _| *of == peer)?;
         }
         if table.open.len() >= self.limits.all {
-            table.make_room(None)?;
+            table.make_room(|_, _| true)?;
         }
-        let connection = Arc::<Connection>::default();
         let id = table.next;
         table.next += 1;
+        let (among, of_tenant) = (Arc::downgrade(&self.table), (!proxy).then_some(self.limits.of_tenant));
+        let connection = Arc::new(Connection { among, id, of_tenant, ..Connection::default() });
         table.open.insert(id, (peer, Arc::clone(&connection)));
         *table.of_peer.entry(peer).or_default() += 1;
         Some(Place { connections: self.clone(), id, connection })
@@ -194,12 +242,12 @@ impl Connections {
 }
 
 impl Table {
-    /// Closes one of this address or of any: without a credential before those that have shown one, one on which nothing is
-    /// asked before others, the one that has been silent longest. One with a credential on which something is asked stays.
-    fn make_room(&mut self, peer: Option<IpAddr>) -> Option<()> {
-        let of = self.open.iter().filter(|(_, (of, _))| peer.is_none_or(|peer| peer == *of));
+    /// Closes one of these: without a credential before those that have shown one, one on which nothing is asked before
+    /// others, the one that has been silent longest. One with a credential on which something is asked stays.
+    fn make_room(&mut self, may: impl Fn(&IpAddr, &Connection) -> bool) -> Option<()> {
+        let of = self.open.iter().filter(|(_, (peer, connection))| may(peer, connection));
         let ranked = of.map(|(id, (_, connection))| {
-            let keyed = connection.keyed.load(Ordering::Relaxed);
+            let keyed = connection.tenant.get().is_some();
             let busy = connection.open.load(Ordering::Relaxed) > 0;
             ((keyed, busy, connection.last()), *id)
         });
@@ -210,15 +258,44 @@ impl Table {
         Some(())
     }
 
+    /// The connection is one of this tenant's, which may have so many. Nothing happens to one that is closed by now, or
+    /// that is a tenant's already.
+    fn give(&mut self, id: u64, tenant: TenantId, most: usize) -> Option<()> {
+        let connection = match self.open.get(&id) {
+            Some((_, connection)) if connection.tenant.get().is_none() => Arc::clone(connection),
+            _ => return Some(()),
+        };
+        if self.of_tenant.get(&tenant).is_some_and(|held| *held >= most) {
+            self.make_room(|_, connection| connection.tenant.get() == Some(&tenant))?;
+        }
+        *self.of_tenant.entry(tenant).or_default() += 1;
+        let _second = connection.tenant.set(tenant);
+        Some(())
+    }
+
     fn remove(&mut self, id: u64) {
-        let Some((peer, _)) = self.open.remove(&id) else { return };
-        if let Some(held) = self.of_peer.get_mut(&peer) {
-            *held -= 1;
-            if *held == 0 {
-                self.of_peer.remove(&peer);
-            }
+        let Some((peer, connection)) = self.open.remove(&id) else { return };
+        one_less(&mut self.of_peer, &peer);
+        if let Some(tenant) = connection.tenant.get().filter(|_| connection.of_tenant.is_some()) {
+            one_less(&mut self.of_tenant, tenant);
         }
     }
+}
+
+fn one_less<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(held) = counts.get_mut(key) {
+        *held -= 1;
+        if *held == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+fn too_many(most: usize) -> Refusal {
+    let message = format!(
+        "the tenant has {most} connections on which something is asked, as many as it may; use one of them for many calls"
+    );
+    Refusal::new(Reason::QuotaExceeded, message.clone()).quota("connections", message)
 }
 
 /// The address that connections are counted by: of IPv6 a whole network, which one host has to itself.
@@ -238,7 +315,7 @@ mod tests {
 
     fn limited(all: usize, of_peer: usize) -> Connections {
         let proxies = vec!["192.0.2.9".parse().expect("an address")];
-        Connections::new(ConnectionLimits { all, of_peer, proxies })
+        Connections::new(ConnectionLimits { all, of_peer, of_tenant: 2, proxies })
     }
 
     fn from(connections: &Connections, last: u8) -> Option<Place> {
@@ -249,7 +326,7 @@ mod tests {
     async fn the_one_that_is_silent_longest_makes_room_and_one_with_a_credential_does_not() {
         let connections = limited(3, 10);
         let [first, second, third] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
-        first.connection.has_credential();
+        first.connection.has_key(TenantId(1)).expect("it may have one");
         // What was heard of lately is not silent.
         second.connection.last_ms.store(60_000, Ordering::Relaxed);
         let fourth = from(&connections, 4).expect("one makes room");
@@ -262,7 +339,8 @@ mod tests {
         assert_eq!(connections.len(), 3);
         // Those with a credential go last, and not while something is asked on them.
         let held = [&first, &second, &third, &fourth, &fifth].map(|place| {
-            place.connection.has_credential();
+            let tenant = TenantId(u32::try_from(place.id).expect("there are few"));
+            place.connection.has_key(tenant).expect("it may have one");
             place.connection.begin()
         });
         assert!(from(&connections, 6).is_none(), "something is asked on all that are left");
@@ -272,12 +350,35 @@ mod tests {
         assert_eq!(connections.len(), 0);
     }
 
+    #[tokio::test]
+    async fn a_tenant_has_a_part_of_them_from_wherever_they_come_but_for_a_proxy() {
+        let (connections, tenant) = (limited(10, 10), TenantId(1));
+        let [first, second, third] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
+        let asked = [&first, &second].map(|place| {
+            place.connection.has_key(tenant).expect("it may have two");
+            place.connection.begin()
+        });
+        let refusal = third.connection.has_key(tenant).expect_err("something is asked on both");
+        assert_eq!(refusal.reason(), Reason::QuotaExceeded);
+        third.connection.has_key(TenantId(2)).expect("another tenant may");
+        let proxied = from(&connections, 9).expect("there is room");
+        proxied.connection.has_key(tenant).expect("it counts for nobody");
+        // The same key on the same connection counts once.
+        first.connection.has_key(tenant).expect("it has it");
+        drop(asked);
+        let fourth = from(&connections, 4).expect("there is room");
+        fourth.connection.has_key(tenant).expect("one over which nothing is asked makes room");
+        first.connection.is_overdue().await;
+        drop((first, second, third, fourth, proxied));
+        assert!(connections.table.lock().of_tenant.is_empty());
+    }
+
     #[test]
     fn an_address_has_a_part_of_them_and_a_proxy_all() {
         let connections = limited(10, 2);
         let held: Vec<Place> = (0..2).filter_map(|_| from(&connections, 1)).collect();
         let asked: Vec<Open> = held.iter().map(|place| place.connection.begin()).collect();
-        held.iter().for_each(|place| place.connection.has_credential());
+        held.iter().for_each(|place| place.connection.has_key(TenantId(1)).expect("it may have two"));
         assert!(from(&connections, 1).is_none() && from(&connections, 2).is_some());
         let of_proxy: Vec<Place> = (0..8).filter_map(|_| from(&connections, 9)).collect();
         assert_eq!(of_proxy.len(), 8);

@@ -23,6 +23,7 @@ pub mod limits;
 pub mod mail;
 mod mask;
 pub mod names;
+mod open_calls;
 mod pages;
 pub mod presented;
 mod quotas;

@@ -57,6 +57,10 @@ pub const SHARES_TENANTS_MAX: usize = 10_000;
 pub const CONNECTIONS_MAX: usize = 10_000;
 /// Connections of one address at one time, where it is no proxy's.
 pub const CONNECTIONS_OF_PEER_MAX: usize = 2_000;
+/// Connections of one tenant at one time, but for those of proxies.
+pub const CONNECTIONS_OF_TENANT_MAX: usize = 5_000;
+/// Calls of one tenant that are open at one time, streams among them.
+pub(crate) const CALLS_OF_TENANT_MAX: usize = 10_000;
 /// The bits of an IPv6 address that connections are counted by.
 pub(crate) const IPV6_PEER_BITS: u32 = 64;
 /// How long a new connection may take to its first request.

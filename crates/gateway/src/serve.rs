@@ -144,8 +144,8 @@ impl Service<Request<Incoming>> for Tracked {
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
-        let open = self.connection.begin();
-        request.extensions_mut().insert(Arc::clone(&self.connection));
+        let open = Arc::new(self.connection.begin());
+        request.extensions_mut().insert(Arc::clone(&open));
         let answer = self.app.call(request);
         Box::pin(async move {
             let response = answer.await?;
@@ -157,7 +157,7 @@ impl Service<Request<Incoming>> for Tracked {
 /// The body of an answer, whose request is open until it is sent.
 struct Sent {
     body: Body,
-    _open: Open,
+    _open: Arc<Open>,
 }
 
 impl HttpBody for Sent {

@@ -139,7 +139,7 @@ fn listen_default() -> SocketAddr {
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 64] = [
+const FROM_ENVIRONMENT: [&str; 65] = [
     "data_dir",
     "keys_file",
     "listen",
@@ -153,6 +153,7 @@ const FROM_ENVIRONMENT: [&str; 64] = [
     "cors.allowed_origins",
     "connections.max",
     "connections.max_of_peer",
+    "connections.max_of_tenant",
     "connections.proxies",
     "disk.min_free_mib",
     "disk.reserve_mib",

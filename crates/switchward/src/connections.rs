@@ -18,14 +18,16 @@ pub(crate) struct ConnectionsConfig {
     pub(crate) max: usize,
     /// Of one address at one time; of IPv6, of one network of 64 bits.
     pub(crate) max_of_peer: usize,
+    /// Of one tenant at one time.
+    pub(crate) max_of_tenant: usize,
     /// Addresses of proxies in front, which bring the connections of many and have no limit of their own.
     pub(crate) proxies: Vec<IpAddr>,
 }
 
 impl Default for ConnectionsConfig {
     fn default() -> Self {
-        let ConnectionLimits { all, of_peer, proxies } = ConnectionLimits::default();
-        Self { max: all, max_of_peer: of_peer, proxies }
+        let ConnectionLimits { all, of_peer, of_tenant, proxies } = ConnectionLimits::default();
+        Self { max: all, max_of_peer: of_peer, max_of_tenant: of_tenant, proxies }
     }
 }
 
@@ -35,7 +37,9 @@ impl ConnectionsConfig {
     /// # Errors
     /// A limit is 0.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        for (name, limit) in [("max", self.max), ("max_of_peer", self.max_of_peer)] {
+        let limits =
+            [("max", self.max), ("max_of_peer", self.max_of_peer), ("max_of_tenant", self.max_of_tenant)];
+        for (name, limit) in limits {
             anyhow::ensure!(limit > 0, "connections.{name}: must be at least 1");
         }
         Ok(())
@@ -53,7 +57,8 @@ impl ConnectionsConfig {
                 self.max
             );
         }
-        ConnectionLimits { all, of_peer: self.max_of_peer.min(all), proxies: self.proxies.clone() }
+        let [of_peer, of_tenant] = [self.max_of_peer, self.max_of_tenant].map(|most| most.min(all));
+        ConnectionLimits { all, of_peer, of_tenant, proxies: self.proxies.clone() }
     }
 }
 
@@ -102,6 +107,10 @@ mod tests {
                 "connections.max_of_peer:",
                 ConnectionsConfig { max_of_peer: 0, ..ConnectionsConfig::default() },
             ),
+            (
+                "connections.max_of_tenant:",
+                ConnectionsConfig { max_of_tenant: 0, ..ConnectionsConfig::default() },
+            ),
         ] {
             let error = config.check().expect_err("it lets nobody in").to_string();
             assert!(error.starts_with(name), "{error}");
@@ -109,9 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn one_address_has_no_more_than_all_have() {
+    fn one_address_and_one_tenant_have_no_more_than_all_have() {
         let proxies = vec![IpAddr::from([10, 0, 0, 1])];
-        let config = ConnectionsConfig { max: 20, max_of_peer: 30, proxies: proxies.clone() };
-        assert_eq!(config.limits(), ConnectionLimits { all: 20, of_peer: 20, proxies });
+        let config =
+            ConnectionsConfig { max: 20, max_of_peer: 30, max_of_tenant: 40, proxies: proxies.clone() };
+        assert_eq!(config.limits(), ConnectionLimits { all: 20, of_peer: 20, of_tenant: 20, proxies });
     }
 }

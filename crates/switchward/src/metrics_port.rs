@@ -36,8 +36,11 @@ impl MetricsPort {
                     // The sender says nothing: it is dropped.
                     let _dropped = ended.await;
                 };
-                let limits =
-                    ConnectionLimits { all: CONNECTIONS_MAX, of_peer: CONNECTIONS_MAX, proxies: Vec::new() };
+                let limits = ConnectionLimits {
+                    all: CONNECTIONS_MAX,
+                    of_peer: CONNECTIONS_MAX,
+                    ..ConnectionLimits::default()
+                };
                 serve::serve(listener, None, pages, limits, stop).await;
                 Ok(())
             })

@@ -9,6 +9,7 @@ mod mail;
 mod results;
 pub(crate) mod signer;
 mod silent;
+mod streams;
 
 /// Who is asked in these tests, and the domain that they write from.
 const APPROVER: &str = "lead@example.com";

@@ -28,12 +28,12 @@ const GONE: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// A connection of its own.
-async fn sessions(address: &str) -> SessionServiceClient<Channel> {
+pub(super) async fn sessions(address: &str) -> SessionServiceClient<Channel> {
     let endpoint = Endpoint::from_shared(address.to_owned()).expect("an address");
     SessionServiceClient::new(endpoint.connect().await.expect("it listens"))
 }
 
-fn with_key<T>(key: &str, message: T) -> Request<T> {
+pub(super) fn with_key<T>(key: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {key}").parse().expect("a header"));
     request

@@ -1,0 +1,78 @@
+//! How many calls of each tenant are open at one time, streams among them, on however many connections.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use switchward_machine::TenantId;
+
+use crate::error::{Reason, Refusal};
+use crate::limits::CALLS_OF_TENANT_MAX;
+use crate::quotas::Class;
+
+/// The tenants that have calls open. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OpenCalls(Arc<Mutex<HashMap<TenantId, usize>>>);
+
+/// A call that is open until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenCall {
+    calls: OpenCalls,
+    tenant: TenantId,
+}
+
+impl OpenCalls {
+    /// Counts a call. What ends work and what people control with is let in however many are open: none of these calls lasts.
+    ///
+    /// # Errors
+    /// QUOTA_EXCEEDED where as many are open as a tenant may have.
+    pub(crate) fn begin(&self, tenant: TenantId, class: Class) -> Result<OpenCall, Refusal> {
+        let mut calls = self.0.lock();
+        let open = calls.entry(tenant).or_default();
+        if *open >= CALLS_OF_TENANT_MAX && !matches!(class, Class::Ends | Class::Controls) {
+            let message = format!(
+                "the tenant has {CALLS_OF_TENANT_MAX} calls open, streams among them; end some, or send it again later"
+            );
+            return Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("open_calls", message));
+        }
+        *open += 1;
+        drop(calls);
+        Ok(OpenCall { calls: self.clone(), tenant })
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let mut calls = self.calls.0.lock();
+        if let Some(open) = calls.get_mut(&self.tenant) {
+            *open -= 1;
+            if *open == 0 {
+                calls.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_has_so_many_and_people_still_stop_things() {
+        let (calls, one, other) = (OpenCalls::default(), TenantId(1), TenantId(2));
+        let mut open: Vec<OpenCall> = (0..CALLS_OF_TENANT_MAX)
+            .map(|_| calls.begin(one, Class::Begins).expect("there is room"))
+            .collect();
+        for class in [Class::Begins, Class::Tokens, Class::Free] {
+            let refusal = calls.begin(one, class).expect_err("there is no room");
+            assert_eq!(refusal.reason(), Reason::QuotaExceeded);
+        }
+        for class in [Class::Ends, Class::Controls] {
+            open.push(calls.begin(one, class).expect("there is always room"));
+        }
+        open.push(calls.begin(other, Class::Begins).expect("it has its own"));
+        drop(open);
+        assert!(calls.0.lock().is_empty());
+        calls.begin(one, Class::Begins).expect("all of it is back");
+    }
+}
