@@ -100,6 +100,8 @@ impl DecideLoop {
             match self.batch(&commands, jobs).await {
                 Ok(results) => {
                     give_back(jobs, &mut commands, &mut waiting, results.len());
+                    let since = waiting.iter().map(|(_, _, since)| *since);
+                    jobs.answered(commands.iter().map(|command| command.tenant).zip(since));
                     for ((waiting, ..), result) in waiting.into_iter().zip(results) {
                         // Whoever has gone finds the reply under the same request id.
                         let _gone = waiting.send(result.map_err(Failure::Rejected));

@@ -16,10 +16,17 @@ pub const COST_TIME: Duration = Duration::from_micros(25);
 pub const DEBT_MAX: usize = 8 * TURN_COST;
 /// Tenants with nothing waiting whose debts are remembered; beyond it all of these are forgiven.
 pub const DEBTORS_MAX: usize = 4_096;
-/// How long a command of somebody else may wait beyond two writes to the disk, before the tenant that uses most of the shard rests.
-pub const HOG_WAIT: Duration = Duration::from_micros(500);
-/// How long that tenant rests at most, in eighths of the time that its commands took: so a quarter of its time is left to it.
-pub const HOG_REST_EIGHTHS_MAX: u32 = 24;
+/// How long a command of somebody else may take beyond [`HOG_QUICK_TIMES`] quick writes to the disk, before the tenant that
+/// uses most of the shard rests.
+pub const HOG_WAIT: Duration = Duration::from_millis(3);
+/// See [`HOG_WAIT`].
+pub const HOG_QUICK_TIMES: u32 = 3;
+/// The parts of a rest that is as long as what the tenant's commands took. Each command in time makes rests a part shorter.
+pub const HOG_REST_PARTS: u32 = 64;
+/// By so many parts each command that took too long makes rests longer: they last until about one of so many does.
+pub const HOG_REST_MORE: u32 = 128;
+/// The parts of the longest rests, which leave the tenant a quarter of its time.
+pub const HOG_REST_PARTS_MAX: u32 = 3 * HOG_REST_PARTS;
 /// The longest rest after one batch.
 pub const HOG_REST_MAX: Duration = Duration::from_millis(100);
 /// What a tenant used so long ago counts for half.

@@ -18,6 +18,7 @@ use crate::{
     files::{entries, failed, make_dir},
     journal::{self, Spare},
     limits::DATABASE_FILES_MAX,
+    workers,
 };
 use fjall::{CompressionType, Database};
 use std::{fs, path::Path};
@@ -34,7 +35,7 @@ pub(crate) struct Settings {
 pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, StoreError> {
     make_dir(folder)?;
     clear_unfinished(folder)?;
-    let open = || {
+    let as_configured = || {
         Database::builder(folder)
             .cache_size(settings.cache_bytes)
             .max_journaling_size(settings.journal_bytes_max)
@@ -43,6 +44,7 @@ pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, Store
             .worker_threads(1)
             .open()
     };
+    let open = || workers::giving_way(as_configured);
     // A journal that was synced batch by batch is looked through when it cannot be read, any other one at once:
     // fjall would go on with the next journal where one has lost its end.
     if settings.spare == Spare::Rest {

@@ -29,6 +29,7 @@ mod log;
 mod scrub;
 mod snapshot;
 mod state;
+mod workers;
 
 pub use backup::{Backup, BackupFile, BackupFolder, BackupManifest, BackupOf, BackupSink, write_backup};
 pub use data_dir::DataDir;

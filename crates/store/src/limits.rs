@@ -33,6 +33,8 @@ pub const STATE_MEMTABLE_BYTES: u64 = 16 * MIB as u64;
 pub const SETTLED_BYTES_MIN: usize = MIB;
 /// fjall's journal files for the state of all groups, together.
 pub const STATE_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
+/// How much fjall's threads give way to others, as a niceness: 5 is a third of the share of a thread of niceness 0.
+pub const WORKERS_NICE: i32 = 5;
 /// Open table files per database.
 pub const DATABASE_FILES_MAX: usize = 256;
 

@@ -1,13 +1,18 @@
-//! Who uses most of a shard, and how long they rest after each batch while what others ask waits too long.
+//! Who uses most of a shard, and how long they rest after each batch while what others ask takes too long.
 //!
-//! Turns by themselves do not help who asks little: the cores and the disk stay busy with the other's commands, and each thing
-//! that is asked waits for them at every step of its way. So the one rests, the longer the longer the others wait.
+//! Turns by themselves do not help who asks little: the cores and the disk stay busy with the other's commands, with the
+//! tables that are made of them and with the merging of these tables, and each thing that is asked waits for them at every
+//! step of its way. So the one rests. Each command of somebody else that took too long makes the rests much longer, and each
+//! that was quick makes them a little shorter: they settle where about one of so many takes too long.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use switchward_machine::TenantId;
 
-use crate::limits::{HOG_REST_EIGHTHS_MAX, HOG_REST_MAX, HOG_WAIT, HOG_WINDOW, HOGS_COUNTED_MAX};
+use crate::limits::{
+    HOG_QUICK_TIMES, HOG_REST_MAX, HOG_REST_MORE, HOG_REST_PARTS, HOG_REST_PARTS_MAX, HOG_WAIT, HOG_WINDOW,
+    HOGS_COUNTED_MAX,
+};
 
 /// How much each tenant has used lately.
 #[derive(Default)]
@@ -15,8 +20,8 @@ pub(super) struct Hogs {
     used: HashMap<TenantId, Duration>,
     total: Duration,
     halved: Option<Instant>,
-    /// Eighths of the time of its commands that the one who uses most rests.
-    eighths: u32,
+    /// How long the one who uses most rests, in parts of the time that its commands took: see [`HOG_REST_PARTS`].
+    parts: u32,
     /// How long it takes to write a decision when the disk is quick.
     quick: Duration,
     /// Who is to rest, and for how long.
@@ -34,9 +39,10 @@ impl Hogs {
         }
         *self.used.entry(tenant).or_default() += took;
         self.total += took;
-        if self.eighths > 0 && self.is_hog(tenant) {
+        if self.parts > 0 && self.is_hog(tenant) {
             let owed = self.owed.filter(|(owes, _)| *owes == tenant).map_or(Duration::ZERO, |(_, owed)| owed);
-            self.owed = Some((tenant, (owed + took * self.eighths / 8).min(HOG_REST_MAX)));
+            let rest = took * self.parts / HOG_REST_PARTS;
+            self.owed = Some((tenant, (owed + rest).min(HOG_REST_MAX)));
         }
     }
 
@@ -58,15 +64,15 @@ impl Hogs {
         self.resting.filter(|(rests, until)| *rests == tenant && *until > now).map(|(_, until)| until)
     }
 
-    /// A tenant's command was served after it had waited for so long.
-    pub(super) fn waited(&mut self, tenant: TenantId, wait: Duration) {
+    /// A tenant's command was answered so long after it had come.
+    pub(super) fn answered(&mut self, tenant: TenantId, after: Duration) {
         if self.is_hog(tenant) {
             return;
         }
-        self.eighths = if wait > HOG_WAIT + 2 * self.quick {
-            (self.eighths + 2).min(HOG_REST_EIGHTHS_MAX)
+        self.parts = if after > HOG_WAIT + HOG_QUICK_TIMES * self.quick {
+            (self.parts + HOG_REST_MORE).min(HOG_REST_PARTS_MAX)
         } else {
-            self.eighths.saturating_sub(1)
+            self.parts.saturating_sub(1)
         };
     }
 
@@ -108,26 +114,42 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_most_rests_the_longer_the_longer_others_wait() {
+    fn who_uses_most_rests_the_longer_the_more_often_others_wait() {
         let (mut hogs, now) = (Hogs::default(), Instant::now());
         assert_eq!(rest(&mut hogs, HOG, 9 * MS, now), Duration::ZERO, "nobody waits");
         hogs.used(OTHER, MS, now);
         let mut rests = Vec::new();
-        for _ in 0..HOG_REST_EIGHTHS_MAX {
-            hogs.waited(OTHER, HOG_WAIT + MS);
+        for _ in 0..HOG_REST_PARTS_MAX.div_ceil(HOG_REST_MORE) {
+            hogs.answered(OTHER, HOG_WAIT + MS);
             rests.push(rest(&mut hogs, HOG, MS, now));
         }
-        assert!(rests.is_sorted() && rests[0] == MS / 4, "{rests:?}");
-        assert_eq!(rests.last(), Some(&(MS * HOG_REST_EIGHTHS_MAX / 8)));
+        assert!(rests.is_sorted() && rests[0] == MS * HOG_REST_MORE / HOG_REST_PARTS, "{rests:?}");
+        let most = MS * HOG_REST_PARTS_MAX / HOG_REST_PARTS;
+        assert_eq!(rests.last(), Some(&most));
         assert_eq!(rest(&mut hogs, HOG, Duration::from_secs(9), now), HOG_REST_MAX, "a rest has a bound");
         assert_eq!(rest(&mut hogs, OTHER, MS, now), Duration::ZERO, "others do not rest");
         // That it waits itself counts for nothing.
-        hogs.waited(HOG, Duration::ZERO);
-        assert_eq!(rest(&mut hogs, HOG, MS, now), MS * HOG_REST_EIGHTHS_MAX / 8);
-        for _ in 0..HOG_REST_EIGHTHS_MAX {
-            hogs.waited(OTHER, Duration::ZERO);
+        hogs.answered(HOG, Duration::ZERO);
+        assert_eq!(rest(&mut hogs, HOG, MS, now), most);
+        for _ in 0..HOG_REST_PARTS_MAX {
+            hogs.answered(OTHER, Duration::ZERO);
         }
         assert_eq!(rest(&mut hogs, HOG, MS, now), Duration::ZERO, "nobody waits any more");
+    }
+
+    #[test]
+    fn rests_last_while_more_than_a_few_of_a_thousand_wait() {
+        let rests = |one_of: u32| {
+            let (mut hogs, now) = (Hogs::default(), Instant::now());
+            hogs.used(OTHER, MS, now);
+            hogs.used(HOG, 9 * MS, now);
+            for number in 1..40 * one_of {
+                hogs.answered(OTHER, if number % one_of == 0 { HOG_WAIT + MS } else { MS });
+            }
+            !rest(&mut hogs, HOG, MS, now).is_zero()
+        };
+        assert_eq!([50, 100, HOG_REST_MORE].map(rests), [true; 3]);
+        assert!(!rests(HOG_REST_MORE * 2 - 1), "between two that wait, all of the rest is over");
     }
 
     #[test]
@@ -136,9 +158,9 @@ mod tests {
         for took in [20, 10, 30] {
             hogs.wrote(took * MS);
         }
-        hogs.waited(OTHER, 20 * MS);
-        assert_eq!(rest(&mut hogs, HOG, MS, now), Duration::ZERO, "two writes take as long");
-        hogs.waited(OTHER, 23 * MS);
+        hogs.answered(OTHER, HOG_QUICK_TIMES * 10 * MS);
+        assert_eq!(rest(&mut hogs, HOG, MS, now), Duration::ZERO, "a few writes take as long");
+        hogs.answered(OTHER, HOG_WAIT + HOG_QUICK_TIMES * 11 * MS);
         assert!(!rest(&mut hogs, HOG, MS, now).is_zero());
         for _ in 0..500 {
             hogs.wrote(30 * MS);
@@ -151,7 +173,7 @@ mod tests {
         let (mut hogs, now) = (Hogs::default(), Instant::now());
         hogs.used(HOG, MS, now);
         for _ in 0..10 {
-            hogs.waited(OTHER, HOG_WAIT + MS);
+            hogs.answered(OTHER, HOG_WAIT + MS);
             assert_eq!(rest(&mut hogs, OTHER, MS, now), Duration::ZERO);
             assert_eq!(rest(&mut hogs, HOG, MS, now), Duration::ZERO);
         }

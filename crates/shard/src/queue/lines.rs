@@ -114,7 +114,6 @@ impl Lines {
             {
                 line.credit -= next;
                 self.waiting -= 1;
-                self.hogs.waited(tenant, now.saturating_duration_since(job.since));
                 taken.push(job);
             }
             if line.jobs.is_empty() {
@@ -132,6 +131,11 @@ impl Lines {
         let (tenant, until) = resting?;
         self.turns.push_front(tenant);
         Some(until)
+    }
+
+    /// A tenant's command was answered so long after it had come.
+    pub(super) fn answered(&mut self, tenant: TenantId, after: Duration) {
+        self.hogs.answered(tenant, after);
     }
 
     /// Says how long it took to write a decision.
