@@ -2,6 +2,7 @@ use crate::{
     Disk, DiskOptions, StoreError,
     files::{self, entries, failed, make_dir, sync_dir},
     limits::FORMAT_VERSION,
+    removed::Removed,
 };
 use std::{
     fs::{self, File, Permissions, TryLockError},
@@ -30,12 +31,14 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// SCRUB       there while bytes of what was erased may be in the files
 /// RESTORING   there from the beginning of a restore to its end; a server does not open such a folder
 /// log/ state/ snapshots/
+/// removed/    second names of the tables of log/ and state/, see `removed.rs`
 /// ```
 #[derive(Clone, Debug)]
 pub struct DataDir {
     path: PathBuf,
     id: Arc<str>,
     disk: Arc<Disk>,
+    removed: Option<Arc<Removed>>,
     _lock: Arc<File>,
 }
 
@@ -88,16 +91,17 @@ impl DataDir {
             None => create(&path)?,
         };
         let disk = Disk::unwatched(&path);
-        Ok(DataDir { path, id: id.into(), disk, _lock: Arc::new(lock) })
+        Ok(DataDir { path, id: id.into(), disk, removed: None, _lock: Arc::new(lock) })
     }
 
-    /// The same folder, whose disk is watched from now on.
+    /// The same folder, whose disk is watched from now on, and whose databases wait for no table that is removed.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// If no thread can be started, or the folder that this needs not be made.
     pub fn watched(self, options: DiskOptions) -> Result<Self, StoreError> {
         let disk = Disk::watched(&self.path, options).map_err(failed("watch the disk of", &self.path))?;
-        Ok(DataDir { disk, ..self })
+        let removed = Removed::watched(self.path.join("removed"), vec![self.log(), self.state()])?;
+        Ok(DataDir { disk, removed: Some(removed), ..self })
     }
 
     /// The disk that it lies on.
@@ -141,6 +145,13 @@ impl DataDir {
     /// There while something that was removed is still in the files.
     pub(crate) fn owed(&self) -> PathBuf {
         self.path.join("SCRUB")
+    }
+
+    /// Frees the tables that were removed, now.
+    pub(crate) fn free_removed(&self) {
+        if let Some(removed) = &self.removed {
+            removed.look();
+        }
     }
 
     pub(crate) fn log(&self) -> PathBuf {

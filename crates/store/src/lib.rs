@@ -26,6 +26,7 @@ mod forms;
 mod journal;
 pub mod limits;
 mod log;
+mod removed;
 mod scrub;
 mod snapshot;
 mod state;

@@ -63,11 +63,13 @@ impl FjallLog {
     /// # Errors
     /// If the disk cannot be written.
     pub fn scrub(&self) -> Result<bool, StoreError> {
-        scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
+        let whole = scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
             // Held for one step: whoever opens the database anew waits for no write.
             let base = self.shared.base();
             scrub::step(step, &base.database, std::slice::from_ref(&base.keyspace))
-        })
+        })?;
+        self.shared.dir.free_removed();
+        Ok(whole)
     }
 
     /// Writes zeros, as a blob of a group that there is not: it goes the way of all writes, each synced before the next.

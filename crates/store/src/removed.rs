@@ -1,0 +1,207 @@
+//! The tables that a database removes are freed by a thread of their own.
+//!
+//! fjall (3.1.13) removes the file of a table while it holds a lock that each read and each write needs. To free a large file
+//! takes the file system many milliseconds, some ten for 64 MB, and all wait for that long. A file that has two names is not
+//! freed when one of them goes: so each table gets a second name, in a folder beside the databases, and is freed when that
+//! one goes, for which nobody waits. Where a second name cannot be given, all is as without it.
+
+use crate::{
+    StoreError,
+    files::{entries, failed, make_dir},
+    limits::{REMOVED_LOOK, REMOVED_LOOK_PART, REMOVED_SETTLED},
+};
+use parking_lot::Mutex;
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+    thread,
+    time::{Instant, SystemTime},
+};
+
+/// Second names of the tables of some databases.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    /// Where the second names are.
+    names: PathBuf,
+    /// The folders of the databases.
+    databases: Vec<PathBuf>,
+    known: Mutex<HashMap<PathBuf, Known>>,
+}
+
+/// What is known of one folder of tables.
+#[derive(Debug, Default)]
+struct Known {
+    /// What its second names begin with.
+    prefix: String,
+    /// When it last changed, if that was long enough ago that another change has another time.
+    changed: Option<SystemTime>,
+    /// Tables that had a second name at the last look.
+    tables: HashSet<OsString>,
+}
+
+impl Removed {
+    /// Gives second names from now on, as long as somebody holds this. What an earlier process has left is freed.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, or no thread be started.
+    pub(crate) fn watched(names: PathBuf, databases: Vec<PathBuf>) -> Result<Arc<Self>, StoreError> {
+        make_dir(&names)?;
+        for left in entries(&names)? {
+            fs::remove_file(&left).map_err(failed("remove", &left))?;
+        }
+        let removed = Arc::new(Self { names, databases, known: Mutex::default() });
+        let watched = Arc::downgrade(&removed);
+        let thread = thread::Builder::new().name("table-remover".to_owned()).spawn(move || watch(&watched));
+        thread.map_err(failed("remove tables of", &removed.names))?;
+        Ok(removed)
+    }
+
+    /// Gives second names to tables that are new, and frees those that are gone.
+    pub(crate) fn look(&self) {
+        let mut known = self.known.lock();
+        let mut gone: HashSet<PathBuf> = known.keys().cloned().collect();
+        for database in &self.databases {
+            for folder in folders_of_tables(database) {
+                gone.remove(&folder);
+                let of = known.entry(folder.clone()).or_insert_with(|| Known::of(&folder));
+                // What cannot be looked at now is looked at the next time.
+                let _later = of.look(&folder, &self.names);
+            }
+        }
+        for folder in gone {
+            if let Some(of) = known.remove(&folder) {
+                of.tables.iter().for_each(|table| of.free(table, &self.names));
+            }
+        }
+    }
+}
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        for of in self.known.get_mut().values() {
+            of.tables.iter().for_each(|table| of.free(table, &self.names));
+        }
+    }
+}
+
+impl Known {
+    fn of(folder: &Path) -> Self {
+        let parts = folder.iter().rev().skip(1).filter(|part| *part != "keyspaces").take(2);
+        let parts: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
+        Self { prefix: parts.into_iter().rev().collect::<Vec<_>>().join("-"), ..Self::default() }
+    }
+
+    fn second(&self, table: &OsString, names: &Path) -> PathBuf {
+        let mut name = OsString::from(format!("{}-", self.prefix));
+        name.push(table);
+        names.join(name)
+    }
+
+    fn look(&mut self, folder: &Path, names: &Path) -> io::Result<()> {
+        let changed = fs::metadata(folder)?.modified()?;
+        if self.changed == Some(changed) {
+            return Ok(());
+        }
+        let settled = changed.elapsed().is_ok_and(|ago| ago > REMOVED_SETTLED);
+        let mut there = HashSet::new();
+        for entry in fs::read_dir(folder)? {
+            there.insert(entry?.file_name());
+        }
+        for table in there.difference(&self.tables) {
+            // It may be gone by now, or the file system may have no second names.
+            let _without = fs::hard_link(folder.join(table), self.second(table, names));
+        }
+        for table in self.tables.difference(&there) {
+            self.free(table, names);
+        }
+        (self.tables, self.changed) = (there, settled.then_some(changed));
+        Ok(())
+    }
+
+    fn free(&self, table: &OsString, names: &Path) {
+        if let Err(error) = fs::remove_file(self.second(table, names))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "a table that was removed keeps its room until the next start");
+        }
+    }
+}
+
+/// The folders of the tables of a database; none before it is made.
+fn folders_of_tables(database: &Path) -> Vec<PathBuf> {
+    let keyspaces = entries(&database.join("keyspaces")).unwrap_or_default();
+    keyspaces.into_iter().map(|keyspace| keyspace.join("tables")).filter(|folder| folder.is_dir()).collect()
+}
+
+fn watch(removed: &Weak<Removed>) {
+    loop {
+        let Some(removed) = removed.upgrade() else { return };
+        let begun = Instant::now();
+        removed.look();
+        drop(removed);
+        thread::sleep(REMOVED_LOOK.max(begun.elapsed() * REMOVED_LOOK_PART));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DataDir, DiskOptions, database, journal::Spare};
+    use fjall::KeyspaceCreateOptions;
+    use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _};
+
+    fn inodes(folder: &Path) -> BTreeSet<u64> {
+        entries(folder).unwrap().iter().map(|file| fs::metadata(file).unwrap().ino()).collect()
+    }
+
+    #[test]
+    fn each_table_has_a_second_name_until_it_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let dir = DataDir::open(&path).unwrap().watched(DiskOptions::default()).unwrap();
+        let settings =
+            database::Settings { cache_bytes: 1 << 20, journal_bytes_max: 64 << 20, spare: Spare::Rest };
+        let database = database::open(&dir.state(), &settings).unwrap();
+        let rows = database.keyspace("rows", KeyspaceCreateOptions::default).unwrap();
+        let names = path.join("removed");
+        let tables = |of: &Path| folders_of_tables(of).iter().flat_map(|folder| inodes(folder)).collect();
+        let mut seen = BTreeSet::new();
+        for number in 0..12_u8 {
+            rows.insert([number], vec![number; 10_000]).unwrap();
+            rows.rotate_memtable_and_wait().unwrap();
+            dir.free_removed();
+            seen.extend(inodes(&names));
+        }
+        rows.major_compact().unwrap();
+        rows.insert("last", "one").unwrap();
+        rows.rotate_memtable_and_wait().unwrap();
+        // Tables may still be merged.
+        let same = (0..10_000).any(|_| {
+            dir.free_removed();
+            inodes(&names) == tables(&dir.state())
+        });
+        assert!(same, "those that were removed are free, and the others have one");
+        assert!(seen.len() > 12, "and there were more");
+        drop((rows, database, dir));
+        // The thread may be just looking.
+        let none = (0..10_000).any(|_| {
+            thread::yield_now();
+            inodes(&names).is_empty()
+        });
+        assert!(none, "at the end no table has one");
+    }
+
+    #[test]
+    fn what_an_earlier_process_has_left_is_freed() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = folder.path().join("removed");
+        make_dir(&names).unwrap();
+        fs::write(names.join("state-2-7"), "a table").unwrap();
+        let removed = Removed::watched(names.clone(), Vec::new()).unwrap();
+        assert_eq!(entries(&names).unwrap(), Vec::<PathBuf>::new());
+        drop(removed);
+    }
+}
