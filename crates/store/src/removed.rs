@@ -179,7 +179,7 @@ mod tests {
         rows.insert("last", "one").unwrap();
         rows.rotate_memtable_and_wait().unwrap();
         // Tables may still be merged.
-        let same = (0..10_000).any(|_| {
+        let same = (0..100_000).any(|_| {
             dir.free_removed();
             inodes(&names) == tables(&dir.state())
         });
@@ -187,7 +187,7 @@ mod tests {
         assert!(seen.len() > 12, "and there were more");
         drop((rows, database, dir));
         // The thread may be just looking.
-        let none = (0..10_000).any(|_| {
+        let none = (0..100_000).any(|_| {
             thread::yield_now();
             inodes(&names).is_empty()
         });
