@@ -29,7 +29,7 @@ impl OpenCalls {
     pub(crate) fn begin(&self, tenant: TenantId, class: Class) -> Result<OpenCall, Refusal> {
         let mut calls = self.0.lock();
         let open = calls.entry(tenant).or_default();
-        if *open >= CALLS_OF_TENANT_MAX && !matches!(class, Class::Ends | Class::Controls) {
+        if *open >= CALLS_OF_TENANT_MAX && !matches!(class, Class::Ends | Class::Controls(_)) {
             let message = format!(
                 "the tenant has {CALLS_OF_TENANT_MAX} calls open, streams among them; end some, or send it again later"
             );
@@ -56,6 +56,7 @@ impl Drop for OpenCall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switchward_engine::Role;
 
     #[test]
     fn a_tenant_has_so_many_and_people_still_stop_things() {
@@ -67,7 +68,8 @@ mod tests {
             let refusal = calls.begin(one, class).expect_err("there is no room");
             assert_eq!(refusal.reason(), Reason::QuotaExceeded);
         }
-        for class in [Class::Ends, Class::Controls] {
+        let control = Class::of("/switchward.v1.GateService/DecideGate", Some(Role::Approver), false);
+        for class in [Class::Ends, control] {
             open.push(calls.begin(one, class).expect("there is always room"));
         }
         open.push(calls.begin(other, Class::Begins).expect("it has its own"));

@@ -70,13 +70,22 @@ pub(crate) enum Class {
     Begins,
     /// What workers say of work that they hold: it has room of its own, so that they can finish while others start.
     Ends,
-    /// What people stop things and decide with: no agent that asks too much keeps them from it.
-    Controls,
+    /// What people stop things and decide with: no agent that asks too much keeps them from it. Each such call has room of
+    /// its own, [`Control`] says which.
+    Controls(Control),
     /// What comes with a reply token: whoever outside holds one takes nothing from the tenant's own calls.
     Tokens,
     /// What is not counted.
     Free,
 }
+
+/// One of the calls by which people decide or stop something. What approvers ask counts apart: one of them who asks too much
+/// keeps no operator from deciding, pausing or cancelling, and no admin from revoking the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Control(usize);
+
+/// Allowances of such calls: one for each, and one for what approvers ask.
+const ALLOWANCES: usize = CONTROLS.len() + 1;
 
 /// Calls by which people decide or stop something, and who may make them.
 const CONTROLS: [(&str, &[Role]); 4] = [
@@ -93,8 +102,10 @@ impl Class {
     pub(crate) fn of(path: &str, role: Option<Role>, clock_stands: bool) -> Self {
         let (service, method) = path.rsplit_once('/').unwrap_or_default();
         let Some(role) = role else { return Self::Tokens };
-        if CONTROLS.iter().any(|(control, roles)| *control == path && roles.contains(&role)) {
-            return Self::Controls;
+        let control = CONTROLS.iter().position(|(control, roles)| *control == path && roles.contains(&role));
+        if let Some(control) = control {
+            let of_approvers = role == Role::Approver;
+            return Self::Controls(Control(if of_approvers { CONTROLS.len() } else { control }));
         }
         match (service, method) {
             ("/switchward.v1.WorkerService", "CompleteWork" | "FailWork" | "ReleaseWork" | "ExtendLease") => {
@@ -136,7 +147,7 @@ struct Counted {
     at: Time,
     begins: Bucket,
     ends: Bucket,
-    controls: Bucket,
+    controls: [Bucket; ALLOWANCES],
     tokens: Bucket,
     /// Requests of the second of `at`, and of the second before it.
     seconds: (u64, u64),
@@ -151,7 +162,8 @@ impl Counted {
     fn go_on(&mut self, now: Time, rate: u64) {
         let now = now.max(self.at);
         let elapsed = now.since_ms(self.at);
-        for bucket in [&mut self.begins, &mut self.ends, &mut self.controls, &mut self.tokens] {
+        let others = [&mut self.begins, &mut self.ends, &mut self.tokens];
+        for bucket in others.into_iter().chain(&mut self.controls) {
             bucket.rest(elapsed, rate);
         }
         self.seconds = match Self::second(now) - Self::second(self.at) {
@@ -196,7 +208,7 @@ impl Rates {
             let taken = match class {
                 Class::Begins => counted.begins.take(rate),
                 Class::Ends => counted.ends.take(rate),
-                Class::Controls => counted.controls.take(rate),
+                Class::Controls(Control(which)) => counted.controls[which].take(rate),
                 Class::Tokens => counted.tokens.take(rate),
                 Class::Free => Ok(()),
             };
@@ -261,7 +273,8 @@ mod tests {
     fn what_ends_work_decides_or_comes_from_outside_has_room_of_its_own_and_the_clock_is_free() {
         let rates = Rates::default();
         while rates.take(TENANT, 3, Class::Begins, Time(0)).is_ok() {}
-        for class in [Class::Ends, Class::Controls, Class::Tokens] {
+        let controls = (0..ALLOWANCES).map(|which| Class::Controls(Control(which)));
+        for class in [Class::Ends, Class::Tokens].into_iter().chain(controls) {
             for _ in 0..3 * REQUESTS_BURST_SECONDS {
                 assert!(rates.take(TENANT, 3, class, Time(0)).is_ok(), "{class:?}");
             }
@@ -282,9 +295,23 @@ mod tests {
             for role in
                 [Role::Agent, Role::Worker, Role::Author, Role::Integration, Role::Approver, Role::Admin]
             {
-                let own = Class::of(path, Some(role), true) == Class::Controls;
+                let own = matches!(Class::of(path, Some(role), true), Class::Controls(_));
                 assert_eq!(own, roles.contains(&role), "{path} by {role:?}");
             }
+        }
+    }
+
+    #[test]
+    fn an_approver_who_asks_too_much_keeps_nobody_else_from_a_control() {
+        let rates = Rates::default();
+        let take = |path, role| rates.take(TENANT, 3, Class::of(path, Some(role), false), Time(0));
+        let (decide, _) = CONTROLS[0];
+        while take(decide, Role::Approver).is_ok() {}
+        for (path, _) in CONTROLS {
+            for _ in 0..3 * REQUESTS_BURST_SECONDS {
+                take(path, Role::Admin).expect("each has room of its own");
+            }
+            assert!(take(path, Role::Admin).is_err(), "and no more");
         }
     }
 
