@@ -2,15 +2,17 @@
 
 mod memory;
 
+use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchward_engine::{
     Actor, Body, ChangeEndpoint, ChangeWebhookSource, Command, Correlation, CreateKey, CreateTenant,
     DefaultEffect, DefaultSetIn, DeleteTenant, Directory, DirectoryEntry, EnsureTenancy, HoldEffects,
-    InstallTenancy, Key, Kind, Place, PutDirectory, Reason, RemoveStep, Reply, Reseal, Role, Row, Scope,
-    Sealed, SecretOf, Settings, SourceSecret, Tenancy, TenantChange, UpdateTenant, decide, evolve,
-    holds_effects,
+    InstallTenancy, Key, KeyRing, Kind, Place, PutDirectory, Reason, RemoveStep, Reply, Reseal, Role, Row,
+    Scope, Sealed, SecretOf, Settings, SourceSecret, Tenancy, TenantChange, UpdateTenant, View, ViewError,
+    decide, evolve, holds_effects, index_keys, tenant_numbered,
 };
 use switchward_machine::{Digest, TenantId, Time};
 
@@ -255,4 +257,60 @@ fn a_tenant_that_was_made_without_a_key_ring_gets_its_key_later_and_keeps_it() {
     assert_eq!(ensure(None), (Vec::new(), 1));
     assert_eq!(ensure(Some(mail_key(7))), (vec![mail_key(7)], 2));
     assert_eq!(ensure(Some(mail_key(8))), (vec![mail_key(7)], 2));
+}
+
+/// Rows that count what is looked at.
+struct Counted {
+    rows: Rows,
+    looks: Cell<usize>,
+}
+
+impl View for Counted {
+    fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
+        self.looks.set(self.looks.get() + 1);
+        self.rows.row(key)
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        visit: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
+    ) -> Result<(), ViewError> {
+        self.rows.scan(prefix, after, &mut |key, row| {
+            self.looks.set(self.looks.get() + 1);
+            visit(key, row)
+        })
+    }
+
+    fn ring(&self) -> &KeyRing {
+        self.rows.ring()
+    }
+}
+
+#[test]
+fn a_tenant_is_found_by_its_number_however_many_there_are() {
+    let mut rows = Rows::default();
+    for number in 0..1_000 {
+        let create = CreateTenant {
+            name: format!("tenant-{number}"),
+            display_name: String::new(),
+            settings: Settings::default(),
+        };
+        rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(create)).expect("it is new");
+    }
+    // A shard keeps the indices beside the rows.
+    let entries: Vec<Key> = rows.0.iter().flat_map(|(key, row)| index_keys(key, row)).collect();
+    rows.0.extend(entries.into_iter().map(|entry| (entry, Arc::new(Row::Index))));
+    let tenants = rows.0.values().filter_map(|row| {
+        if let Row::Tenant(tenant) = &**row { Some((tenant.id, tenant.name.clone())) } else { None }
+    });
+    let tenants: Vec<_> = tenants.collect();
+    assert_eq!(tenants.len(), 1_000);
+    let counted = Counted { rows, looks: Cell::new(0) };
+    for (id, name) in tenants {
+        counted.looks.set(0);
+        let found = tenant_numbered(&counted, id).expect("the rows can be read").expect("it is there");
+        assert_eq!((found.name, counted.looks.get()), (name, 2), "its entry and its row are looked at");
+    }
 }

@@ -132,3 +132,23 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::stream::{self, StreamExt as _};
+    use std::convert::Infallible;
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_end_is_given_up_in_time() {
+        let begun = Instant::now();
+        let first = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"a")) });
+        let body = Body::from_stream(first.chain(stream::pending()));
+        let refusal = read_within(body, 100, 0).await.expect_err("its end does not come");
+        assert_eq!(refusal.reason(), Reason::DeadlineExceeded);
+        assert_eq!(status(&refusal), StatusCode::REQUEST_TIMEOUT);
+        let took = begun.elapsed().as_millis();
+        assert_eq!(took, u128::from(BODY_READ_MS_MAX));
+    }
+}

@@ -73,7 +73,10 @@ async fn a_signature_by_hand_is_a_good_one() {
     for (bits, wanted) in
         [("512", Verdict::Undecided), ("768", Verdict::Undecided), ("1024", Verdict::Approve)]
     {
-        assert_eq!(by_rsa(bits).seen().await.decides(), wanted, "{bits}");
+        let seen = by_rsa(bits).seen().await;
+        assert_eq!(seen.decides(), wanted, "{bits}");
+        let is_warned_of = |word| seen.proofs.iter().any(|proof| proof.detail.contains(&word));
+        assert_eq!(is_warned_of("short_key"), bits == "1024", "{:?}", seen.proofs);
     }
 }
 
