@@ -83,7 +83,7 @@ impl Admission {
             }
             if let Some(open) = open {
                 open.is_call(|| self.calls.begin(tenant, class))?;
-                // A reply token keeps no connection open: whoever outside holds one has no more than any other.
+                // A connection with a reply token alone can still be closed to make room for another one.
                 if role.is_some() {
                     open.connection.has_key(tenant)?;
                 }

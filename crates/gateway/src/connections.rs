@@ -258,8 +258,8 @@ impl Table {
         Some(())
     }
 
-    /// The connection is one of this tenant's, which may have so many. Nothing happens to one that is closed by now, or
-    /// that is a tenant's already.
+    /// Counts a connection as one of the tenant's, which may have `most`; `None` if it has as many and none can make room. A
+    /// connection that was closed, or that counts for a tenant already, stays as it is.
     fn give(&mut self, id: u64, tenant: TenantId, most: usize) -> Option<()> {
         let connection = match self.open.get(&id) {
             Some((_, connection)) if connection.tenant.get().is_none() => Arc::clone(connection),

@@ -23,7 +23,8 @@ pub const HOG_WAIT: Duration = Duration::from_millis(3);
 pub const HOG_QUICK_TIMES: u32 = 3;
 /// The parts of a rest that is as long as what the tenant's commands took. Each command in time makes rests a part shorter.
 pub const HOG_REST_PARTS: u32 = 64;
-/// By so many parts each command that took too long makes rests longer: they last until about one of so many does.
+/// How many parts longer each command that took too long makes the rests. Since each command in time makes them one part
+/// shorter, rests settle where about one command in 128 takes too long.
 pub const HOG_REST_MORE: u32 = 128;
 /// The parts of the longest rests, which leave the tenant a quarter of its time.
 pub const HOG_REST_PARTS_MAX: u32 = 3 * HOG_REST_PARTS;

@@ -147,11 +147,9 @@ impl DataDir {
         self.path.join("SCRUB")
     }
 
-    /// Frees the tables that were removed, now.
-    pub(crate) fn free_removed(&self) {
-        if let Some(removed) = &self.removed {
-            removed.look();
-        }
+    /// Frees the tables that were removed, now. Returns false if one of them could not be freed.
+    pub(crate) fn free_removed(&self) -> bool {
+        self.removed.as_ref().is_none_or(|removed| removed.look())
     }
 
     pub(crate) fn log(&self) -> PathBuf {

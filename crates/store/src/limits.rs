@@ -37,7 +37,7 @@ pub const STATE_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
 pub const WORKERS_NICE: i32 = 5;
 /// How often it is looked for tables that are new, and for those that are gone.
 pub const REMOVED_LOOK: Duration = Duration::from_millis(50);
-/// After a look that took long, so many times as long passes before the next one.
+/// The pause after a look is at least this many times as long as the look took.
 pub const REMOVED_LOOK_PART: u32 = 50;
 /// A folder that changed longer ago than this has another time of its last change after the next change.
 pub const REMOVED_SETTLED: Duration = Duration::from_millis(20);

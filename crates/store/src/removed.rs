@@ -59,30 +59,39 @@ impl Removed {
         Ok(removed)
     }
 
-    /// Gives second names to tables that are new, and frees those that are gone.
-    pub(crate) fn look(&self) {
+    /// Gives second names to tables that are new, and frees those that are gone. Returns false if one could not be freed, which
+    /// the next look tries again.
+    pub(crate) fn look(&self) -> bool {
+        let mut all = true;
         let mut known = self.known.lock();
         let mut gone: HashSet<PathBuf> = known.keys().cloned().collect();
         for database in &self.databases {
             for folder in folders_of_tables(database) {
                 gone.remove(&folder);
                 let of = known.entry(folder.clone()).or_insert_with(|| Known::of(&folder));
-                // What cannot be looked at now is looked at the next time.
-                let _later = of.look(&folder, &self.names);
+                all &= of.look(&folder, &self.names).unwrap_or(false);
             }
         }
         for folder in gone {
-            if let Some(of) = known.remove(&folder) {
-                of.tables.iter().for_each(|table| of.free(table, &self.names));
+            if let Some(of) = known.get_mut(&folder) {
+                of.tables = of.tables.iter().filter(|table| !of.free(table, &self.names)).cloned().collect();
+                if of.tables.is_empty() {
+                    known.remove(&folder);
+                } else {
+                    all = false;
+                }
             }
         }
+        all
     }
 }
 
 impl Drop for Removed {
     fn drop(&mut self) {
         for of in self.known.get_mut().values() {
-            of.tables.iter().for_each(|table| of.free(table, &self.names));
+            for table in &of.tables {
+                of.free(table, &self.names);
+            }
         }
     }
 }
@@ -100,10 +109,10 @@ impl Known {
         names.join(name)
     }
 
-    fn look(&mut self, folder: &Path, names: &Path) -> io::Result<()> {
+    fn look(&mut self, folder: &Path, names: &Path) -> io::Result<bool> {
         let changed = fs::metadata(folder)?.modified()?;
         if self.changed == Some(changed) {
-            return Ok(());
+            return Ok(true);
         }
         let settled = changed.elapsed().is_ok_and(|ago| ago > REMOVED_SETTLED);
         let mut there = HashSet::new();
@@ -114,18 +123,22 @@ impl Known {
             // It may be gone by now, or the file system may have no second names.
             let _without = fs::hard_link(folder.join(table), self.second(table, names));
         }
-        for table in self.tables.difference(&there) {
-            self.free(table, names);
-        }
-        (self.tables, self.changed) = (there, settled.then_some(changed));
-        Ok(())
+        let kept: Vec<OsString> =
+            self.tables.difference(&there).filter(|table| !self.free(table, names)).cloned().collect();
+        let all = kept.is_empty();
+        there.extend(kept);
+        (self.tables, self.changed) = (there, (settled && all).then_some(changed));
+        Ok(all)
     }
 
-    fn free(&self, table: &OsString, names: &Path) {
-        if let Err(error) = fs::remove_file(self.second(table, names))
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(%error, "a table that was removed keeps its room until the next start");
+    /// Removes a second name. Returns false if it is still there.
+    fn free(&self, table: &OsString, names: &Path) -> bool {
+        match fs::remove_file(self.second(table, names)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "failed to free a table that was removed");
+                false
+            }
+            Ok(()) | Err(_) => true,
         }
     }
 }
@@ -192,6 +205,24 @@ mod tests {
             inodes(&names).is_empty()
         });
         assert!(none, "at the end no table has one");
+    }
+
+    #[test]
+    fn a_table_that_could_not_be_freed_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (names, tables) = (folder.path().join("removed"), folder.path().join("state/keyspaces/1/tables"));
+        fs::create_dir_all(&tables).unwrap();
+        fs::write(tables.join("5"), "a table").unwrap();
+        let removed = Removed::watched(names.clone(), vec![folder.path().join("state")]).unwrap();
+        assert!(removed.look());
+        // A folder in the place of the second name cannot be removed as a file.
+        let second = names.join("state-1-5");
+        fs::remove_file(&second).unwrap();
+        fs::create_dir(&second).unwrap();
+        fs::remove_file(tables.join("5")).unwrap();
+        assert!(!removed.look() && !removed.look());
+        fs::remove_dir(&second).unwrap();
+        assert!(removed.look());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Turns by themselves do not help who asks little: the cores and the disk stay busy with the other's commands, with the
 //! tables that are made of them and with the merging of these tables, and each thing that is asked waits for them at every
 //! step of its way. So the one rests. Each command of somebody else that took too long makes the rests much longer, and each
-//! that was quick makes them a little shorter: they settle where about one of so many takes too long.
+//! that was quick makes them a little shorter, so that they settle where about one in [`HOG_REST_MORE`] takes too long.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -68,8 +68,7 @@ impl FjallLog {
             let base = self.shared.base();
             scrub::step(step, &base.database, std::slice::from_ref(&base.keyspace))
         })?;
-        self.shared.dir.free_removed();
-        Ok(whole)
+        Ok(self.shared.dir.free_removed() && whole)
     }
 
     /// Writes zeros, as a blob of a group that there is not: it goes the way of all writes, each synced before the next.

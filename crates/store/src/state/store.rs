@@ -172,8 +172,7 @@ impl StoreInner {
             scrub::step(step, &database, &all)
         })?;
         self.remove(self.filler()?)?;
-        self.dir.free_removed();
-        Ok(whole)
+        Ok(self.dir.free_removed() && whole)
     }
 
     fn filler(&self) -> Result<Keyspace, StoreError> {

@@ -37,7 +37,7 @@ async fn a_tenant_that_holds_many_streams_keeps_no_other_out() {
 
     let mut held = Vec::new();
     for _ in 0..OF_TENANT {
-        held.push(watch(&server.address, &name).await.expect("it may have so many"));
+        held.push(watch(&server.address, &name).await.expect("it may have four"));
     }
     for _ in 0..2 * OF_TENANT {
         let status = watch(&server.address, &name).await.expect_err("it has as many as it may");
