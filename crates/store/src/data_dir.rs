@@ -3,6 +3,7 @@ use crate::{
     files::{self, entries, failed, make_dir, sync_dir},
     limits::FORMAT_VERSION,
     removed::Removed,
+    writeback::Writeback,
 };
 use std::{
     fs::{self, File, Permissions, TryLockError},
@@ -39,6 +40,7 @@ pub struct DataDir {
     id: Arc<str>,
     disk: Arc<Disk>,
     removed: Option<Arc<Removed>>,
+    _writeback: Option<Arc<Writeback>>,
     _lock: Arc<File>,
 }
 
@@ -91,7 +93,7 @@ impl DataDir {
             None => create(&path)?,
         };
         let disk = Disk::unwatched(&path);
-        Ok(DataDir { path, id: id.into(), disk, removed: None, _lock: Arc::new(lock) })
+        Ok(DataDir { path, id: id.into(), disk, removed: None, _writeback: None, _lock: Arc::new(lock) })
     }
 
     /// The same folder, whose disk is watched from now on, and whose databases wait for no table that is removed.
@@ -101,7 +103,8 @@ impl DataDir {
     pub fn watched(self, options: DiskOptions) -> Result<Self, StoreError> {
         let disk = Disk::watched(&self.path, options).map_err(failed("watch the disk of", &self.path))?;
         let removed = Removed::watched(self.path.join("removed"), vec![self.log(), self.state()])?;
-        Ok(DataDir { disk, removed: Some(removed), ..self })
+        let writeback = Writeback::started(vec![self.log(), self.state()])?;
+        Ok(DataDir { disk, removed: Some(removed), _writeback: Some(writeback), ..self })
     }
 
     /// The disk that it lies on.

@@ -31,6 +31,7 @@ mod scrub;
 mod snapshot;
 mod state;
 mod workers;
+mod writeback;
 
 pub use backup::{Backup, BackupFile, BackupFolder, BackupManifest, BackupOf, BackupSink, write_backup};
 pub use data_dir::DataDir;

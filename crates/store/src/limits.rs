@@ -40,7 +40,13 @@ pub const REMOVED_LOOK: Duration = Duration::from_millis(50);
 /// The pause after a look is at least this many times as long as the look took.
 pub const REMOVED_LOOK_PART: u32 = 50;
 /// A folder that changed longer ago than this has another time of its last change after the next change.
-pub const REMOVED_SETTLED: Duration = Duration::from_millis(20);
+pub const FOLDER_SETTLED: Duration = Duration::from_millis(20);
+/// How often it is looked what is new in a file that grows.
+pub const WRITEBACK_LOOK: Duration = Duration::from_millis(4);
+/// How much must be new in a file before the file system is asked to write it, bytes.
+pub const WRITEBACK_BYTES: u64 = MIB as u64;
+/// A file that has not grown for this long is done.
+pub const WRITEBACK_QUIET: Duration = Duration::from_secs(2);
 /// Open table files per database.
 pub const DATABASE_FILES_MAX: usize = 256;
 

@@ -8,7 +8,7 @@
 use crate::{
     StoreError,
     files::{entries, failed, make_dir},
-    limits::{REMOVED_LOOK, REMOVED_LOOK_PART, REMOVED_SETTLED},
+    limits::{FOLDER_SETTLED, REMOVED_LOOK, REMOVED_LOOK_PART},
 };
 use parking_lot::Mutex;
 use std::{
@@ -114,7 +114,7 @@ impl Known {
         if self.changed == Some(changed) {
             return Ok(true);
         }
-        let settled = changed.elapsed().is_ok_and(|ago| ago > REMOVED_SETTLED);
+        let settled = changed.elapsed().is_ok_and(|ago| ago > FOLDER_SETTLED);
         let mut there = HashSet::new();
         for entry in fs::read_dir(folder)? {
             there.insert(entry?.file_name());
@@ -144,7 +144,7 @@ impl Known {
 }
 
 /// The folders of the tables of a database; none before it is made.
-fn folders_of_tables(database: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders_of_tables(database: &Path) -> Vec<PathBuf> {
     let keyspaces = entries(&database.join("keyspaces")).unwrap_or_default();
     keyspaces.into_iter().map(|keyspace| keyspace.join("tables")).filter(|folder| folder.is_dir()).collect()
 }

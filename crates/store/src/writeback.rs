@@ -1,0 +1,197 @@
+//! What fjall writes goes to the disk while it is written.
+//!
+//! fjall (3.1.13) syncs a table when it is whole and the journal of the state when it is full: up to 64 MB in one go. The
+//! file system writes them in that moment, and each sync of the log waits behind them. So a thread of its own asks the file
+//! system, a megabyte at a time, to begin to write what is new in such a file. Nobody waits for that, and what must be
+//! durable is synced as without it.
+
+use crate::{
+    StoreError,
+    files::{entries, failed},
+    limits::{FOLDER_SETTLED, WRITEBACK_BYTES, WRITEBACK_LOOK, WRITEBACK_QUIET},
+    removed::folders_of_tables,
+};
+use rustix::fs::{Advice, fadvise};
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    num::NonZeroU64,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+    thread,
+    time::{Instant, SystemTime},
+};
+
+/// Writes the files of some databases back, as long as somebody holds this.
+#[derive(Debug)]
+pub(crate) struct Writeback {
+    databases: Vec<PathBuf>,
+}
+
+impl Writeback {
+    /// # Errors
+    /// If no thread can be started.
+    pub(crate) fn started(databases: Vec<PathBuf>) -> Result<Arc<Self>, StoreError> {
+        let writeback = Arc::new(Self { databases });
+        let watched = Arc::downgrade(&writeback);
+        let thread = thread::Builder::new().name("writeback".to_owned()).spawn(move || watch(&watched));
+        let folder = writeback.databases.first().cloned().unwrap_or_default();
+        thread.map_err(failed("write back the files of", &folder))?;
+        Ok(writeback)
+    }
+}
+
+/// What is known of the files in some folders.
+#[derive(Default)]
+struct Growing {
+    /// When each folder last changed.
+    changed: HashMap<PathBuf, SystemTime>,
+    files: HashMap<PathBuf, Growth>,
+}
+
+/// A file that grows.
+struct Growth {
+    file: File,
+    /// How much of it the file system was asked to write, bytes.
+    begun: u64,
+    /// How large it was at the last look, and since when.
+    size: u64,
+    since: Instant,
+}
+
+impl Growing {
+    /// Looks once, and asks for what is new.
+    fn look(&mut self, databases: &[PathBuf], now: Instant) {
+        for database in databases {
+            self.find(database, now);
+            for folder in folders_of_tables(database) {
+                self.find(&folder, now);
+            }
+        }
+        self.files.retain(|_, growth| growth.go_on(now));
+    }
+
+    /// Opens the files of a folder that are new since the last look.
+    fn find(&mut self, folder: &Path, now: Instant) {
+        let Ok(changed) = fs::metadata(folder).and_then(|folder| folder.modified()) else { return };
+        let before = self.changed.insert(folder.to_owned(), changed);
+        // Another change within the same tick of the clock does not show.
+        let settled = changed.elapsed().is_ok_and(|ago| ago > FOLDER_SETTLED);
+        if before == Some(changed) && settled {
+            return;
+        }
+        for path in entries(folder).unwrap_or_default() {
+            let is_new = |file: &fs::Metadata| {
+                file.is_file() && before.is_none_or(|before| file.created().is_ok_and(|made| made >= before))
+            };
+            if self.files.contains_key(&path) || !fs::metadata(&path).is_ok_and(|file| is_new(&file)) {
+                continue;
+            }
+            if let Ok(file) = File::open(&path) {
+                // What was there before the first look is left as it is.
+                let begun =
+                    if before.is_none() { file.metadata().map_or(0, |file| written(&file)) } else { 0 };
+                self.files.insert(path, Growth { file, begun, size: begun, since: now });
+            }
+        }
+    }
+}
+
+impl Growth {
+    /// Asks for what is new. Returns false once the file grows no more.
+    fn go_on(&mut self, now: Instant) -> bool {
+        let Ok(metadata) = self.file.metadata() else { return false };
+        let size = written(&metadata);
+        if size != self.size {
+            (self.size, self.since) = (size, now);
+        } else if now.duration_since(self.since) > WRITEBACK_QUIET || metadata.nlink() == 0 {
+            return false;
+        }
+        let new = size.saturating_sub(self.begun);
+        if new >= WRITEBACK_BYTES {
+            // What is dirty is not dropped but begun to be written.
+            let _anyway = fadvise(&self.file, self.begun, NonZeroU64::new(new), Advice::DontNeed);
+            self.begun = size;
+        }
+        true
+    }
+}
+
+/// How much of a file was written, bytes. A journal has its length from the start, and blocks only where it was written.
+fn written(file: &fs::Metadata) -> u64 {
+    file.blocks() * 512
+}
+
+fn watch(writeback: &Weak<Writeback>) {
+    let mut growing = Growing::default();
+    loop {
+        let Some(writeback) = writeback.upgrade() else { return };
+        growing.look(&writeback.databases, Instant::now());
+        drop(writeback);
+        thread::sleep(WRITEBACK_LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{io::Write as _, time::Duration};
+
+    /// What was asked for of each file, bytes.
+    fn begun(growing: &Growing) -> Vec<u64> {
+        let mut begun: Vec<u64> = growing.files.values().map(|growth| growth.begun).collect();
+        begun.sort_unstable();
+        begun
+    }
+
+    #[test]
+    fn what_is_new_in_a_file_is_asked_for_a_megabyte_at_a_time_until_it_grows_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let (database, now) = (folder.path().to_owned(), Instant::now());
+        let tables = database.join("keyspaces/1/tables");
+        fs::create_dir_all(&tables).unwrap();
+        let megabyte = vec![7; usize::try_from(WRITEBACK_BYTES).unwrap()];
+        fs::write(tables.join("1"), &megabyte).unwrap();
+        let there = written(&fs::metadata(tables.join("1")).unwrap());
+        let mut growing = Growing::default();
+        let look = |growing: &mut Growing, at: u64| {
+            growing.look(std::slice::from_ref(&database), now + Duration::from_millis(at));
+        };
+        look(&mut growing, 0);
+        assert_eq!(begun(&growing), [there], "what was there before is left as it is");
+
+        let mut file = File::create(tables.join("2")).unwrap();
+        file.write_all(&megabyte[..megabyte.len() / 2]).unwrap();
+        look(&mut growing, 1);
+        assert_eq!(begun(&growing), [0, there], "half a megabyte is waited for");
+        for count in 1..4 {
+            file.write_all(&megabyte).unwrap();
+            look(&mut growing, 1 + count);
+            let size = written(&file.metadata().unwrap());
+            assert_eq!(begun(&growing), [there, size], "{count}: all that is new is asked for");
+        }
+        let journal = File::create(database.join("0.jnl")).unwrap();
+        journal.set_len(64 << 20).unwrap();
+        look(&mut growing, 5);
+        assert!(begun(&growing).contains(&0), "nothing of its length was written");
+
+        let quiet = u64::try_from(WRITEBACK_QUIET.as_millis()).unwrap();
+        look(&mut growing, 10 + quiet);
+        assert_eq!(growing.files.len(), 0, "none grows any more");
+    }
+
+    #[test]
+    fn a_file_that_was_removed_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0.jnl");
+        fs::write(&path, "a").unwrap();
+        let (mut growing, now) = (Growing::default(), Instant::now());
+        let databases = [folder.path().to_owned()];
+        growing.look(&databases, now);
+        assert_eq!(growing.files.len(), 1);
+        fs::remove_file(&path).unwrap();
+        growing.look(&databases, now);
+        assert_eq!(growing.files.len(), 0);
+    }
+}
