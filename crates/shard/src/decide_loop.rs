@@ -157,13 +157,13 @@ impl DecideLoop {
                 if entry.len() > DECISION_BYTES_MAX {
                     return Ok(vec![Err(too_long(entry.len()))]);
                 }
-                let entry = Bytes::from(entry);
+                let (bytes, entry) = (entry.len(), Bytes::from(entry));
                 self.group.shared.foresee(Foreseen { entry: entry.clone(), base, decision, changes });
                 self.group.log.writes_for(Span::current());
                 let begun = Instant::now();
                 let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
                 written.map_err(|why| self.unwritten(why))?;
-                jobs.wrote(&commands[..answers.len()], begun.elapsed());
+                jobs.wrote(&commands[..answers.len()], begun.elapsed(), bytes);
                 ShardMetrics::add(&self.group.metrics().entries, 1);
             }
             None if self.group.alone => {}

@@ -16,6 +16,9 @@ pub const COST_TIME: Duration = Duration::from_micros(25);
 pub const DEBT_MAX: usize = 8 * TURN_COST;
 /// Tenants with nothing waiting whose debts are remembered; beyond it all of these are forgiven.
 pub const DEBTORS_MAX: usize = 4_096;
+/// What each KiB of a decision costs the disk after it was written: it is written again as rows, and with the tables that these
+/// are merged into.
+pub const WRITTEN_LATER: Duration = Duration::from_micros(10);
 /// How long a command of somebody else may take beyond [`HOG_QUICK_TIMES`] quick writes to the disk, before the tenant that
 /// uses most of the shard rests.
 pub const HOG_WAIT: Duration = Duration::from_millis(3);
@@ -38,8 +41,9 @@ pub const HOGS_COUNTED_MAX: usize = 4_096;
 pub const SHARED_FOR: Duration = Duration::from_secs(1);
 /// How long the commands of one batch are decided where the shard is shared: no further one is begun then.
 pub const BATCH_SHARED_TIME: Duration = Duration::from_millis(1);
-/// What the decision on a batch comes to when no further command is begun, where the shard is shared, bytes.
-pub const BATCH_SHARED_BYTES: usize = 512 * 1024;
+/// What the decision on a batch comes to when no further command is begun, where the shard is shared, bytes: others wait until
+/// it is written and synced.
+pub const BATCH_SHARED_BYTES: usize = 128 * 1024;
 /// The same where it is not, bytes.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Commands of one log entry.

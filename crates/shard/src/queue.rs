@@ -21,7 +21,7 @@ use tokio::sync::{Notify, oneshot};
 use tracing::Span;
 
 use crate::failure::Failure;
-use crate::limits::{BATCH_BYTES_MAX, BATCH_SHARED_BYTES, BATCH_SHARED_TIME, COST_TIME};
+use crate::limits::{BATCH_BYTES_MAX, BATCH_SHARED_BYTES, BATCH_SHARED_TIME, COST_TIME, WRITTEN_LATER};
 use lines::Lines;
 
 /// A command that waits for its answer.
@@ -147,15 +147,17 @@ impl Exit {
         }
     }
 
-    /// Says how long it took to write the decision on these commands.
-    pub(crate) fn wrote(&self, commands: &[Command], took: Duration) {
+    /// Says how long it took to write the decision on these commands, which has so many bytes.
+    pub(crate) fn wrote(&self, commands: &[Command], took: Duration, bytes: usize) {
         let now = Instant::now();
         let costs: Vec<usize> = commands.iter().map(|command| cost::cost(&command.body)).collect();
         let all = costs.iter().sum::<usize>().max(1);
         let mut lines = self.0.lines.lock();
         lines.wrote(took);
+        // The disk is not done with it: it becomes rows, and these tables that are merged.
+        let all_of_it = took + WRITTEN_LATER * u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         for (command, cost) in commands.iter().zip(costs) {
-            let part = took.mul_f64(cost as f64 / all as f64);
+            let part = all_of_it.mul_f64(cost as f64 / all as f64);
             lines.used(command, part, now);
         }
     }
@@ -322,6 +324,28 @@ mod tests {
             take(&exit, 2).len() == 1
         };
         assert_eq!((rests(None), rests(Some(4))), (true, false));
+    }
+
+    #[test]
+    fn who_writes_much_rests_longer_than_the_writing_took() {
+        let rests = |bytes: usize| {
+            let (queue, exit) = queue();
+            let (heavy, _heavy) = job(NOISY, answer(""));
+            let (light, _light) = job(OTHERS[0], answer(""));
+            let late = Instant::now() - Duration::from_secs(1);
+            let heavy = [heavy.command];
+            exit.wrote(&heavy, BATCH_SHARED_TIME, bytes);
+            exit.wrote(std::slice::from_ref(&light.command), BATCH_SHARED_TIME / 4, 0);
+            exit.answered(std::iter::once((OTHERS[0], late)));
+            exit.wrote(&heavy, Duration::ZERO, bytes);
+            queue.put(light).unwrap();
+            let [command] = heavy;
+            let (mut again, _again) = job(NOISY, answer(""));
+            again.command = command;
+            queue.put(again).unwrap();
+            take(&exit, 2).len() == 1
+        };
+        assert_eq!((rests(0), rests(BATCH_SHARED_BYTES)), (false, true));
     }
 
     #[test]

@@ -177,10 +177,10 @@ impl RaftNetworkV2<TypeConfig> for Link {
         let copied = tokio::task::spawn_blocking(move || copy(&snapshot.snapshot, &snapshots, group)).await;
         let file = copied.map_err(io::Error::other).flatten().map_err(|error| NetworkError::new(&error))?;
         let snapshot = received(file).map_err(|error| NetworkError::new(&error))?;
-        let installed = raft.install_full_snapshot(vote, snapshot).await;
-        let response = installed.map_err(|_: Fatal<TypeConfig>| unreachable())?;
+        // Counted before anybody can see what it brings.
         self.network.0.lock().snapshots += 1;
-        Ok(response)
+        let installed = raft.install_full_snapshot(vote, snapshot).await;
+        Ok(installed.map_err(|_: Fatal<TypeConfig>| unreachable())?)
     }
 
     async fn transfer_leader(
