@@ -15,10 +15,12 @@ use std::time::Duration;
 use rand::Rng as _;
 use tokio::sync::watch;
 
+mod find;
 mod link;
 mod probe;
 mod round;
 
+pub use find::find;
 pub use link::{ImapError, ImapTls};
 pub use probe::{Found, probe};
 

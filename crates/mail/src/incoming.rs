@@ -17,12 +17,14 @@ mod html;
 mod legible;
 mod machine;
 mod own;
+mod planted;
 mod published;
 mod results;
 mod signatures;
 mod tokens;
 mod told;
 mod unbroken;
+mod withheld;
 
 pub use address::Address;
 pub use authentication::{Authentication, Check, Proof, authenticate};
@@ -31,8 +33,10 @@ pub use dns::{Dns, DnsError};
 pub(crate) use legible::sender_of;
 pub use legible::{Head, Legible, head, legible};
 pub use machine::MachineKind;
+pub use planted::{Planted, planted};
 pub use published::Published;
 pub use tokens::{Form, NoForm, Place, Token};
+pub use withheld::withholding;
 
 use crate::limits::{ENVELOPE_RECIPIENTS_MAX, MESSAGE_BYTES_MAX};
 use headers::Headers;

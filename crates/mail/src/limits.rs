@@ -13,6 +13,8 @@ pub const HEADERS_MAX: usize = 1000;
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// MIME parts of a message, those of messages inside it not counted.
 pub const PARTS_MAX: usize = 200;
+/// Messages inside messages that are looked into for what is not shown.
+pub const NESTED_MESSAGES_MAX: usize = 8;
 /// Lines that could begin or end a part, before the message is parsed at all.
 pub const BOUNDARY_LINES_MAX: usize = 20_000;
 /// Parts inside parts.
@@ -126,6 +128,10 @@ pub const IMAP_ROUND_MESSAGES_MAX: usize = 100;
 pub const IMAP_ATTEMPTS_MAX: u32 = 3;
 /// How long nothing is looked at where the IMAP server tells of nothing.
 pub const IMAP_POLL: Duration = Duration::from_secs(60);
+/// Rounds without a rest because the server tells of new messages: some tell of them at every command.
+pub const IMAP_TOLD_ROUNDS_MAX: u32 = 8;
+/// How often a message that was just sent is looked for.
+pub const IMAP_FIND_POLL: Duration = Duration::from_millis(500);
 /// How long the first wait is after a failure over IMAP.
 pub const IMAP_AGAIN_MIN: Duration = Duration::from_secs(1);
 /// How long a wait gets while failures over IMAP go on.

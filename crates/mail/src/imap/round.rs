@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_imap::error::Error;
 use async_imap::extensions::idle::IdleResponse;
-use async_imap::types::Fetch;
+use async_imap::types::{Fetch, UnsolicitedResponse};
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt as _, TryStreamExt as _};
 
@@ -16,7 +16,7 @@ use super::{Account, Collect, Filed};
 use crate::incoming::sender_of;
 use crate::limits::{
     IMAP_AT_ONCE_MAX, IMAP_ATTEMPTS_MAX, IMAP_COMMAND_TIME_MAX, IMAP_MESSAGE_TIME_MAX,
-    IMAP_ROUND_MESSAGES_MAX, MESSAGE_BYTES_MAX,
+    IMAP_ROUND_MESSAGES_MAX, IMAP_TOLD_ROUNDS_MAX, MESSAGE_BYTES_MAX,
 };
 
 /// How often each message of a folder was begun and not finished.
@@ -82,6 +82,12 @@ enum Read {
     Whole(Vec<u8>),
 }
 
+/// Whether the server has told of new messages beside its answers.
+fn told_of_new(session: &Session) -> bool {
+    let told = std::iter::from_fn(|| session.unsolicited_responses.try_recv().ok());
+    told.filter(|told| matches!(told, UnsolicitedResponse::Exists(_))).count() > 0
+}
+
 /// How a round ended.
 enum Round {
     /// Nothing unseen is left.
@@ -110,10 +116,14 @@ impl<C: Collect> Rounds<'_, C> {
                 within(IMAP_COMMAND_TIME_MAX, "make a folder", session.create(name)).await?;
             }
         }
-        let mut later = 0;
+        let (mut later, mut told) = (0, 0);
         loop {
-            match self.once(&mut session, able).await? {
+            let round = self.once(&mut session, able).await?;
+            // What came since the folder was searched is told once, and by no later command: then nobody may rest.
+            told = if told_of_new(&session) { told + 1 } else { 0 };
+            match round {
                 Round::More => *self.failures = 0,
+                Round::Clear if (1..=IMAP_TOLD_ROUNDS_MAX).contains(&told) => *self.failures = 0,
                 Round::Clear => {
                     (*self.failures, later) = (0, 0);
                     session = self.rest(session, able, self.account.pace.poll).await?;

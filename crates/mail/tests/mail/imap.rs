@@ -29,6 +29,8 @@ struct Mailbox {
     inbox: BTreeMap<u32, Message>,
     folders: BTreeMap<String, Vec<String>>,
     said: Vec<String>,
+    /// A message that comes while this command is answered, which tells of it and does not find it.
+    late: Option<(&'static str, &'static str)>,
     /// What the folder becomes when a message has made the server hang up.
     after: Option<Box<Mailbox>>,
 }
@@ -105,18 +107,32 @@ fn fetch(mailbox: &mut Mailbox, uid: u32, whole: bool) -> Option<String> {
     Some(format!("* 1 FETCH (UID {uid} BODY[]<0> {{{length}}}\r\n{text})\r\n"))
 }
 
+/// The answer to a command, while which a message comes that it was not looked for.
+fn with_late(mailbox: &mut Mailbox, words: &[&str], answer: String) -> String {
+    let during = |(command, _): &mut (&str, &str)| words[1..].iter().any(|word| word == command);
+    let Some((_, text)) = mailbox.late.take_if(during) else { return answer };
+    let uid = mailbox.inbox.keys().last().map_or(1, |uid| uid + 1);
+    mailbox.inbox.insert(uid, Message { text: text.to_owned(), ..Message::default() });
+    format!("* {} EXISTS\r\n{answer}", mailbox.inbox.len())
+}
+
 async fn converse(stream: TcpStream, mailbox: Shared) {
     let mut stream = BufReader::new(stream);
     if stream.write_all(b"* OK ready\r\n").await.is_err() {
         return;
     }
-    let mut line = String::new();
+    let (mut line, mut idles) = (String::new(), None);
     while matches!(stream.read_line(&mut line).await, Ok(read) if read > 0) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let answer = {
+        let answer = if words == ["DONE"] {
+            idles.take().map(|tag: String| format!("{tag} OK done\r\n"))
+        } else if words[1..] == ["IDLE"] {
+            idles = Some(words[0].to_owned());
+            Some("+ idling\r\n".to_owned())
+        } else {
             let mut mailbox = mailbox.lock().unwrap();
             mailbox.said.push(words[1..].join(" "));
-            answer(&mut mailbox, words[0], &words[1..])
+            answer(&mut mailbox, words[0], &words[1..]).map(|answer| with_late(&mut mailbox, &words, answer))
         };
         let Some(answer) = answer else { return };
         if stream.write_all(answer.as_bytes()).await.is_err() {
@@ -224,6 +240,26 @@ async fn each_message_goes_where_it_belongs() {
     assert_eq!(left, [("later", "")]);
     assert_eq!(failures, 0);
     assert!(mailbox.said.contains(&"CREATE \"Done\"".to_owned()), "the folders were made");
+}
+
+#[tokio::test]
+async fn what_comes_while_a_command_is_answered_is_not_waited_for() {
+    for (texts, command) in
+        [(&["yes"][..], "SEARCH"), (&["yes"], "STORE"), (&["yes"], "MOVE"), (&[], "SEARCH")]
+    {
+        let late = Some((command, "late"));
+        let (mut account, _) = listen(Mailbox { late, ..mailbox("IDLE MOVE", texts) }).await;
+        account.pace.poll = Duration::from_secs(3_600);
+        let (send, mut heard) = mpsc::unbounded_channel();
+        let (_stop, stopped) = watch::channel(false);
+        let taker = Arc::new(Taker(send, Notify::new()));
+        let reading = tokio::spawn(read(account, taker, Arc::new(Health::default()), stopped));
+        for text in texts.iter().chain(&["late"]) {
+            let taken = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
+            assert_eq!(taken.expect("it is taken").as_deref(), Some(*text), "{command}");
+        }
+        reading.abort();
+    }
 }
 
 #[tokio::test]
