@@ -11,8 +11,13 @@ use crate::shares::Place;
 
 /// Runs work on a request of this many bytes. Above [`LARGE_BYTES`] the worker's other tasks move to another worker first.
 pub(crate) fn run<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    let several = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if bytes > LARGE_BYTES && several() { tokio::task::block_in_place(work) } else { work() }
+    if bytes > LARGE_BYTES { aside(work) } else { work() }
+}
+
+/// Runs work that takes long: the worker's other tasks move to another worker first.
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    let several = Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if several { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// A future whose every poll goes through [`run`], and which gives up its place after the first one, in which its request is

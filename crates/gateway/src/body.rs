@@ -7,25 +7,25 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body_util::BodyExt;
 
-use crate::admission::Hold;
+use crate::bodies::{BUDGET, Held};
 use crate::error::{Reason, Refusal};
-use crate::limits::{BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX};
+use crate::limits::{BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX, OPEN_BYTES_MAX};
 
-/// Reads a body to its end: one message and `around` bytes of framing.
+/// Reads a body to its end: at most `limit` bytes, and `around` bytes of framing.
 ///
 /// # Errors
-/// A message above [`MESSAGE_BYTES_MAX`], a body that breaks off, one that takes longer than [`BODY_READ_MS_MAX`], or one
-/// for which a budget has no room.
-pub(crate) async fn read(body: Body, around: usize, hold: &mut Hold) -> Result<Bytes, Refusal> {
-    timed(read_frames(body, MESSAGE_BYTES_MAX, around, |bytes| hold.grow(bytes))).await
+/// A body above the limit, one that breaks off, one that takes longer than [`BODY_READ_MS_MAX`], or one for which a budget has
+/// no room.
+pub(crate) async fn read(body: Body, limit: usize, around: usize, held: &mut Held) -> Result<Bytes, Refusal> {
+    timed(read_frames(body, limit, around, |bytes| held.grow(bytes))).await
 }
 
-/// Reads a body to its end: at most so many bytes, and `around` bytes of framing.
+/// Reads a body of few bytes to its end, which no budget counts.
 ///
 /// # Errors
-/// As [`read`], with this limit.
-pub(crate) async fn read_within(body: Body, limit: usize, around: usize) -> Result<Bytes, Refusal> {
-    timed(read_frames(body, limit, around, |_| Ok(()))).await
+/// As [`read`].
+pub(crate) async fn read_small(body: Body, around: usize) -> Result<Bytes, Refusal> {
+    timed(read_frames(body, OPEN_BYTES_MAX, around, |_| Ok(()))).await
 }
 
 /// Reads within [`BODY_READ_MS_MAX`].
@@ -83,13 +83,20 @@ async fn discard(mut body: Body, mut read: usize) {
 
 /// The HTTP status of a body that could not be read.
 pub(crate) fn status(refusal: &Refusal) -> StatusCode {
-    if refusal.reason() == Reason::QuotaExceeded {
+    if has_no_room(refusal) {
+        StatusCode::TOO_MANY_REQUESTS
+    } else if refusal.reason() == Reason::QuotaExceeded {
         StatusCode::PAYLOAD_TOO_LARGE
     } else if refusal.reason() == Reason::DeadlineExceeded {
         StatusCode::REQUEST_TIMEOUT
     } else {
         StatusCode::BAD_REQUEST
     }
+}
+
+/// Whether a body could not be read because a budget has no room for it, so that it can come again later.
+pub(crate) fn has_no_room(refusal: &Refusal) -> bool {
+    refusal.limit() == Some(BUDGET)
 }
 
 /// The refusal of a message above [`MESSAGE_BYTES_MAX`].
@@ -145,7 +152,7 @@ mod tests {
         let begun = Instant::now();
         let first = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"a")) });
         let body = Body::from_stream(first.chain(stream::pending()));
-        let refusal = read_within(body, 100, 0).await.expect_err("its end does not come");
+        let refusal = read_small(body, 0).await.expect_err("its end does not come");
         assert_eq!(refusal.reason(), Reason::DeadlineExceeded);
         assert_eq!(status(&refusal), StatusCode::REQUEST_TIMEOUT);
         let took = begun.elapsed().as_millis();

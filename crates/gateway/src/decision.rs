@@ -23,7 +23,7 @@ use serde::Deserialize;
 use switchward_engine::{
     AnswerGate, Body, DecideGate, DiscussGate, LinkAuth, MailToken, PageProof, Reply, RequestId, Scope,
 };
-use switchward_machine::{Decision, Digest};
+use switchward_machine::{Decision, Digest, TenantId};
 
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
@@ -96,7 +96,7 @@ async fn say(State(door): State<Door>, Path(token): Path<String>, request: Reque
         Ok(asked) => asked,
         Err(no) => return refused(&no),
     };
-    let said = match form(request).await {
+    let said = match form(&door, asked.caller.tenant, request).await {
         Ok(said) => said,
         Err(response) => return response,
     };
@@ -160,9 +160,10 @@ fn recognised(asked: &Asked) -> Result<LinkAuth, String> {
 }
 
 /// Reads a form, of whoever has a link alone, and within the time that every request has.
-async fn form(request: Request) -> Result<Said, Response> {
+async fn form(door: &Door, tenant: TenantId, request: Request) -> Result<Said, Response> {
     let (parts, body) = request.into_parts();
-    let bytes = crate::body::read_within(body, PAGE_BODY_BYTES_MAX, 0).await.map_err(|refusal| {
+    let mut held = door.bodies.begin(Some(tenant), &parts.extensions);
+    let bytes = crate::body::read(body, PAGE_BODY_BYTES_MAX, 0, &mut held).await.map_err(|refusal| {
         told(crate::body::status(&refusal), page::nothing("The form did not arrive whole.", None))
     })?;
     let request = Request::from_parts(parts, bytes.into());

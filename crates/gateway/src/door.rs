@@ -1,6 +1,7 @@
 //! What every service needs: the cluster, the caller, and the way from a request to a command and back.
 
 use prost::Message;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,12 +17,13 @@ use tonic::Request;
 use tonic::metadata::MetadataMap;
 
 use crate::auth::{Caller, caller};
+use crate::bodies::Bodies;
 use crate::convert::rfc3339;
 use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::Shelf;
 use crate::quotas::{self, QuotaDefaults};
-use crate::scans::Scans;
+use crate::scans::{Scans, Share};
 use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
 use crate::shares::Shares;
 use crate::webhooks::Rates;
@@ -37,6 +39,8 @@ pub struct Door {
     pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) scans: Arc<Scans>,
+    /// The budgets of bodies that are being read.
+    pub(crate) bodies: Bodies,
     /// The cores for work that takes long.
     pub(crate) shares: Shares,
     pub(crate) webhook_rates: Arc<Rates>,
@@ -113,6 +117,7 @@ impl Door {
             revocations: Arc::default(),
             claims: Arc::default(),
             scans: Arc::default(),
+            bodies: Bodies::default(),
             shares: Shares::default(),
             webhook_rates: Arc::default(),
             quotas: QuotaDefaults::default(),
@@ -139,6 +144,14 @@ impl Door {
     #[must_use]
     pub fn limiting(self, quotas: QuotaDefaults) -> Self {
         Self { quotas, ..self }
+    }
+
+    /// It is to stay within so many bytes of memory; without it, [`MEMORY_BYTES_DEFAULT`].
+    ///
+    /// [`MEMORY_BYTES_DEFAULT`]: crate::limits::MEMORY_BYTES_DEFAULT
+    #[must_use]
+    pub fn within_memory(self, bytes: usize) -> Self {
+        Self { bodies: Bodies::within(bytes), ..self }
     }
 
     /// How often each quota of tenants has refused something on this server.
@@ -248,6 +261,43 @@ impl Call<'_> {
     /// The weight of the caller's tenant.
     pub(crate) fn weight(&self) -> u32 {
         self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT)
+    }
+
+    /// Looks for a list of the caller's tenant where others do not wait for it, slice by slice until `work` breaks off with what
+    /// it has found; see [`Share::pace`].
+    ///
+    /// # Errors
+    /// As `work`, and QUOTA_EXCEEDED where too many lists of the tenant wait.
+    pub(crate) async fn look_for<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<T>, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let scan = self.door.scans.begin(self.caller.tenant).await?;
+        self.in_slices(scan.share(1), work).await
+    }
+
+    /// As [`look_for`](Self::look_for), as part of a list that has begun.
+    pub(crate) async fn in_slices<T: Send + 'static>(
+        &self,
+        mut share: Share,
+        mut work: impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<T>, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        loop {
+            let place = self.door.shares.enter(self.caller.tenant, self.weight()).await?;
+            let (door, caller) = (self.door.clone(), self.caller.clone());
+            let slice = tokio::task::spawn_blocking(move || {
+                let _place = place;
+                share.begin();
+                let flow = work(&Call { door: &door, caller, trace: None }, &mut share)?;
+                Ok::<_, Refusal>((share, work, flow))
+            });
+            let failed = |_| Refusal::new(Reason::InternalError, "the list could not be looked for");
+            let flow;
+            (share, work, flow) = slice.await.map_err(failed)??;
+            if let ControlFlow::Break(found) = flow {
+                return Ok(found);
+            }
+        }
     }
 
     /// Carries out a command of this caller.

@@ -19,7 +19,7 @@ use crate::beside::Beside;
 use crate::body;
 use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
 use crate::error::{Reason, Refusal};
-use crate::limits::{HEADERS_BYTES_MAX, OPEN_BYTES_MAX};
+use crate::limits::{HEADERS_BYTES_MAX, MESSAGE_BYTES_MAX};
 
 const GRPC_STATUS: &str = "grpc-status";
 const GRPC_TIMEOUT: &str = "grpc-timeout";
@@ -86,7 +86,7 @@ where
         if !Admission::guards(path) {
             // Whoever asks how the server is has no credential, and little to say.
             let (parts, body) = request.into_parts();
-            let bytes = body::read_within(body, OPEN_BYTES_MAX, FRAME_HEADER_BYTES).await?;
+            let bytes = body::read_small(body, FRAME_HEADER_BYTES).await?;
             let request = Request::from_parts(parts, Body::from(bytes));
             let Ok(response) = inner.call(request).await;
             return Ok(dressed(response));
@@ -129,7 +129,7 @@ pub(crate) fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
 /// The request with its body read and checked: one whole frame; and how many bytes it has.
 async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>, usize), Refusal> {
     let (parts, body) = request.into_parts();
-    let bytes = body::read(body, FRAME_HEADER_BYTES, hold).await?;
+    let bytes = body::read(body, MESSAGE_BYTES_MAX, FRAME_HEADER_BYTES, &mut hold.body).await?;
     let message = unframe(&bytes)?;
     let encoding = parts.headers.get(GRPC_ENCODING).map(http::HeaderValue::as_bytes);
     if message.compressed && matches!(encoding, None | Some(b"identity")) {

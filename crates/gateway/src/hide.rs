@@ -249,7 +249,7 @@ pub(crate) fn without(text: &str) -> Option<String> {
 }
 
 /// The text without its reply tokens and its mail tokens; `None` if it has none.
-fn without_any(text: &str) -> Option<String> {
+pub(crate) fn without_any(text: &str) -> Option<String> {
     let first = without(text);
     without_mail(first.as_deref().unwrap_or(text)).or(first)
 }

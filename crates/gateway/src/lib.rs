@@ -9,6 +9,7 @@
 mod admission;
 pub mod auth;
 mod beside;
+mod bodies;
 mod body;
 pub mod calls;
 mod connections;

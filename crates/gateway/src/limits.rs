@@ -67,12 +67,12 @@ pub(crate) const IPV6_PEER_BITS: u32 = 64;
 pub const FIRST_REQUEST_MS_MAX: u64 = 10_000;
 /// How long a connection stays open on which nothing is asked.
 pub const IDLE_MS_MAX: u64 = 600_000;
-/// Bodies of requests that are being read or answered, bytes together.
-pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Those of one tenant.
-pub const BODIES_OF_TENANT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Those of one connection.
-pub const BODIES_OF_CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What a server is to stay within that says nothing else, bytes.
+pub const MEMORY_BYTES_DEFAULT: usize = 1024 * 1024 * 1024;
+/// Which part of it bodies may take that are being read or answered.
+pub const BODIES_PART: usize = 4;
+/// After how long it is worth to send a body again for which there was no room.
+pub const BODIES_AGAIN_MS: u64 = 1_000;
 /// A body of whoever needs no credential.
 pub const OPEN_BYTES_MAX: usize = 1024;
 /// A body above it is decoded where others do not wait for it.
@@ -126,6 +126,8 @@ pub const MAIL_DELETED_MAX: usize = 1_000;
 pub const MAIL_WAITING_MAX: usize = 10_000;
 /// Messages that are brought by HTTP at one time; beyond it they are to be brought later.
 pub const MAIL_POSTS_MAX: usize = 16;
+/// Those of one tenant.
+pub const MAIL_POSTS_OF_TENANT_MAX: usize = 4;
 /// How many seconds later.
 pub const MAIL_AGAIN_S: u64 = 30;
 /// The body of a webhook that comes in.
@@ -136,6 +138,8 @@ pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
 /// The longest time from an erasure until its bytes are in no file of a server that runs, milliseconds.
 pub const ERASED_WITHIN_MS: u64 = 10 * 60_000;
+/// How long one page of an export is looked for, beyond which it is shorter.
+pub const EXPORT_MS_MAX: u64 = 20;
 /// Bytes of records after which a page of an export takes no more; a record that is larger is a page of its own.
 pub(crate) const EXPORT_PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of what a change of a tenant was about in one record of an export; of more, there are more records.

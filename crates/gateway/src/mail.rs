@@ -21,6 +21,7 @@ use switchward_mail::incoming::{
 };
 
 use crate::auth::Caller;
+use crate::beside::{self, Beside};
 use crate::decision::tenant_of;
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
@@ -165,11 +166,11 @@ impl Mailroom {
 
     /// Takes a message, with what its transport knows of it.
     pub async fn ingest(&self, envelope: &Envelope, raw: &[u8]) -> Outcome {
-        let sorted = sort(raw, envelope, &self.settings);
+        let sorted = beside::run(raw.len(), || sort(raw, envelope, &self.settings));
         let (from, subject) = match &sorted {
             Sorted::Reply(reply) => (reply.from.text.clone(), reply.subject.clone()),
             Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
-                let head = head(raw, envelope, &self.settings);
+                let head = beside::run(raw.len(), || head(raw, envelope, &self.settings));
                 (head.from, head.subject)
             }
         };
@@ -204,7 +205,10 @@ impl Mailroom {
         for (text, token) in reply.tokens.iter().filter_map(|it| Some((&it.text, self.read(&it.text)?))) {
             // Nobody is asked anything of a mail whose token nobody was given.
             let proof = match origin::of(&self.door, &token, &reply.from.text) {
-                Ok(Origin::Asked) => authenticate(raw, text, envelope, &self.settings, &self.dns).await,
+                Ok(Origin::Asked) => {
+                    let proof = authenticate(raw, text, envelope, &self.settings, &self.dns);
+                    Beside::new(raw.len(), None, proof).await
+                }
                 Ok(Origin::Unknown) => Authentication::none("not_asked"),
                 Err(refusal) => return refused(&refusal),
             };

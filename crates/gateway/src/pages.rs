@@ -3,6 +3,7 @@
 use prost::Message;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{Key, Row, View};
@@ -10,7 +11,7 @@ use switchward_machine::Digest;
 use switchward_shard::StateView;
 
 use crate::door::{Call, refusal, unreadable};
-use crate::error::{Reason, Refusal};
+use crate::error::Refusal;
 use crate::scans::{Pace, Share};
 
 /// Entries of a page where the caller does not say.
@@ -18,7 +19,7 @@ const PAGE_DEFAULT: usize = 50;
 /// Entries of a page at most.
 const PAGE_MAX: usize = 1_000;
 /// Bytes of a page; beyond it the page is shorter. Well below what clients take as one message.
-const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+pub(crate) const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Entries that one call looks at; beyond it the page is shorter, and its token goes on from there.
 pub(crate) const LOOKED_AT_MAX: usize = 20_000;
 /// Bytes of a token that stand for what is listed and for the place in it.
@@ -30,6 +31,12 @@ pub(crate) struct Part<T> {
     found: Vec<(Vec<u8>, T)>,
     /// Where looking was broken off, when it was.
     broken_off: Option<Vec<u8>>,
+}
+
+impl<T> Part<T> {
+    fn take(&mut self) -> Self {
+        Self { found: mem::take(&mut self.found), broken_off: self.broken_off.take() }
+    }
 }
 
 /// One shard's part of a page, as far as it has been looked for.
@@ -120,26 +127,13 @@ impl Page {
         let mut parts = Vec::new();
         for shard in shards {
             let view = shard.read().await.map_err(refusal)?;
-            let mut looked = (view, scan.share(shards.len()), Looking::from(&list.0, &list.1));
-            loop {
-                let place = call.door.shares.enter(call.caller.tenant, call.weight()).await?;
-                let (list, door, caller) = (Arc::clone(&list), call.door.clone(), call.caller.clone());
-                let slice = tokio::task::spawn_blocking(move || {
-                    let (_place, (page, prefix, pick)) = (place, &*list);
-                    let (view, mut share, mut looking) = looked;
-                    let call = Call { door: &door, caller, trace: None };
-                    let pick = |key: &Key| pick(&call, &view, key);
-                    let ended = page.go_on(&view, prefix, &mut looking, &mut share, pick)?;
-                    Ok::<_, Refusal>(((view, share, looking), ended))
-                });
-                let failed = |_| Refusal::new(Reason::InternalError, "the list could not be looked for");
-                let ended;
-                (looked, ended) = slice.await.map_err(failed)??;
-                if ended {
-                    break;
-                }
-            }
-            parts.push(looked.2.part);
+            let (list, mut looking) = (Arc::clone(&list), Looking::from(&list.0, &list.1));
+            let look = move |call: &Call<'_>, share: &mut Share| {
+                let (page, prefix, pick) = &*list;
+                let ended = page.go_on(&view, prefix, &mut looking, share, |key| pick(call, &view, key))?;
+                Ok(if ended { ControlFlow::Break(looking.part.take()) } else { ControlFlow::Continue(()) })
+            };
+            parts.push(call.in_slices(scan.share(shards.len()), look).await?);
         }
         Ok(list.0.merge(parts))
     }
@@ -153,7 +147,6 @@ impl Page {
         share: &mut Share,
         pick: impl Fn(&Key) -> Result<Option<T>, Refusal>,
     ) -> Result<bool, Refusal> {
-        share.begin();
         loop {
             if looking.entries.is_empty() && !self.read_on(view, prefix, looking)? {
                 return Ok(true);

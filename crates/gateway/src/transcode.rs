@@ -25,6 +25,7 @@ use tower::{Layer, Service};
 use crate::admission::Admission;
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
+pub(crate) use request::check_nodes;
 
 pub(crate) const JSON: &str = "application/json";
 /// The content types of gRPC and gRPC-Web that are understood.

@@ -6,6 +6,7 @@ use switchward_machine::SessionId;
 
 use super::timestamp;
 use crate::auth::Caller;
+use crate::hide::without_mail;
 use crate::names;
 
 /// An effect of a session.
@@ -35,11 +36,16 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         next_attempt_time: last.map(|_| timestamp(effect.deliver_at)),
         round: effect.round(),
         code: wrong.map(|wrong| wrong.code.clone()).unwrap_or_default(),
-        message: wrong.map(|wrong| wrong.message.clone()).unwrap_or_default(),
+        message: wrong.map(|wrong| shown(&wrong.message)).unwrap_or_default(),
         end_time: dead.map(|dead| timestamp(dead.at)),
         attempts: effect.attempt().number,
         last_attempt_time: last.map(|last| timestamp(last.at)),
     }
+}
+
+/// What a place outside has said: a mail server may repeat the address that bounces or replies go to.
+fn shown(said: &str) -> String {
+    without_mail(said).unwrap_or_else(|| said.to_owned())
 }
 
 /// A dead letter as its session shows it.
@@ -49,12 +55,13 @@ pub(crate) fn incident(caller: &Caller, session: SessionId, effect: &Effect) -> 
         effect: names::of_effect(caller, session, effect.number),
         kind: kind(effect).to_owned(),
         code: dead.map(|dead| dead.code.clone()).unwrap_or_default(),
-        message: dead.map(|dead| dead.message.clone()).unwrap_or_default(),
+        message: dead.map(|dead| shown(&dead.message)).unwrap_or_default(),
         create_time: dead.map(|dead| timestamp(dead.at)),
     }
 }
 
-fn kind(effect: &Effect) -> &'static str {
+/// What an effect is called in filters.
+pub(crate) fn kind(effect: &Effect) -> &'static str {
     match &effect.body {
         EffectBody::Notice { .. } => "notice",
         EffectBody::Message { channel, .. } => channel.word(),

@@ -124,6 +124,11 @@ impl Refusal {
         self
     }
 
+    /// The limit that is reached, as [`quota`](Self::quota) named it.
+    pub(crate) fn limit(&self) -> Option<&str> {
+        self.0.quota.as_ref().map(|(subject, _)| subject.as_str())
+    }
+
     /// What is told a caller of it.
     #[must_use]
     pub fn message(&self) -> &str {

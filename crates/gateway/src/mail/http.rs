@@ -16,6 +16,7 @@
 //! | 408, 413, 431 | The body did not come in time; body or headers are too large. |
 //! | 503 | It cannot be taken now; `retry-after` says when to bring it again. |
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -24,10 +25,11 @@ use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::routing::any;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use parking_lot::Mutex;
 use serde_json::json;
+use switchward_machine::TenantId;
 use switchward_mail::incoming::{Envelope, Peer};
 use switchward_mail::limits::MESSAGE_BYTES_MAX;
-use tokio::sync::Semaphore;
 use tonic::metadata::MetadataMap;
 
 use super::{Mailroom, Outcome};
@@ -35,7 +37,7 @@ use crate::auth::{caller, roles};
 use crate::body;
 use crate::error::{Reason, Refusal};
 use crate::guard::check_headers;
-use crate::limits::{MAIL_AGAIN_S, MAIL_POSTS_MAX};
+use crate::limits::{MAIL_AGAIN_S, MAIL_POSTS_MAX, MAIL_POSTS_OF_TENANT_MAX};
 use crate::transcode::{self, JSON, essence};
 
 /// What a message is called.
@@ -47,14 +49,49 @@ struct Desk {
     room: Mailroom,
     /// Who is believed about the way that a message came: `TENANT/NAME`, the name being a key's subject.
     trusted: Arc<[String]>,
-    places: Arc<Semaphore>,
+    places: Places,
+}
+
+/// How many messages of each tenant are being looked at. Cheap to clone.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<HashMap<TenantId, usize>>>);
+
+/// One of them, until it is dropped.
+struct Taken {
+    places: Places,
+    tenant: TenantId,
+}
+
+impl Places {
+    /// A place for one more message, where there is one for all tenants and one for this tenant.
+    fn take(&self, tenant: TenantId) -> Option<Taken> {
+        let mut tenants = self.0.lock();
+        let all: usize = tenants.values().sum();
+        let own = tenants.get(&tenant).copied().unwrap_or_default();
+        if all >= MAIL_POSTS_MAX || own >= MAIL_POSTS_OF_TENANT_MAX {
+            return None;
+        }
+        tenants.insert(tenant, own + 1);
+        Some(Taken { places: self.clone(), tenant })
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut tenants = self.places.0.lock();
+        if let Some(own) = tenants.get_mut(&self.tenant) {
+            *own -= 1;
+            if *own == 0 {
+                tenants.remove(&self.tenant);
+            }
+        }
+    }
 }
 
 /// The path of mail, to stand beside the other pages of [`one_port`](crate::routes::one_port). What callers say of the way
 /// that a message came is believed of those that are named here, as `TENANT/NAME`.
 pub fn pages(room: &Mailroom, trusted: &[String]) -> Router {
-    let places = Arc::new(Semaphore::new(MAIL_POSTS_MAX));
-    let desk = Desk { room: room.clone(), trusted: trusted.into(), places };
+    let desk = Desk { room: room.clone(), trusted: trusted.into(), places: Places::default() };
     Router::new().route("/v1/mail", any(bring)).with_state(desk)
 }
 
@@ -103,10 +140,14 @@ async fn brought(desk: &Desk, request: Request<Body>) -> Result<Outcome, Refused
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal));
     }
     let envelope = envelope(&request).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
-    let Ok(_place) = desk.places.try_acquire() else { return Ok(Outcome::Later) };
-    let raw = body::read_within(request.into_body(), MESSAGE_BYTES_MAX, 0)
-        .await
-        .map_err(|refusal| (body::status(&refusal), refusal))?;
+    let (head, body) = request.into_parts();
+    let mut held = desk.room.door.bodies.begin(Some(caller.tenant), &head.extensions);
+    let raw = match body::read(body, MESSAGE_BYTES_MAX, 0, &mut held).await {
+        Err(refusal) if body::has_no_room(&refusal) => return Ok(Outcome::Later),
+        read => read.map_err(|refusal| (body::status(&refusal), refusal))?,
+    };
+    // Taken once the message is there: who sends slowly keeps no place.
+    let Some(_place) = desk.places.take(caller.tenant) else { return Ok(Outcome::Later) };
     let name = format!("{}/{}", caller.tenant_name, caller.actor.subject);
     let room = desk.room.of(caller.tenant, caller.actor.subject);
     if desk.trusted.contains(&name) {
@@ -139,4 +180,23 @@ fn envelope(request: &Request<Body>) -> Result<Envelope, Refusal> {
     }
     envelope.peer = address.map(|address| Peer { address, helo });
     Ok(envelope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_that_brings_many_messages_leaves_places_for_others() {
+        let (places, one) = (Places::default(), TenantId(1));
+        let of_one: Vec<_> =
+            (0..MAIL_POSTS_OF_TENANT_MAX).map(|_| places.take(one).expect("a place")).collect();
+        assert!(places.take(one).is_none(), "its places are taken");
+        let more = (MAIL_POSTS_OF_TENANT_MAX..MAIL_POSTS_MAX).zip((2..5).cycle());
+        let more = more.map(|(_, tenant)| places.take(TenantId(tenant)));
+        let others: Vec<_> = more.map(|place| place.expect("a place")).collect();
+        assert!(places.take(TenantId(9)).is_none(), "all places are taken");
+        drop((of_one, others));
+        assert!(places.take(one).is_some() && places.0.lock().is_empty(), "they are given back");
+    }
 }

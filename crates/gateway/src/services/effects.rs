@@ -3,7 +3,8 @@
 use switchward_api::v1;
 use switchward_api::v1::effect_service_server::EffectService;
 use switchward_engine::{
-    Body, DismissEffect, FailEffect, HoldEffects, IndexKey, Key, Reply, RetryEffect, Scope, View, effect_view,
+    Body, DismissEffect, FailEffect, HoldEffects, IndexKey, Key, Reply, RetryEffect, Row, Scope, View,
+    effect_view,
 };
 use switchward_machine::SessionId;
 use switchward_shard::StateView;
@@ -142,10 +143,17 @@ async fn list(call: &Call<'_>, message: v1::ListEffectsRequest) -> Result<v1::Li
         if wanted.session.is_some_and(|wanted| wanted != session) {
             return Ok(None);
         }
+        // Its session and the rest are read of what is shown alone.
+        if let Some(wanted) = &wanted.kind {
+            let row = view.row(&Key::outbox(tenant, session, number)).map_err(unreadable)?;
+            if !matches!(row.as_deref(), Some(Row::Outbox(effect)) if convert::effects::kind(effect) == *wanted)
+            {
+                return Ok(None);
+            }
+        }
         let found = view.steady(|rows: &dyn View| effect_view(rows, tenant, session, number));
-        let Some(found) = found.map_err(unreadable)? else { return Ok(None) };
-        let effect = convert::effects::effect(&call.caller, session, &found);
-        Ok(wanted.kind.as_ref().is_none_or(|kind| *kind == effect.kind).then_some(effect))
+        let found = found.map_err(unreadable)?;
+        Ok(found.map(|found| convert::effects::effect(&call.caller, session, &found)))
     };
     let (effects, next_page_token) = page.of_shards(call, prefix, pick).await?;
     Ok(v1::ListEffectsResponse { effects: mask.keep_each(effects), next_page_token })

@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_api::v1::gate_service_server::GateService;
 use switchward_engine::{
-    AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Key, Reply, Scope, SessionView, View,
+    AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Key, Reply, Row, Scope, SessionView, View,
     ViewError, gate_view, remarks, session_view,
 };
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
@@ -164,10 +164,18 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
         if wanted.session.is_some_and(|wanted| wanted != session) {
             return Ok(None);
         }
+        // Its session and the rest are read of what is shown alone.
+        if let Some(wanted) = wanted.kind {
+            let open = view.row(&Key::open(tenant, session, gate)).map_err(unreadable)?;
+            if !matches!(open.as_deref(), Some(Row::Open(open)) if convert::sessions::kind(open.gate.kind) == wanted)
+            {
+                return Ok(None);
+            }
+        }
         let rows = view.steady(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
         let (Some(of), Some(row @ GateView::Open(..))) = rows else { return Ok(None) };
         let gate = convert::gates::gate(&call.caller, &of, gate, &row);
-        Ok(wanted.kind.is_none_or(|kind| kind == gate.kind()).then_some(gate))
+        Ok(Some(gate))
     };
     let (gates, next_page_token) = page.of_shards(call, prefix, pick).await?;
     Ok(v1::ListGatesResponse { gates: mask.keep_each(gates), next_page_token })

@@ -8,7 +8,7 @@ use switchward_api::v1;
 use switchward_api::v1::mail_service_server::MailService;
 use switchward_engine::{Key, Role, Row};
 use switchward_machine::TenantId;
-use switchward_mail::incoming::legible;
+use switchward_mail::incoming::{legible, withholding};
 use tonic::{Request, Response, Status};
 
 use super::tenants::FIRST;
@@ -61,7 +61,7 @@ impl MailService for Door {
             headers: read.headers,
             text: read.text,
             truncated: u64::try_from(content.len()).is_ok_and(|kept| kept < mail.bytes),
-            content: content.into(),
+            content: withholding(&content, &|text| hide::without_any(text).is_some()).into(),
             ..of_mail(&call.caller, &mail)
         };
         Ok(Response::new(v1::GetQuarantinedMailResponse { mail: Some(mask.keep(masked(shown))) }))

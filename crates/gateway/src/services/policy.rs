@@ -1,5 +1,6 @@
 //! PolicyService.
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_api::v1;
@@ -24,6 +25,7 @@ use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{LOOKED_AT_MAX, Page, filter, order, unknown_term};
+use crate::scans::{Pace, Share};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -401,34 +403,55 @@ async fn decisions(
     let list = ["decisions", &call.caller.tenant_name, &id.to_string(), &message.filter];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let view = call.shard(id).read().await.map_err(refusal)?;
-    let prefix = history_prefix(call.caller.tenant, id);
-    let mut end = match page.after.as_deref().map(<[u8; 8]>::try_from) {
+    let end = match page.after.as_deref().map(<[u8; 8]>::try_from) {
         None => session.session.sequence,
         Some(Ok(first)) => u64::from_be_bytes(first),
         Some(Err(_)) => return Err(Refusal::field("page_token", "is no token of this list")),
     };
-    let mut found: Vec<v1::DecisionRecord> = Vec::new();
-    let mut looked = 0;
-    // History is kept oldest first, so it is read piece by piece from its end.
-    while end > 0 && found.len() < page.size && looked < LOOKED_AT_MAX {
-        let rows = piece(&view, &prefix, end).map_err(unreadable)?;
-        looked += rows.len();
-        end = end.saturating_sub(PIECE);
-        for (first, row) in rows.into_iter().rev() {
-            let Row::History(history) = &*row else { continue };
-            let records: Vec<_> = records(call, id, first, history).collect();
-            found.extend(records.into_iter().rev().filter(|record| {
-                wanted.0.is_none_or(|decision| decision == record.decision())
-                    && wanted.1.as_ref().is_none_or(|capability| *capability == record.capability)
-            }));
-            if found.len() >= page.size {
-                end = first;
-                break;
-            }
-        }
-    }
+    let is_wanted = move |record: &v1::DecisionRecord| {
+        wanted.0.is_none_or(|decision| decision == record.decision())
+            && wanted.1.as_ref().is_none_or(|capability| *capability == record.capability)
+    };
+    let (found, end) = call.look_for(decisions_before(view, id, (end, page.size), is_wanted)).await?;
     let next_page_token = if end > 0 { page.token(&end.to_be_bytes()) } else { String::new() };
     Ok(v1::ListDecisionsResponse { decisions: mask.keep_each(found), next_page_token })
+}
+
+type Looked = (Vec<v1::DecisionRecord>, u64);
+
+/// Looks through a session's history before `end` for so many decisions that are wanted, the newest first and a slice at a
+/// time; tells where it has ended, which is 0 at the beginning of the history.
+fn decisions_before(
+    view: StateView,
+    id: SessionId,
+    (mut end, size): (u64, usize),
+    is_wanted: impl Fn(&v1::DecisionRecord) -> bool + Send + 'static,
+) -> impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<Looked>, Refusal> {
+    let (mut found, mut looked) = (Vec::new(), 0);
+    move |call, share| {
+        let prefix = history_prefix(call.caller.tenant, id);
+        // History is kept oldest first, so it is read piece by piece from its end.
+        while end > 0 && found.len() < size && looked < LOOKED_AT_MAX {
+            let rows = piece(&view, &prefix, end).map_err(unreadable)?;
+            looked += rows.len();
+            end = end.saturating_sub(PIECE);
+            for (first, row) in rows.into_iter().rev() {
+                let Row::History(history) = &*row else { continue };
+                let records: Vec<_> = records(call, id, first, history).collect();
+                found.extend(records.into_iter().rev().filter(&is_wanted));
+                if found.len() >= size {
+                    end = first;
+                    break;
+                }
+            }
+            match share.pace()? {
+                Pace::On => {}
+                Pace::Rests => return Ok(ControlFlow::Continue(())),
+                Pace::Ends => break,
+            }
+        }
+        Ok(ControlFlow::Break((mem::take(&mut found), end)))
+    }
 }
 
 /// Sequences of history that are read at once.

@@ -1,5 +1,8 @@
 //! SessionService.
 
+use prost::Message;
+use std::mem;
+use std::ops::ControlFlow;
 use switchward_api::v1;
 use switchward_api::v1::session_service_server::SessionService;
 use switchward_engine::{
@@ -17,8 +20,9 @@ use crate::door::{Call, Door, named, refusal, request_id, unreadable};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
-use crate::pages::{Compared, Page, order, terms, unknown_term};
+use crate::pages::{Compared, PAGE_BYTES_MAX, Page, order, terms, unknown_term};
 use crate::reply_tokens;
+use crate::scans::{Pace, Share};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -339,20 +343,39 @@ async fn events(
         None => message.from_sequence,
     };
     let view = call.shard(id).read().await.map_err(refusal)?;
-    let events = read_events(&view, call, &session, from, page.size + 1)?;
+    let (events, more) = call.look_for(events_from(view, session, from, page.size + 1)).await?;
     let places = events.into_iter().map(|event| (event.sequence.to_be_bytes().to_vec(), event));
-    let (events, next_page_token) = page.cut(places.collect());
+    let (events, mut next_page_token) = page.cut(places.collect());
+    if let Some(last) = events.last().filter(|_| more && next_page_token.is_empty()) {
+        next_page_token = page.token(&last.sequence.to_be_bytes());
+    }
     Ok(v1::ListSessionEventsResponse { events: mask.keep_each(events), next_page_token })
 }
 
-fn read_events(
-    view: &StateView,
-    call: &Call<'_>,
-    session: &SessionView,
-    from: u64,
+/// Events, and whether there may be more behind them.
+type Found = (Vec<v1::SessionEvent>, bool);
+
+/// Looks for so many events from a sequence on, a slice at a time.
+fn events_from(
+    view: StateView,
+    session: SessionView,
+    mut from: u64,
     max: usize,
-) -> Result<Vec<v1::SessionEvent>, Refusal> {
-    super::watch::read(view, &call.caller, session, from, max).map_err(unreadable)
+) -> impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<Found>, Refusal> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    move |call, share| {
+        let mut pace = Pace::On;
+        let wanted = (from, max - all.len());
+        let (events, more) = super::watch::read(&view, &call.caller, &session, wanted, || {
+            pace = share.pace()?;
+            Ok(pace != Pace::On)
+        })?;
+        from = events.last().map_or(from, |last| last.sequence + 1);
+        bytes += events.iter().map(Message::encoded_len).sum::<usize>();
+        all.extend(events);
+        let ends = !more || all.len() >= max || bytes >= PAGE_BYTES_MAX || pace == Pace::Ends;
+        Ok(if ends { ControlFlow::Break((mem::take(&mut all), more)) } else { ControlFlow::Continue(()) })
+    }
 }
 
 /// The common beginning of a session's history.

@@ -2,6 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use prost::Message;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::auth::{Caller, invalid, key_of};
 use crate::convert;
 use crate::door::{Door, refusal, unreadable};
 use crate::error::Refusal;
+use crate::pages::PAGE_BYTES_MAX;
 
 /// What the service sends.
 pub(super) type Stream = BoxStream<'static, Result<v1::WatchSessionResponse, Status>>;
@@ -101,9 +103,9 @@ impl Watch {
             let found = found.map_err(unreadable)?;
             let session = found.ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
             self.newest = session.session.sequence;
-            let events = read(&view, &self.caller, &session, self.next, READ_MAX).map_err(unreadable)?;
+            let stop = || Ok(false);
+            let (events, more) = read(&view, &self.caller, &session, (self.next, READ_MAX), stop)?;
             drop(place);
-            let all = events.len() < READ_MAX;
             for event in events {
                 self.next = event.sequence + 1;
                 let update = v1::watch_session_response::Update::Event(event);
@@ -111,7 +113,7 @@ impl Watch {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            if all {
+            if !more {
                 let ended = session.session.status.ended();
                 return Ok(if ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
             }
@@ -131,43 +133,57 @@ pub(super) async fn begun(draining: &mut watch::Receiver<bool>) {
     let _the_sender_is_gone = draining.wait_for(|draining| *draining).await.is_err();
 }
 
-/// The first events of a session from a sequence on.
+/// The first events of a session from a sequence on, at most so many and about [`PAGE_BYTES_MAX`], and whether there may be
+/// more. Stops behind the first one where `stop` says so.
 pub(super) fn read(
     view: &StateView,
     caller: &Caller,
     session: &SessionView,
-    from: u64,
-    max: usize,
-) -> Result<Vec<v1::SessionEvent>, ViewError> {
+    (from, max): (u64, usize),
+    mut stop: impl FnMut() -> Result<bool, Refusal>,
+) -> Result<(Vec<v1::SessionEvent>, bool), Refusal> {
     let tenant = caller.tenant;
     let prefix = history_prefix(tenant, session.id);
-    let mut after = before(view, &prefix, from)?;
-    let mut events = Vec::new();
-    while events.len() < max {
+    let mut after = before(view, &prefix, from).map_err(unreadable)?;
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    loop {
         // Rows are looked at after the scan, because their runs are looked for among other rows.
-        let mut rows: Vec<(u64, Arc<Row>)> = Vec::new();
-        let mut last = None;
-        view.scan(&prefix, after.as_deref(), &mut |key, row| {
-            rows.extend(sequence_of(key).map(|first| (first, Arc::clone(row))));
-            last = Some(key.as_bytes().to_vec());
-            if rows.len() < ROWS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
+        let rows = some_rows(view, &prefix, after.as_deref()).map_err(unreadable)?;
         for (first, row) in &rows {
             let Row::History(history) = &**row else { continue };
-            let machines = view.steady(|rows| machines_of(rows, tenant, session.id, &history.events))?;
-            let told = convert::events::of_history(*first, history, &machines);
-            events.extend(told.into_iter().filter(|event| event.sequence >= from));
-            if events.len() >= max {
-                break;
+            let machines = view.steady(|rows| machines_of(rows, tenant, session.id, &history.events));
+            let told = convert::events::of_history(*first, history, &machines.map_err(unreadable)?);
+            for event in told.into_iter().filter(|event| event.sequence >= from) {
+                bytes += event.encoded_len();
+                events.push(event);
+            }
+            let full = events.len() >= max || bytes >= PAGE_BYTES_MAX;
+            if full || (stop()? && !events.is_empty()) {
+                events.truncate(max);
+                return Ok((events, true));
             }
         }
-        after = last;
-        if rows.len() < ROWS_AT_ONCE {
-            break;
+        match rows.last() {
+            Some((last, _)) if rows.len() == ROWS_AT_ONCE => {
+                after = Some([prefix.as_slice(), &last.to_be_bytes()].concat());
+            }
+            Some(_) | None => return Ok((events, false)),
         }
     }
-    events.truncate(max);
-    Ok(events)
+}
+
+/// Some rows of history, each with the sequence before its first event.
+fn some_rows(
+    view: &StateView,
+    prefix: &[u8],
+    after: Option<&[u8]>,
+) -> Result<Vec<(u64, Arc<Row>)>, ViewError> {
+    let mut rows = Vec::new();
+    view.scan(prefix, after, &mut |key, row| {
+        rows.extend(sequence_of(key).map(|first| (first, Arc::clone(row))));
+        if rows.len() < ROWS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(rows)
 }
 
 /// Rows of history that are read at once.

@@ -18,6 +18,7 @@ use crate::beside;
 use crate::body;
 use crate::calls::{frame, unframe};
 use crate::error::{Reason, Refusal};
+use crate::limits::MESSAGE_BYTES_MAX;
 
 const GRPC_STATUS: &str = "grpc-status";
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -62,7 +63,7 @@ where
     let mut parts = grpc_head(parts)?;
     let mut hold = admission.admit(parts.uri.path(), &parts.headers, &parts.extensions).await?;
     parts.extensions.insert(Counted);
-    let bytes = body::read(body, 0, &mut hold).await?;
+    let bytes = body::read(body, MESSAGE_BYTES_MAX, 0, &mut hold.body).await?;
     let read = || Ok::<_, Refusal>(request::message(method.input(), &bytes)?.encode_to_vec());
     let share = hold.share.clone();
     let place = share.place(bytes.len()).await?;

@@ -15,10 +15,7 @@ const EXACT_INTEGER_MAX: u64 = 1 << 53;
 /// # Errors
 /// `FIELD_INVALID`, with a violation for each field that is unknown, given twice or of the wrong type.
 pub(super) fn message(descriptor: MessageDescriptor, body: &[u8]) -> Result<DynamicMessage, Refusal> {
-    if nodes(body) > JSON_NODES_MAX {
-        let message = format!("the body has more than {JSON_NODES_MAX} values");
-        return Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("values", message));
-    }
+    check_nodes(body)?;
     let value =
         json::read(body).map_err(|error| Refusal::field("", format!("the body is not JSON: {error}")))?;
     let Value::Object(members) = &value else {
@@ -33,6 +30,15 @@ pub(super) fn message(descriptor: MessageDescriptor, body: &[u8]) -> Result<Dyna
         let blamed = problems.refuse().err();
         blamed.unwrap_or_else(|| Refusal::field("", error.to_string()))
     })
+}
+
+/// Refuses a JSON text of too many values before any is made.
+pub(crate) fn check_nodes(body: &[u8]) -> Result<(), Refusal> {
+    if nodes(body) <= JSON_NODES_MAX {
+        return Ok(());
+    }
+    let message = format!("the body has more than {JSON_NODES_MAX} values");
+    Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("values", message))
 }
 
 /// At least as many as a JSON text has values, told from its signs alone.

@@ -14,7 +14,7 @@ use tonic::metadata::MetadataMap;
 
 use super::answer::{self, Outcome, Refused};
 use super::event::{self, Brought, message_id};
-use super::request::{body, check_head, with_headers};
+use super::request::{body, check_head, read, with_headers};
 use crate::auth;
 use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
@@ -100,8 +100,9 @@ async fn received(
     request: Request<Body>,
 ) -> Result<Outcome, Refused> {
     let (head, body) = request.into_parts();
-    let body = self::body(body).await?;
-    let said: Said = serde_json::from_slice(&body).map_err(|error| Refusal::field("", error.to_string()))?;
+    let held = call.door.bodies.begin(Some(call.caller.tenant), &head.extensions);
+    let (body, _held) = self::body(body, held).await?;
+    let said: Said = read(&body)?;
     let id = id(&head.headers, &body)?;
     let brought = Brought {
         session: token.session,

@@ -15,7 +15,7 @@
 //! | 401 | No token, or not one that was made for a session here; no such tenant or source, or nothing proves the message. |
 //! | 404 | The session that is named is not the token's, or does not exist. |
 //! | 405, 415 | No POST; no JSON, or encoded. |
-//! | 408, 413, 431 | The body did not come in time; body or headers are too large. |
+//! | 408, 413, 431 | The body did not come in time; body or headers are too large, or it has too many values. |
 //! | 409 | The session refuses the event: its state was left, it has ended, it is paused. |
 //! | 429, 503 | Too much, or not now; `retry-after` says when. |
 //!

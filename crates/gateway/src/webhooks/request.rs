@@ -3,14 +3,16 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header};
+use serde::de::DeserializeOwned;
 use switchward_webhook::Headers;
 
 use super::answer::Refused;
-use crate::body;
+use crate::bodies::Held;
 use crate::error::{Reason, Refusal};
 use crate::guard::check_headers;
 use crate::limits::WEBHOOK_BYTES_MAX;
-use crate::transcode::{JSON, essence};
+use crate::transcode::{JSON, check_nodes, essence};
+use crate::{beside, body};
 
 /// Refuses what cannot be a webhook, from its head alone: another method than POST, too large headers, a body that is not
 /// JSON or is encoded.
@@ -36,16 +38,25 @@ pub(super) fn check_head<B>(request: &Request<B>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The body, byte for byte.
-pub(super) async fn body(body: Body) -> Result<Bytes, Refused> {
-    body::read_within(body, WEBHOOK_BYTES_MAX, 0).await.map_err(|refusal| {
-        if refusal.reason() == Reason::QuotaExceeded {
-            Refused::with(StatusCode::PAYLOAD_TOO_LARGE, refusal)
-        } else if refusal.reason() == Reason::DeadlineExceeded {
-            Refused::with(StatusCode::REQUEST_TIMEOUT, refusal)
-        } else {
-            refusal.into()
-        }
+/// The body, byte for byte, with what it takes of the budgets.
+pub(super) async fn body(body: Body, mut held: Held) -> Result<(Bytes, Held), Refused> {
+    match body::read(body, WEBHOOK_BYTES_MAX, 0, &mut held).await {
+        Ok(bytes) => Ok((bytes, held)),
+        Err(refusal) => Err(Refused::with(body::status(&refusal), refusal)),
+    }
+}
+
+/// What the body says.
+///
+/// # Errors
+/// If it is no JSON of this form, or has more than [`JSON_NODES_MAX`](crate::limits::JSON_NODES_MAX) values.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    beside::run(body.len(), || {
+        check_nodes(body).map_err(|many| Refused::with(StatusCode::PAYLOAD_TOO_LARGE, many))?;
+        let read = serde_json::from_slice(body);
+        read.map_err(|error| {
+            Refusal::field("", format!("the body is not what is taken here: {error}")).into()
+        })
     })
 }
 

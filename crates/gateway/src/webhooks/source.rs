@@ -15,7 +15,7 @@ use tonic::metadata::MetadataMap;
 
 use super::answer::{self, Outcome, Refused};
 use super::event::{self, Brought, message_id};
-use super::request::{body, check_head, with_headers};
+use super::request::{body, check_head, read, with_headers};
 use crate::auth::{self, Caller};
 use crate::door::{Door, unreadable};
 use crate::error::Refusal;
@@ -33,7 +33,7 @@ pub(super) async fn receive(
         let Path((tenant, source)) = path.map_err(|_| auth::invalid())?;
         let (head, body) = request.into_parts();
         // Read before anything is looked up, so that its size tells nothing of what there is.
-        let body = self::body(body).await?;
+        let (body, _held) = self::body(body, door.bodies.begin(None, &head.extensions)).await?;
         take(&door, &tenant, &source, &head.headers, &body).await
     };
     answer::of(recorded.await)
@@ -49,8 +49,7 @@ async fn take(
     let (tenant, source) = find(door, tenant, source)?.ok_or_else(unproven)?;
     let id = prove(door, (tenant.id, &source), headers, body)?;
     door.webhook_rates.take((tenant.id, source.name.clone()), door.cluster.now())?;
-    let said: Value = serde_json::from_slice(body)
-        .map_err(|error| Refusal::field("", format!("the body is no JSON: {error}")))?;
+    let said: Value = read(body)?;
     match with_headers(headers, |headers| greeting(kind_named(&source), headers, &said)) {
         Some(Greeting::Ping) => return Ok(Outcome::Greeted(json!({ "pong": true }))),
         Some(Greeting::Challenge(challenge)) => {

@@ -3,6 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use switchward_api::v1;
+use switchward_gateway::limits::JSON_NODES_MAX;
 
 use crate::ways::{Answer, Raw};
 use crate::world::World;
@@ -171,7 +172,7 @@ async fn hostile_bodies_are_refused_with_their_status() {
     let (line, path) = (&world.node.line, format!("/v1/callbacks/{token}"));
     let state = world.node.state().await;
     let deep = format!(r#"{{"event_key":"noted","data":{{"a":{}{}}}}}"#, "[".repeat(40), "]".repeat(40));
-    let abyss = "[".repeat(100_000);
+    let abyss = "[".repeat(JSON_NODES_MAX - 1);
     for bad in [
         "",
         "null",
@@ -201,6 +202,8 @@ async fn hostile_bodies_are_refused_with_their_status() {
     refused(&own, 400, "SCHEMA_VIOLATION");
     let large = json!({ "event_key": "noted", "data": { "a": "a".repeat(TOO_MANY) } });
     refused(&line.send(callback(&token, &large)).await, 413, "QUOTA_EXCEEDED");
+    let many = format!("[{}]", "7,".repeat(JSON_NODES_MAX));
+    refused(&line.send(raw(&path, many)).await, 413, "QUOTA_EXCEEDED");
     refused(
         &line.send(callback(&token, &noted()).with("content-type", "text/plain")).await,
         415,

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 use switchward_api::v1;
+use switchward_engine::{MailKey, Way as MailWay};
+use switchward_machine::{OpenId, SessionId, TenantId};
 
 use crate::told::refused;
 use crate::ways::{Raw, Way, body};
@@ -232,5 +234,32 @@ async fn why_an_effect_has_failed_is_said_in_a_code() {
         let outcome = world.attempt::<v1::FailEffectResponse>("operator", "FailEffect", &request).await;
         assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["code"], "{code:?}");
     }
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_mail_server_repeats_of_an_address_of_ours_is_shown_nowhere() {
+    let world = World::start().await;
+    let name = world.effect().await;
+    let token = MailKey([7; 32]).token(
+        MailWay::Reply,
+        (TenantId(1), SessionId([9; 16])),
+        (OpenId(1), 0),
+        "kim@a.example",
+    );
+    let message =
+        format!("550 <r+{token}@reply.acme.example> is not known; see https://acme.example/a/{token}");
+    let request =
+        v1::FailEffectRequest { name: name.clone(), code: "rejected".into(), message, ..Default::default() };
+    let failed: v1::FailEffectResponse = world.ask("operator", "FailEffect", &request).await;
+    let said = "550 <r+…@reply.acme.example> is not known; see https://acme.example/a/…";
+    let effect = failed.effect.expect("a dead letter");
+    assert_eq!(effect.message, said);
+    let get = v1::GetEffectRequest { name: name.clone(), ..Default::default() };
+    let found: v1::GetEffectResponse = world.ask("agent", "GetEffect", &get).await;
+    assert_eq!(found.effect.expect("it is there").message, said);
+    assert_eq!(world.look(&effect.session).await.incidents[0].message, said);
+    let told = events(&world, &effect.session, "delivery.exhausted").await;
+    assert!(!told.is_empty() && !format!("{told:?}").contains(&token.to_string()), "{told:?}");
     world.node.end().await;
 }

@@ -2,6 +2,7 @@
 
 use prost::Message as _;
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 use switchward_api::v1;
 use switchward_api::v1::export_record::Record;
 use switchward_engine::{Event, Key, Kind, Removed, Row, Session, TENANT_ITSELF, View, ViewError};
@@ -11,9 +12,10 @@ use switchward_shard::StateView;
 
 use super::place::{Place, Spot, Stage};
 use super::records;
+use crate::beside;
 use crate::door::{Call, refusal, unreadable};
 use crate::error::Refusal;
-use crate::limits::EXPORT_PAGE_BYTES_MAX;
+use crate::limits::{EXPORT_MS_MAX, EXPORT_PAGE_BYTES_MAX};
 use crate::pages::LOOKED_AT_MAX;
 
 /// A page of an export while it is put together.
@@ -25,6 +27,8 @@ pub(super) struct Walk<'c> {
     records: Vec<v1::ExportRecord>,
     bytes: usize,
     looked: usize,
+    /// When the looking began.
+    since: Instant,
 }
 
 /// The session of an id, and what remains of it or of an earlier one, as far as they belong to the export.
@@ -54,7 +58,7 @@ impl<'r> Found<'r> {
 
 impl<'c> Walk<'c> {
     pub(super) fn new(call: &'c Call<'c>, at: Time, size: usize) -> Self {
-        Self { call, at, size, records: Vec::new(), bytes: 0, looked: 0 }
+        Self { call, at, size, records: Vec::new(), bytes: 0, looked: 0, since: Instant::now() }
     }
 
     pub(super) fn into_records(self) -> Vec<v1::ExportRecord> {
@@ -63,20 +67,28 @@ impl<'c> Walk<'c> {
 
     /// Goes on from a place, and gives where the next page begins; `None` at the end.
     pub(super) async fn from(&mut self, place: Place) -> Result<Option<Place>, Refusal> {
+        let call = self.call;
+        let _scan = call.door.scans.begin(call.caller.tenant).await?;
+        let catalogue = call.catalogue().await?;
+        // Every shard's rows are then at least as new as the export's time.
+        for shard in call.door.cluster.shards() {
+            shard.read().await.map_err(refusal)?;
+        }
+        let _place = call.door.shares.enter(call.caller.tenant, call.weight()).await?;
+        beside::aside(|| self.look(&catalogue, place))
+    }
+
+    fn look(&mut self, catalogue: &StateView, place: Place) -> Result<Option<Place>, Refusal> {
+        self.since = Instant::now();
         let mut spot = match place {
             Place::Session(spot) => spot,
             Place::Change { mut number, mut records } => {
-                let view = self.call.catalogue().await?;
-                if self.changes(&view, &mut number, &mut records).map_err(unreadable)?.is_break() {
+                if self.changes(catalogue, &mut number, &mut records).map_err(unreadable)?.is_break() {
                     return Ok(Some(Place::Change { number, records }));
                 }
                 Spot::before(0)
             }
         };
-        // Every shard's rows are now at least as new as the export's time.
-        for shard in self.call.door.cluster.shards() {
-            shard.read().await.map_err(refusal)?;
-        }
         let flow = self.sessions(&mut spot).map_err(unreadable)?;
         Ok(flow.is_break().then_some(Place::Session(spot)))
     }
@@ -99,7 +111,12 @@ impl<'c> Walk<'c> {
     /// Counts something that was looked at; breaks off where that is enough for one call.
     pub(super) fn looked(&mut self) -> ControlFlow<()> {
         self.looked += 1;
-        if self.looked < LOOKED_AT_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let in_time = self.since.elapsed() < Duration::from_millis(EXPORT_MS_MAX);
+        if in_time && self.looked < LOOKED_AT_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     }
 
     fn changes(
