@@ -75,4 +75,7 @@ pub(crate) struct DropKey {
     /// What must not need it.
     #[command(flatten)]
     pub(crate) of: SecretsStatus,
+    /// Backups that are not where they were written were deleted, or are named by --backup.
+    #[arg(long)]
+    pub(crate) missing_deleted: bool,
 }

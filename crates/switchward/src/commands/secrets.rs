@@ -156,17 +156,8 @@ fn status(of: &SecretsStatus, output: Output) -> Result<(), Exit> {
     Ok(())
 }
 
-fn drop(drop: &DropKey, output: Output) -> Result<(), Exit> {
-    let id: RingKeyId = drop.id.parse().map_err(|_| Exit::usage(format!("{:?} is no key's id", drop.id)))?;
-    let mut keys = key_ring::read(&drop.file)?;
-    let Some(at) = keys.iter().position(|key| key.id() == id) else {
-        return Err(Exit::missing(format!("{} has no key {id}", drop.file.display())));
-    };
-    if at == 0 {
-        return Err(Exit::conflict(format!("{id} is the current key"))
-            .next("switchward secrets rotate FILE    makes another one"));
-    }
-    let status = Status::of(&drop.of)?;
+/// Refuses to drop a key that rows or backups need, or may need: one that was moved away is restored one day.
+fn spared(status: &Status, id: RingKeyId, missing_deleted: bool) -> Result<(), Exit> {
     match status.needs(id) {
         (0, 0) => {}
         (0, backups) => {
@@ -180,6 +171,28 @@ fn drop(drop: &DropKey, output: Output) -> Result<(), Exit> {
             );
         }
     }
+    if !status.gone.is_empty() && !missing_deleted {
+        let gone: Vec<String> = status.gone.iter().map(|path| path.display().to_string()).collect();
+        let message = format!("not where it was written, and may need the key {id}: {}", gone.join(", "));
+        return Err(Exit::conflict(message)
+            .next("--backup DIR                 names a backup that was moved")
+            .next("--missing-deleted            says that no other one is left"));
+    }
+    Ok(())
+}
+
+fn drop(drop: &DropKey, output: Output) -> Result<(), Exit> {
+    let id: RingKeyId = drop.id.parse().map_err(|_| Exit::usage(format!("{:?} is no key's id", drop.id)))?;
+    let mut keys = key_ring::read(&drop.file)?;
+    let Some(at) = keys.iter().position(|key| key.id() == id) else {
+        return Err(Exit::missing(format!("{} has no key {id}", drop.file.display())));
+    };
+    if at == 0 {
+        return Err(Exit::conflict(format!("{id} is the current key"))
+            .next("switchward secrets rotate FILE    makes another one"));
+    }
+    let status = Status::of(&drop.of)?;
+    spared(&status, id, drop.missing_deleted)?;
     if status.ring.first() == Some(&id) {
         let message = format!("the server still seals under the key {id}");
         return Err(

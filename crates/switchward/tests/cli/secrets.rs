@@ -218,6 +218,24 @@ fn a_server_without_a_ring_keeps_no_secret_and_says_how_it_gets_one() {
 }
 
 #[test]
+fn a_ring_is_taken_from_what_systemd_hands_over() {
+    let site = Site::new();
+    let (ring, handed) = (made(&site), site.path("credentials"));
+    fs::create_dir(&handed).expect("a folder");
+    fs::copy(&ring, Path::new(&handed).join("switchward-keys")).expect("a file");
+    let running = Running::of(server(&site, None).env("CREDENTIALS_DIRECTORY", &handed));
+    ask(&running, &["endpoint", "put", "ops", "https://ops.example/in"]).with_code(0);
+    assert_eq!(running.stop().1, Some(0));
+    assert_eq!(opened(&site.path("data"), &ring).0.len(), 1);
+    let refused = Ended::of(&mut server(&site, None)).with_code(1);
+    assert!(refused.err.contains("has not got"), "what is sealed needs it: {refused:?}");
+    // What the configuration names comes first.
+    fs::write(Path::new(&handed).join("switchward-keys"), "no ring").expect("a file");
+    let running = Running::of(server(&site, Some(&ring)).env("CREDENTIALS_DIRECTORY", &handed));
+    assert_eq!(running.stop().1, Some(0));
+}
+
+#[test]
 fn another_ring_opens_no_data_folder_and_no_backup() {
     let site = Site::new();
     let (ring, data, copy) = (made(&site), site.path("data"), site.path("copy"));
@@ -252,10 +270,14 @@ fn status(site: &Site, ring: &str) -> Vec<Value> {
 }
 
 fn drop_key(site: &Site, ring: &str, key: &Value) -> Ended {
+    drop_key_with(site, ring, key, &[])
+}
+
+fn drop_key_with(site: &Site, ring: &str, key: &Value, more: &[&str]) -> Ended {
     let mut command = program();
     let key = key["key"].as_str().expect("an id");
     command.args(["secrets", "drop", key, ring, "--data-dir", &site.path("data"), "-o", "json"]);
-    Ended::of(&mut command)
+    Ended::of(command.args(more))
 }
 
 #[test]
@@ -290,8 +312,19 @@ fn a_key_is_rotated_while_the_server_runs_and_dropped_when_nothing_needs_it() {
     assert!(kept.error()["message"].as_str().is_some_and(|said| said.contains("1 backup")), "{kept:?}");
     let current = drop_key(&site, &ring, &after[0]).with_code(4);
     assert!(current.error()["message"].as_str().is_some_and(|said| said.contains("current")), "{current:?}");
-    fs::remove_dir_all(&copy).expect("a folder");
-    drop_key(&site, &ring, &after[1]).with_code(0);
+    // So it does where it was moved to, which only the operator knows.
+    let moved = site.path("moved");
+    fs::rename(&copy, &moved).expect("a folder");
+    let missing = drop_key(&site, &ring, &after[1]).with_code(4);
+    assert!(
+        missing.error()["message"].as_str().is_some_and(|said| said.starts_with("not where it was written")),
+        "{missing:?}"
+    );
+    let named =
+        drop_key_with(&site, &ring, &after[1], &["--missing-deleted", "--backup", &moved]).with_code(4);
+    assert!(named.error()["message"].as_str().is_some_and(|said| said.contains("1 backup")), "{named:?}");
+    fs::remove_dir_all(&moved).expect("a folder");
+    drop_key_with(&site, &ring, &after[1], &["--missing-deleted"]).with_code(0);
     assert_eq!(fs::read_to_string(&ring).expect("a ring").matches("swm_").count(), 1);
 
     // A ring without the key that everything is sealed under is not taken.
