@@ -301,6 +301,7 @@ smtpd_sasl_path = inet:127.0.0.1:{port['auth']}
 smtpd_sasl_auth_enable = yes
 smtpd_client_connection_rate_limit = 0
 milter_default_action = tempfail
+header_checks = regexp:{at}/fields
 """,
         )
         self.write(
@@ -309,6 +310,7 @@ milter_default_action = tempfail
             + "".join(f"{name} lmtp:inet:127.0.0.1:{port['lmtp']}\n" for name in ("corp.example", "acme.example"))
             + f"reply.acme.example lmtp:inet:127.0.0.1:{port['lmtp']}\n",
         )
+        self.write("postfix/fields", "")
         # An old gateway that takes out what says that a machine wrote.
         self.write("postfix/old", "/^(Auto-Submitted|X-Auto-Response-Suppress|Precedence):/ IGNORE\n")
         milter = f"smtpd_milters=inet:127.0.0.1:{port['dkim']}"
@@ -324,6 +326,7 @@ old unix - - n - - lmtp
   -o lmtp_header_checks=regexp:{at}/old
 pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
+  -o max_use=1
 qmgr unix n - n 300 1 qmgr
 rewrite unix - - n - - trivial-rewrite
 bounce unix - - n - 0 bounce
@@ -346,6 +349,10 @@ postlog unix-dgram n - n - 1 postlogd
 """,
         )
         self.run("postfix", ["postfix", "-c", at, "start-fg"], lambda: all(map(answers, (port["smtp"], port["signing"]))))
+
+    def header_checks(self, rule):
+        """What Postfix does with fields of mail that comes in, from now on: each mail is looked at by a process of its own."""
+        self.write("postfix/fields", f"{rule}\n" if rule else "")
 
     def start_redis(self):
         port = self.port["redis"]

@@ -301,10 +301,13 @@ class ByMail(unittest.TestCase):
         self.assertEqual([check["check"] for check in poor if check["check"] not in machine], [])
         self.assertTrue(told["ok"])
         self.assertEqual(
-            {"config", "tenants", "data", "space", "port", "files", "keys", "clock", "redis"}
+            {"config", "tenants", "data", "space", "memory", "port", "files", "keys", "clock", "redis"}
             | {"smtp", "imap", "dkim", "mx", "spf", "dmarc"},
             {check["check"] for check in told["checks"]},
         )
+        verdict, said, _ = self.forged(server.config)
+        self.assertEqual(verdict, "ok", said)
+        self.assertIn("no host is trusted", said)
         text = server.config.read_text()
         for what, old, new in [
             ("smtp", 'user = "switchward"', 'user = "stranger"'),
@@ -319,6 +322,36 @@ class ByMail(unittest.TestCase):
             wrong = self.servers.write("wrong.toml", text.replace(old, new, 1))
             told = server.run("doctor", "--config", wrong, code=5)[0]
             self.assertEqual([check["check"] for check in told["checks"] if check["verdict"] == "fail"], [what], told)
+
+    def forged(self, config, code=0):
+        """What a doctor finds that sends itself a forged field: its verdict, what it says, and what to do."""
+        told = self.server.run("doctor", "--config", config, "--send", code=code)[0]
+        (found,) = (check for check in told["checks"] if check["check"] == "forged")
+        return found["verdict"], found["message"], found.get("advice", "")
+
+    def test_a_doctor_tells_whether_a_forged_field_comes_through(self):
+        text = self.server.config.read_text()
+        trusting = text.replace("[mail.in]\n", "[mail.in]\ntrusted_hosts = [\"mx.acme.example\", \"mail.corp.example\"]\n")
+        config = self.servers.write("trusting.toml", trusting)
+        verdict, said, advice = self.forged(config)
+        self.assertEqual(verdict, "warn", said)
+        self.assertIn("below its own Received it is not believed", said)
+        self.assertIn("take the host out of mail.in.trusted_hosts", advice)
+        # Nothing stands above it any more that says where it came from.
+        self.servers.header_checks("/^Received:/ IGNORE")
+        self.addCleanup(self.servers.header_checks, "")
+        verdict, said, advice = self.forged(config, code=5)
+        self.assertEqual(verdict, "fail", said)
+        self.assertIn("anybody can approve", advice)
+        self.servers.header_checks("/^Authentication-Results: *m[a-z]*\\.[a-z]*\\.example/ IGNORE")
+        verdict, said, _ = self.forged(config)
+        self.assertEqual(verdict, "ok", said)
+        self.assertIn("takes out", said)
+        # By LMTP there is one that can listen.
+        by_lmtp = re.sub(r"(?s)\[mail\.in\.imap\].*", "", trusting)
+        verdict, said, _ = self.forged(self.servers.write("lmtp.toml", by_lmtp))
+        self.assertEqual(verdict, "warn", said)
+        self.assertIn("is taken", said)
 
 
 if __name__ == "__main__":

@@ -300,12 +300,20 @@ pub(crate) struct ServerArgs {
 Examples:
   switchward doctor --config /etc/switchward/switchward.toml
   switchward doctor --config /etc/switchward/switchward.toml -o json
+  switchward doctor --config /etc/switchward/switchward.toml --send
 
 Takes what `server` takes, and looks from this machine at the disk, the port, the certificate, the
 clock, Redis, the mail server, the mailbox and the DNS. One line each: ok, warn or fail, with what
 to do. Ends with 5 where something fails. With -o json, one object:
-  {\"ok\",\"checks\":[{\"check\",\"verdict\",\"message\",\"advice\"}]}")]
+  {\"ok\",\"checks\":[{\"check\",\"verdict\",\"message\",\"advice\"}]}
+
+With --send, a mail goes to a reply address of ours with an Authentication-Results field that no
+mail server wrote, and is waited for in the mailbox, or by LMTP where no server runs: does the mail
+server in front take such a field out?")]
 pub(crate) struct DoctorArgs {
+    /// Send one mail to ourselves as well, to find out whether a forged header field comes through.
+    #[arg(long)]
+    pub(crate) send: bool,
     /// The server's.
     #[command(flatten)]
     pub(crate) server: ServerArgs,

@@ -7,6 +7,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use switchward_gateway::limits::MEMORY_BYTES_DEFAULT;
 
 use crate::args::Unnamed;
 use crate::connections::ConnectionsConfig;
@@ -34,6 +35,9 @@ pub(crate) struct Config {
     /// Shards of a new data folder.
     #[serde(default)]
     pub(crate) shards: Option<u32>,
+    /// What the server is to stay within, MiB.
+    #[serde(default)]
+    pub(crate) memory_mib: Option<usize>,
     /// Clean rows in memory, MiB.
     #[serde(default)]
     pub(crate) cache_mib: Option<usize>,
@@ -135,16 +139,19 @@ fn listen_default() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 7400))
 }
 
+/// The least memory that a server can be told to stay within, MiB: less leaves no room for the largest requests.
+const MEMORY_MIB_MIN: usize = 256;
 /// What the names begin with that the environment has for this program.
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 65] = [
+const FROM_ENVIRONMENT: [&str; 66] = [
     "data_dir",
     "keys_file",
     "listen",
     "insecure_listen",
     "shards",
+    "memory_mib",
     "cache_mib",
     "default_effect",
     "tls.cert_file",
@@ -319,6 +326,13 @@ fn unread_beside(keys: &[&str], names: impl Iterator<Item = String>) -> Vec<Stri
     unread.into_iter().map(told).collect()
 }
 
+impl Config {
+    /// What the server is to stay within, bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_mib.map_or(MEMORY_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024))
+    }
+}
+
 fn check(config: &Config) -> anyhow::Result<()> {
     if config.tls.is_none() && !config.listen.ip().is_loopback() && !config.insecure_listen {
         anyhow::bail!(
@@ -329,6 +343,9 @@ fn check(config: &Config) -> anyhow::Result<()> {
     }
     if config.shards.is_some_and(|shards| !(1..=64).contains(&shards)) {
         anyhow::bail!("shards: must be from 1 to 64");
+    }
+    if config.memory_mib.is_some_and(|mib| mib < MEMORY_MIB_MIN) {
+        anyhow::bail!("memory_mib: must be at least {MEMORY_MIB_MIN}");
     }
     config.connections.check()?;
     config.quotas.check()?;

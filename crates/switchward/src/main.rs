@@ -60,7 +60,7 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Simulate(simulate) => commands::simulate::run(&simulate, output),
         Command::Test(test) => commands::test::run(&test, output),
         Command::Dev(dev) => commands::dev::run(dev, output),
-        Command::Doctor(doctor) => commands::doctor::run(&doctor.server, output),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor, output),
         Command::Server(server) => commands::server::run(server, output),
         Command::Backup(backup) => commands::backup::run(backup, output),
         Command::Secrets(secrets) => commands::secrets::run(secrets, output),

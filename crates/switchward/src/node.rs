@@ -67,6 +67,8 @@ pub(crate) struct Node {
 pub(crate) struct Opening<'a> {
     /// Shards of a new data folder.
     pub(crate) shards: u32,
+    /// What the server is to stay within, bytes.
+    pub(crate) memory_bytes: usize,
     /// Clean rows in memory, bytes.
     pub(crate) cache_bytes: usize,
     /// The time.
@@ -151,11 +153,19 @@ pub(crate) fn shards_default() -> u32 {
     u32::try_from(cores.min(4)).unwrap_or(1)
 }
 
+/// Ends the process of a server whose disk fails.
+fn fatal(why: &str) {
+    // Whatever is acknowledged is on disk; going on could acknowledge what is not.
+    eprintln!("switchward: {why}");
+    std::process::exit(1);
+}
+
 impl Node {
     /// Opens the data folder and everything behind the port.
     pub(crate) async fn open(data: &Path, opening: Opening<'_>) -> anyhow::Result<Self> {
         let Opening {
             shards,
+            memory_bytes,
             cache_bytes,
             clock,
             manual,
@@ -178,11 +188,7 @@ impl Node {
         let data = data.watched(disk)?;
         let owner = data.id().to_owned();
         let quarantine = Quarantine::open(data.path())?;
-        let on_fatal = Box::new(|why: &str| {
-            // Whatever is acknowledged is on disk; going on could acknowledge what is not.
-            eprintln!("switchward: {why}");
-            std::process::exit(1);
-        });
+        let on_fatal = Box::new(fatal);
         let options = ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal };
         let cluster = Cluster::open(options).await.map_err(|error| explained(error, &place))?;
         if let Some(clock) = &manual {
@@ -197,8 +203,9 @@ impl Node {
             warn_of_missing_provider(&cluster).await?;
         }
         let (all, health) = Services::new().await;
-        let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery));
-        let door = door.defaulting(default_effect).limiting(quotas).recognising(pages).signing_in(sign_in);
+        let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery)).limiting(quotas);
+        let door = door.within_memory(memory_bytes).defaulting(default_effect);
+        let door = door.recognising(pages).signing_in(sign_in);
         let development = matches!(mail, Mail::Mailbox(..));
         let door = if development { door.of_development() } else { door };
         door.keeping(Arc::new(quarantine));

@@ -13,6 +13,7 @@ use std::time::Duration;
 use switchward_delivery::mail::Sender;
 use switchward_engine::{KeyRing, LinkAuth, Role};
 use switchward_gateway::auth::NewKey;
+use switchward_gateway::limits::MEMORY_BYTES_DEFAULT;
 use switchward_gateway::{ConnectionLimits, PageSettings, QuotaDefaults};
 use switchward_machine::Time;
 use switchward_shard::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock};
@@ -105,6 +106,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     let (disk, cors) = config::disk_and_cors_of_dev()?;
     let opening = Opening {
         shards,
+        memory_bytes: MEMORY_BYTES_DEFAULT,
         cache_bytes: CACHE_BYTES_DEFAULT,
         clock,
         manual,

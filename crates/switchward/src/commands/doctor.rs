@@ -1,15 +1,16 @@
 //! `switchward doctor`: what of a server's configuration works, looked at from this machine. Nothing is changed, and
-//! nothing is sent.
+//! nothing is sent unless that is wanted.
 
 mod certificate;
 mod machine;
 mod mail;
 mod redis;
 mod secrets;
+mod sent;
 
 use serde_json::json;
 
-use crate::args::{Output, ServerArgs};
+use crate::args::{DoctorArgs, Output, ServerArgs};
 use crate::config::{self, Config};
 use crate::exit::{Exit, FINDINGS};
 use crate::output::{CARE, FAINT, GOOD, PROBLEM, clean, print};
@@ -65,7 +66,8 @@ impl Found {
 }
 
 /// Looks at everything, and ends with 5 where something does not work.
-pub(crate) fn run(args: &ServerArgs, output: Output) -> Result<(), Exit> {
+pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
+    let args = &doctor.server;
     tls::install_provider();
     let config = match config::read(args.config.as_ref(), &flags(args)) {
         Ok(config) => config,
@@ -75,14 +77,15 @@ pub(crate) fn run(args: &ServerArgs, output: Output) -> Result<(), Exit> {
         }
     };
     let runtime = tokio::runtime::Runtime::new()?;
-    tell(&runtime.block_on(looked_at(args, &config)), output)
+    tell(&runtime.block_on(looked_at(doctor, &config)), output)
 }
 
-async fn looked_at(args: &ServerArgs, config: &Config) -> Vec<Found> {
-    let mut found = vec![configuration(args)];
+async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<Found> {
+    let mut found = vec![configuration(&doctor.server)];
     found.extend(tenants(config));
     found.push(machine::data(&config.data_dir));
     found.extend(machine::space(&config.data_dir, config.disk.options()));
+    found.push(machine::memory(config.memory_bytes()));
     found.push(machine::port(config).await);
     found.extend(config.tls.as_ref().map(certificate::look));
     found.extend(secrets::look(&private::secret_files(config)));
@@ -91,7 +94,7 @@ async fn looked_at(args: &ServerArgs, config: &Config) -> Vec<Found> {
     let (redis, clock) = redis::look(config.redis.as_ref()).await;
     found.push(machine::clock(clock));
     found.push(redis);
-    found.extend(mail::look(config.mail.as_ref()).await);
+    found.extend(mail::look(config.mail.as_ref(), doctor.send).await);
     found
 }
 

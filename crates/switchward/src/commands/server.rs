@@ -159,6 +159,7 @@ async fn opened(
     let provider = config.mail.as_ref().map(MailConfig::provider).transpose()?.flatten();
     let opening = Opening {
         shards: config.shards.unwrap_or_else(shards_default),
+        memory_bytes: config.memory_bytes(),
         cache_bytes: config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024)),
         clock: Arc::new(SteadyClock::new()),
         manual: None,

@@ -111,6 +111,11 @@ impl MailInConfig {
 }
 
 impl Incoming {
+    /// The hosts whose `Authentication-Results` are believed, in lower case.
+    pub(crate) fn trusted_hosts(&self) -> &[String] {
+        &self.settings.trusted_hosts
+    }
+
     /// The room behind a door, and our name in greetings.
     pub(crate) fn room(self, door: Door) -> (Mailroom, String) {
         let host = self.settings.host.clone();

@@ -84,7 +84,7 @@ pub(crate) fn field(mail: &str, name: &str) -> String {
 pub(crate) struct Server {
     pub(crate) running: Running,
     sink: Sink,
-    lmtp: SocketAddr,
+    pub(crate) lmtp: SocketAddr,
     site: Site,
 }
 
@@ -131,6 +131,15 @@ impl Server {
         self.asked_by(ADMIN_KEY, key)
     }
 
+    /// The same of somebody else.
+    pub(crate) fn asked_of(&self, key: &str, approver: &str) -> String {
+        let source = ASKS.replace("lead@example.com", approver).replace("name: asks", "name: asks-another");
+        let folder = folder(&[("asks.yaml", &source)]);
+        self.run(&["deploy", folder.path().join("asks.yaml").to_str().expect("a path")]).with_code(0);
+        self.run(&["start", "asks-another", "--key", key]).with_code(0);
+        self.sink.next()
+    }
+
     /// The same under a key.
     pub(crate) fn asked_by(&self, who: &str, key: &str) -> String {
         let folder = folder(&[("asks.yaml", ASKS)]);
@@ -165,14 +174,19 @@ impl Server {
 
     /// Hands a message over, as a mail server does: the answers to its recipients and to the message.
     pub(crate) fn hand_over(&self, recipients: &[&str], message: &str) -> Vec<String> {
-        let mut stream = TcpStream::connect(self.lmtp).expect("it listens");
-        let to: String = recipients.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
-        let all = format!("LHLO mx\r\nMAIL FROM:<lead@example.com>\r\n{to}DATA\r\n{message}.\r\nQUIT\r\n");
-        stream.write_all(all.as_bytes()).expect("it reads");
-        let lines: Vec<String> = BufReader::new(stream).lines().map(|line| line.expect("a line")).collect();
-        let greeted = lines.iter().position(|line| line.starts_with("250 SIZE")).expect("a greeting");
-        lines[greeted + 2..].iter().map(|line| line[..3].to_owned()).collect()
+        hand_over(self.lmtp, recipients, message)
     }
+}
+
+/// Hands a message over to a server that listens there; see [`Server::hand_over`].
+pub(crate) fn hand_over(lmtp: SocketAddr, recipients: &[&str], message: &str) -> Vec<String> {
+    let mut stream = TcpStream::connect(lmtp).expect("it listens");
+    let to: String = recipients.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
+    let all = format!("LHLO mx\r\nMAIL FROM:<lead@example.com>\r\n{to}DATA\r\n{message}.\r\nQUIT\r\n");
+    stream.write_all(all.as_bytes()).expect("it reads");
+    let lines: Vec<String> = BufReader::new(stream).lines().map(|line| line.expect("a line")).collect();
+    let greeted = lines.iter().position(|line| line.starts_with("250 SIZE")).expect("a greeting");
+    lines[greeted + 2..].iter().map(|line| line[..3].to_owned()).collect()
 }
 
 /// The approver's reply; `proof` is what the host in front says of its signature.

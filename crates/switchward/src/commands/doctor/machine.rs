@@ -145,6 +145,35 @@ fn kind_of(folder: &Path, mounts: &str) -> Option<String> {
     around.max_by_key(|(at, _)| at.components().count()).map(|(_, kind)| kind)
 }
 
+/// Whether there is as much memory as the server is to stay within.
+pub(super) fn memory(wanted: usize) -> Found {
+    let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
+    enough(wanted, &fs::read_to_string("/proc/meminfo").unwrap_or_default(), &limit)
+}
+
+/// The same by what the system says: all memory in kB, and what a container may take in bytes.
+fn enough(wanted: usize, system: &str, container: &str) -> Found {
+    let what = "memory";
+    let line = system.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let all = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
+    let may = container.trim().parse::<usize>().ok();
+    let there = [all.map(|kb| kb.saturating_mul(1024)), may].into_iter().flatten().min();
+    let mib = |bytes: usize| bytes / (1024 * 1024);
+    let wants = format!("the server stays within {} MiB", mib(wanted));
+    match there {
+        None => Found::warn(
+            what,
+            format!("{wants}; this system does not say how much there is"),
+            "look with free",
+        ),
+        Some(there) if there < wanted => {
+            let said = format!("{wants}, and may take {} MiB here", mib(there));
+            Found::fail(what, said, "say less as memory_mib, or give it more")
+        }
+        Some(there) => Found::ok(what, format!("{wants} of {}", mib(there))),
+    }
+}
+
 /// Whether the port can be had.
 pub(super) async fn port(config: &Config) -> Found {
     let (what, at) = ("port", config.listen);
@@ -200,6 +229,22 @@ pub(super) fn clock(other_ms: Option<i64>) -> Found {
 mod tests {
     use super::super::Verdict;
     use super::*;
+
+    #[test]
+    fn memory_is_that_of_the_container_where_there_is_one() {
+        let system = "MemTotal:        2097152 kB\nMemFree:   7 kB\n";
+        let rows = [
+            (system, "max\n", 2048, Verdict::Ok),
+            (system, "max\n", 2049, Verdict::Fail),
+            (system, "1073741824\n", 1024, Verdict::Ok),
+            (system, "1073741824\n", 1025, Verdict::Fail),
+            ("", "", 1024, Verdict::Warn),
+        ];
+        for (system, container, mib, verdict) in rows {
+            let found = enough(mib << 20, system, container);
+            assert_eq!(found.verdict, verdict, "{mib}: {found:?}");
+        }
+    }
 
     #[test]
     fn the_innermost_mount_counts() {

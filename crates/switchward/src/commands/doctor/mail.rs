@@ -6,12 +6,12 @@ use switchward_delivery::openid::Published as OfProvider;
 use switchward_mail::imap;
 use switchward_mail::incoming::{Dns, Published};
 
-use super::Found;
+use super::{Found, sent};
 use crate::mail_config::MailConfig;
 use crate::output::count;
 
-/// Everything about mail; one line where none is configured.
-pub(super) async fn look(config: Option<&MailConfig>) -> Vec<Found> {
+/// Everything about mail; one line where none is configured. Nothing is sent unless that is wanted.
+pub(super) async fn look(config: Option<&MailConfig>, send: bool) -> Vec<Found> {
     let Some(config) = config else {
         return vec![Found::ok("mail", "none is configured; mails wait in the outbox")];
     };
@@ -37,16 +37,23 @@ pub(super) async fn look(config: Option<&MailConfig>) -> Vec<Found> {
     if let Some(account) = incoming.as_ref().and_then(|incoming| incoming.imap.as_ref()) {
         found.push(mailbox(account).await);
     }
-    let dns = incoming.map(|incoming| Ok(incoming.dns)).unwrap_or_else(Dns::of_the_system);
-    match dns {
-        Ok(dns) => found.extend(names(config, &office, &dns).await),
-        Err(error) => found.push(Found::fail("dns", error.to_string(), "say mail.in.dns")),
+    match incoming {
+        Some(incoming) => {
+            found.extend(names(config, &office, &incoming.dns).await);
+            if send {
+                found.push(sent::look(config, &incoming).await);
+            }
+        }
+        None => match Dns::of_the_system() {
+            Ok(dns) => found.extend(names(config, &office, &dns).await),
+            Err(error) => found.push(Found::fail("dns", error.to_string(), "say mail.in.dns")),
+        },
     }
     found
 }
 
 /// The address in `From`, and its domain.
-fn from(config: &MailConfig) -> (String, String) {
+pub(super) fn from(config: &MailConfig) -> (String, String) {
     let address = config.from.rsplit_once('<').map_or(config.from.as_str(), |(_, rest)| rest);
     let address = address.trim_end_matches('>').trim().to_owned();
     let domain = address.rsplit_once('@').map(|(_, domain)| domain.to_ascii_lowercase()).unwrap_or_default();
@@ -54,7 +61,7 @@ fn from(config: &MailConfig) -> (String, String) {
 }
 
 /// The domain that replies go to.
-fn reply_domain(config: &MailConfig) -> Option<String> {
+pub(super) fn reply_domain(config: &MailConfig) -> Option<String> {
     let (_, domain) = config.reply.as_ref()?.rsplit_once('@')?;
     Some(domain.to_ascii_lowercase())
 }

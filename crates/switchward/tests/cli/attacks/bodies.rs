@@ -1,4 +1,5 @@
-//! Bodies of callers without a key: they are refused before they are read, and take no memory.
+//! Bodies of callers without a key: they are refused before they are read, and take no memory. Those of webhooks, which prove
+//! themselves by what they hold, have a budget.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
-use http::Request;
+use http::{Request, StatusCode};
 use tokio::task::JoinSet;
 
 use super::machine::peak_mib;
@@ -18,6 +19,9 @@ const START: &str = "/switchward.v1.SessionService/StartSession";
 const STREAMS: usize = 300;
 const STREAM_BYTES: usize = 4_000_000;
 const PIECE_BYTES: usize = 16 * 1024;
+/// What a webhook that does not end sends, and how much of such bodies one connection may bring at one time.
+const HOOK_BYTES: usize = 250_000;
+const CONNECTION_BYTES: usize = 32 * 1024 * 1024;
 /// What the server may take more at its peak, MiB. Whoever read those bodies would take 1,144 and more.
 const MORE_MIB: u64 = 128;
 /// Bodies of JSON that are sent at one time, and the empty lists in each, of three bytes in the body and hundreds when read.
@@ -35,10 +39,10 @@ fn server(site: &Site) -> (Running, SocketAddr) {
     (server, at)
 }
 
-/// Sends a body until it is large or nobody takes it any more.
-async fn pour(mut stream: SendStream<bytes::Bytes>) -> usize {
+/// Sends so much of a body, or until nobody takes it any more.
+async fn pour(mut stream: SendStream<bytes::Bytes>, most: usize) -> usize {
     let mut sent = 0;
-    while sent < STREAM_BYTES {
+    while sent < most {
         stream.reserve_capacity(PIECE_BYTES);
         let room = std::future::poll_fn(|context| stream.poll_capacity(context)).await;
         let Some(Ok(room)) = room else { break };
@@ -52,15 +56,23 @@ async fn pour(mut stream: SendStream<bytes::Bytes>) -> usize {
     sent
 }
 
-/// Begins a call without a key.
+/// Begins a call without a key, or a webhook that nothing proves yet.
 async fn begin(
     sender: SendRequest<bytes::Bytes>,
     at: SocketAddr,
+    (path, kind): (&str, &str),
 ) -> (ResponseFuture, SendStream<bytes::Bytes>) {
-    let request = Request::post(format!("http://{at}{START}"));
-    let request = request.header("content-type", "application/grpc").header("te", "trailers");
+    let request = Request::post(format!("http://{at}{path}"));
+    let request = request.header("content-type", kind).header("te", "trailers");
     let mut sender = sender.ready().await.expect("the server takes another call");
     sender.send_request(request.body(()).expect("a request"), false).expect("it is sent")
+}
+
+async fn connected(at: SocketAddr) -> SendRequest<bytes::Bytes> {
+    let stream = tokio::net::TcpStream::connect(at).await.expect("it listens");
+    let (sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    sender
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,13 +80,11 @@ async fn bodies_without_a_key_over_one_connection_take_no_memory() {
     let site = Site::new();
     let (server, at) = server(&site);
     let before = peak_mib(server.pid());
-    let stream = tokio::net::TcpStream::connect(at).await.expect("it listens");
-    let (sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
-    tokio::spawn(connection);
+    let sender = connected(at).await;
     let (mut answers, mut bodies) = (JoinSet::new(), JoinSet::new());
     for _ in 0..STREAMS {
-        let (answer, body) = begin(sender.clone(), at).await;
-        bodies.spawn(pour(body));
+        let (answer, body) = begin(sender.clone(), at, (START, "application/grpc")).await;
+        bodies.spawn(pour(body, STREAM_BYTES));
         answers.spawn(answer);
     }
     let all = async {
@@ -87,6 +97,38 @@ async fn bodies_without_a_key_over_one_connection_take_no_memory() {
     bodies.shutdown().await;
     let after = peak_mib(server.pid());
     assert!(after < before + MORE_MIB, "{before} MiB before, {after} MiB at its peak");
+    let (log, code) = server.stop();
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webhooks_that_do_not_end_over_one_connection_have_a_budget() {
+    const HOOK: (&str, &str) = ("/v1/in/acme/nobody", "application/json");
+    let site = Site::new();
+    let (server, at) = server(&site);
+    let before = peak_mib(server.pid());
+    let sender = connected(at).await;
+    let (mut answers, mut bodies) = (JoinSet::new(), JoinSet::new());
+    for _ in 0..STREAMS {
+        let (answer, body) = begin(sender.clone(), at, HOOK).await;
+        bodies.spawn(pour(body, HOOK_BYTES));
+        answers.spawn(answer);
+    }
+    let refused = async {
+        for _ in 0..STREAMS - CONNECTION_BYTES / HOOK_BYTES - 1 {
+            let answer = answers.join_next().await.expect("one more is answered").expect("it ends");
+            assert_eq!(answer.expect("it is answered").status(), StatusCode::TOO_MANY_REQUESTS);
+        }
+    };
+    tokio::time::timeout(ANSWER, refused).await.expect("what has no room is refused before its time is over");
+    // Another sender is heard meanwhile: nothing proves what they say.
+    let (answer, mut body) = begin(connected(at).await, at, HOOK).await;
+    body.send_data(bytes::Bytes::from_static(b"{}"), true).expect("it is sent");
+    let answer = tokio::time::timeout(ANSWER, answer).await.expect("in time").expect("it is answered");
+    assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+    let after = peak_mib(server.pid());
+    assert!(after < before + MORE_MIB, "{before} MiB before, {after} MiB at its peak");
+    drop((answers, bodies, sender));
     let (log, code) = server.stop();
     assert_eq!(code, Some(0), "{log}");
 }

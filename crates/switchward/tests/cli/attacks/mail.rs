@@ -1,26 +1,35 @@
 //! Mails that their sender has not written to the reply address, or that nothing proves: none of them decides.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 
 use super::signer::Key;
 use super::{APPROVER, DOMAIN, dns};
-use crate::mail::{Server, field};
+use crate::mail::{Server, field, hand_over};
 use crate::support::{Ended, ask};
 
 /// A signature that nobody checks, for the word of a trusted host to be about.
 pub(crate) const SIGNATURE: &str = "DKIM-Signature: v=1; a=rsa-sha256; d=example.com; s=none; c=relaxed/relaxed; h=from:to:subject:message-id; \
      bh=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=; b=AAAA\r\n";
+/// How many strangers write.
+const STRANGERS: usize = 8;
 /// A host of the approver's domain, as its SPF record says.
 const HOST: &str = "192.0.2.10";
 
-/// A strict server that trusts the host in front, and whose DNS knows the approver's domain and its keys.
-pub(crate) fn server() -> Server {
+/// The records of the approver's domain and its keys.
+fn records() -> Vec<(String, String)> {
     let mut records = vec![
         (format!("_dmarc.{DOMAIN}"), "v=DMARC1; p=reject".to_owned()),
         (DOMAIN.to_owned(), format!("v=spf1 ip4:{HOST} -all")),
     ];
     records.extend(Key::ALL.map(|key| key.record()).map(|(name, text)| (format!("{name}.{DOMAIN}"), text)));
-    Server::asking(dns::start(records), "level = \"strict\"\n")
+    records
+}
+
+/// A strict server that trusts the host in front, and whose DNS knows the approver's domain and its keys.
+pub(crate) fn server() -> Server {
+    Server::asking(dns::start(records()), "level = \"strict\"\n")
 }
 
 /// A mail of the approver that says yes.
@@ -180,4 +189,48 @@ fn short_rsa_keys_sign_nothing_that_decides() {
             assert_eq!(server.at("asks-1"), "go", "{evidence}");
         }
     }
+}
+
+/// A domain whose DNS does not answer.
+const TARPIT: &str = "tarpit.example";
+
+#[test]
+fn strangers_ask_nothing_of_the_dns_and_who_waits_for_it_holds_up_nobody() {
+    let (dns, unanswered) = dns::start_silent(records(), Some(TARPIT));
+    let server = Server::asking(dns, "level = \"strict\"\n");
+    let mail = server.asked("asks-1");
+    let reply_to = field(&mail, "Reply-To");
+    let of = |sender: &str, domain: &str, to: &str, id: &str| {
+        let mail = Mail { to: to.to_owned(), thread: "<a@b.example>".to_owned(), id: id.to_owned() };
+        Key::good().signed(domain, &mail.text().replace(APPROVER, sender))
+    };
+    for number in 0..STRANGERS {
+        let domain = format!("n{number}.{TARPIT}");
+        let sender = format!("kim@{domain}");
+        // Without a token, with one that nobody was given, and with one that somebody else was given.
+        let made_up = reply_to.replacen('+', "+0", 1);
+        for (to, id) in [("r@reply.acme.example", "none"), (&made_up, "made.up"), (&reply_to, "another")] {
+            server.hand_over(&[to], &of(&sender, &domain, to, &format!("{id}.{number}")));
+        }
+    }
+    undecided(&server, "asks-1", "strangers wrote");
+    assert_eq!(*unanswered.lock().expect("nobody panics with it"), [""; 0], "nothing was asked");
+    // Somebody who was asked is one whose DNS is asked, and waited for.
+    let slow = format!("slow.{TARPIT}");
+    let asked = server.asked_of("slow-1", &format!("kim@{slow}"));
+    let to = field(&asked, "Reply-To");
+    let message = of(&format!("kim@{slow}"), &slow, &to, "slow");
+    let (done, lmtp) = (AtomicBool::new(false), server.lmtp);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            hand_over(lmtp, &[&to], &message);
+            done.store(true, Ordering::Relaxed);
+        });
+        while unanswered.lock().expect("nobody panics with it").is_empty() {
+            std::thread::yield_now();
+        }
+        server.hand_over(&[&reply_to], &Mail::reply(&mail, "yes").signed());
+        assert_eq!(server.at("asks-1"), "go");
+        assert!(!done.load(Ordering::Relaxed), "the other one still waits");
+    });
 }
