@@ -259,7 +259,8 @@ fn of_what_is_due_at_once_so_much_is_under_way_and_no_more() {
         assert!(most > 0, "they were seen in flight");
         sleepers.assert_alike(cluster);
         let entries = cluster.shards()[0].group().metrics().entries.load(Ordering::Relaxed) - entries;
-        assert!(entries <= 100, "they go together: {entries} entries");
+        // How many go together depends on how quick the disk is: an entry takes what has come while the one before was written.
+        assert!(entries <= SESSIONS as u64 / 10, "they go together: {entries} entries");
         assert_eq!(road.fired.load(Ordering::SeqCst), SESSIONS, "each was fired by what came back, once");
         cluster.set_timer_road(None);
     });
