@@ -12,7 +12,7 @@ use switchward_machine::TenantId;
 
 use crate::connections::{Connection, Open};
 use crate::error::{Reason, Refusal};
-use crate::limits::{BODIES_AGAIN_MS, BODIES_PART, MEMORY_BYTES_DEFAULT};
+use crate::limits::{BODIES_AGAIN_MS, BODIES_PART, BODY_FREE_BYTES, MEMORY_BYTES_DEFAULT};
 
 /// The name of the quota that a budget is.
 pub(crate) const BUDGET: &str = "bodies_in_flight";
@@ -40,7 +40,7 @@ pub(crate) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// The limits of a server that is to stay within so many bytes of memory.
+    /// Derives the limits from the memory that the server may use, in bytes.
     pub(crate) fn within(memory: usize) -> Self {
         let server = memory / BODIES_PART;
         Self { server, tenant: server / 4, connection: server / 8, unproven: server / 4 }
@@ -50,7 +50,7 @@ impl BodyLimits {
 #[derive(Default)]
 struct Budgets {
     server: AtomicUsize,
-    /// Of whoever was not known when their bodies began.
+    /// Bodies whose sender is not known yet.
     unproven: AtomicUsize,
     tenants: Mutex<HashMap<TenantId, usize>>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Held {
 }
 
 impl Bodies {
-    /// Those of a server that is to stay within so many bytes of memory.
+    /// Derives the budgets from the memory that the server may use, in bytes.
     pub(crate) fn within(memory: usize) -> Self {
         Self { limits: BodyLimits::within(memory), ..Self::default() }
     }
@@ -77,20 +77,27 @@ impl Bodies {
 }
 
 impl Held {
+    /// What the body takes of its tenant's budget: all but its first [`BODY_FREE_BYTES`].
+    fn of_tenant(&self) -> usize {
+        self.bytes.saturating_sub(BODY_FREE_BYTES)
+    }
+
     /// Adds this many bytes of the body to the budgets.
     ///
     /// # Errors
     /// QUOTA_EXCEEDED where a budget has no room for them; it names the budget.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
         let limits = self.bodies.limits;
+        let before = self.of_tenant();
         self.bytes += bytes;
+        let more = self.of_tenant() - before;
         let server = self.bodies.budgets.server.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let of_connection = self.connection.as_ref().map_or(0, |connection| connection.add_bytes(bytes));
         let (whose, of_sender, most) = match self.tenant {
             Some(tenant) => {
                 let mut tenants = self.bodies.budgets.tenants.lock();
                 let held = tenants.entry(tenant).or_default();
-                *held += bytes;
+                *held += more;
                 ("this tenant", *held, limits.tenant)
             }
             None => {
@@ -98,6 +105,8 @@ impl Held {
                 ("senders without a credential", unproven, limits.unproven)
             }
         };
+        // A small body of a tenant whose budget is used up is let in: it may be the decision that ends what uses it up.
+        let of_sender = if self.tenant.is_some() && self.of_tenant() == 0 { 0 } else { of_sender };
         let budgets = [
             ("this connection", of_connection, limits.connection),
             (whose, of_sender, most),
@@ -130,7 +139,7 @@ impl Drop for Held {
         };
         let mut tenants = self.bodies.budgets.tenants.lock();
         if let Some(held) = tenants.get_mut(&tenant) {
-            *held -= self.bytes;
+            *held -= self.of_tenant();
             if *held == 0 {
                 tenants.remove(&tenant);
             }
@@ -161,10 +170,14 @@ mod tests {
         let connection = Arc::<Connection>::default();
         let mut on_it = held(Some(one), Some(&connection));
         on_it.grow(limits.connection).expect("there is room");
+        let small = || held(Some(one), None).grow(BODY_FREE_BYTES);
         refused(held(Some(one), Some(&connection)), "this connection");
         let mut rest = held(Some(one), None);
-        rest.grow(limits.tenant - limits.connection).expect("there is room");
-        refused(held(Some(one), None), "this tenant");
+        rest.grow(limits.tenant - limits.connection + 2 * BODY_FREE_BYTES).expect("there is room");
+        let mut large = held(Some(one), None);
+        assert!(large.grow(BODY_FREE_BYTES + 1).is_err_and(|no| no.message().contains("this tenant")));
+        drop(large);
+        small().expect("what is small has room, such as a decision");
         // Who is not known has another one.
         let mut unknown = held(None, None);
         unknown.grow(limits.unproven).expect("there is room");

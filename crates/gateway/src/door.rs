@@ -146,7 +146,7 @@ impl Door {
         Self { quotas, ..self }
     }
 
-    /// It is to stay within so many bytes of memory; without it, [`MEMORY_BYTES_DEFAULT`].
+    /// Sets the memory that the server may use, in bytes; without it, [`MEMORY_BYTES_DEFAULT`].
     ///
     /// [`MEMORY_BYTES_DEFAULT`]: crate::limits::MEMORY_BYTES_DEFAULT
     #[must_use]

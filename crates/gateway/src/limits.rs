@@ -71,6 +71,8 @@ pub const IDLE_MS_MAX: u64 = 600_000;
 pub const MEMORY_BYTES_DEFAULT: usize = 1024 * 1024 * 1024;
 /// Which part of it bodies may take that are being read or answered.
 pub const BODIES_PART: usize = 4;
+/// The first bytes of each body that its tenant's budget does not count: who fills it up keeps nobody from deciding or pausing.
+pub const BODY_FREE_BYTES: usize = 4 * 1024;
 /// After how long it is worth to send a body again for which there was no room.
 pub const BODIES_AGAIN_MS: u64 = 1_000;
 /// A body of whoever needs no credential.

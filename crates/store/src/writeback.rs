@@ -8,7 +8,7 @@
 use crate::{
     StoreError,
     files::{entries, failed},
-    limits::{FOLDER_SETTLED, WRITEBACK_BYTES, WRITEBACK_LOOK, WRITEBACK_QUIET},
+    limits::{FOLDER_SETTLED, REMOVED_LOOK, WRITEBACK_BYTES, WRITEBACK_LOOK, WRITEBACK_QUIET},
     removed::folders_of_tables,
 };
 use rustix::fs::{Advice, fadvise};
@@ -30,6 +30,8 @@ pub(crate) struct Writeback {
 }
 
 impl Writeback {
+    /// Starts the thread that does it.
+    ///
     /// # Errors
     /// If no thread can be started.
     pub(crate) fn started(databases: Vec<PathBuf>) -> Result<Arc<Self>, StoreError> {
@@ -129,7 +131,8 @@ fn watch(writeback: &Weak<Writeback>) {
         let Some(writeback) = writeback.upgrade() else { return };
         growing.look(&writeback.databases, Instant::now());
         drop(writeback);
-        thread::sleep(WRITEBACK_LOOK);
+        // A server at rest looks seldom.
+        thread::sleep(if growing.files.is_empty() { REMOVED_LOOK } else { WRITEBACK_LOOK });
     }
 }
 

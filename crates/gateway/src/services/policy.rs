@@ -419,8 +419,8 @@ async fn decisions(
 
 type Looked = (Vec<v1::DecisionRecord>, u64);
 
-/// Looks through a session's history before `end` for so many decisions that are wanted, the newest first and a slice at a
-/// time; tells where it has ended, which is 0 at the beginning of the history.
+/// Reads a session's history backwards from `end`, one slice a call, until `size` matching decisions are found. Returns them,
+/// the newest first, and the sequence where reading stopped; 0 is the beginning of the history.
 fn decisions_before(
     view: StateView,
     id: SessionId,

@@ -355,7 +355,7 @@ async fn events(
 /// Events, and whether there may be more behind them.
 type Found = (Vec<v1::SessionEvent>, bool);
 
-/// Looks for so many events from a sequence on, a slice at a time.
+/// Reads up to `max` events from a sequence on, one slice a call.
 fn events_from(
     view: StateView,
     session: SessionView,
