@@ -19,8 +19,9 @@ run "repository checks" cargo xtask check
 run "licences, bans and sources of libraries" sh tests/scripts/supply.sh
 run "lints of the API" sh tests/scripts/lint-proto.sh
 if cargo nextest --version >/dev/null 2>&1; then
+    # One more than there are cores: many tests wait for servers, timers and disks.
     run "tests (cold: the longest step, every library is built)" \
-        cargo nextest run --locked --workspace --no-fail-fast
+        cargo nextest run --locked --workspace --no-fail-fast --test-threads "$(($(nproc) + 1))"
 else
     echo "cargo-nextest is not installed: the same tests run with cargo test, one binary after the other"
     run "tests (cold: the longest step, every library is built)" \
