@@ -145,7 +145,7 @@ const MEMORY_MIB_MIN: usize = 256;
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 66] = [
+const FROM_ENVIRONMENT: [&str; 67] = [
     "data_dir",
     "keys_file",
     "listen",
@@ -184,6 +184,7 @@ const FROM_ENVIRONMENT: [&str; 66] = [
     "mail.oidc.client_id",
     "mail.oidc.client_secret_file",
     "mail.oidc.local",
+    "mail.oidc.private",
     "mail.smtp.host",
     "mail.smtp.port",
     "mail.smtp.tls",

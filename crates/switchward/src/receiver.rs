@@ -30,7 +30,13 @@ pub(crate) struct Here;
 impl Policies for Here {
     fn egress(&self, _tenant: u32) -> Result<Arc<Egress>, RulesUnknown> {
         let ports = (1..=u16::MAX).collect();
-        Ok(Arc::new(Egress { allow_loopback: true, allow_http: true, ports, allowed_hosts: None }))
+        Ok(Arc::new(Egress {
+            allow_loopback: true,
+            allow_http: true,
+            ports,
+            allow_private: false,
+            allowed_hosts: None,
+        }))
     }
 }
 

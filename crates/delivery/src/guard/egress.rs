@@ -11,6 +11,9 @@ use crate::limits::PORTS;
 pub struct Egress {
     /// Whether this machine's own addresses (127.0.0.0/8 and ::1) may be asked. For development.
     pub allow_loopback: bool,
+    /// Whether addresses of private networks (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7) may be asked. For what an
+    /// operator has named; never for what a tenant names.
+    pub allow_private: bool,
     /// Whether http without TLS is allowed.
     pub allow_http: bool,
     /// The ports that may be asked.
@@ -21,7 +24,13 @@ pub struct Egress {
 
 impl Default for Egress {
     fn default() -> Self {
-        Self { allow_loopback: false, allow_http: false, ports: PORTS.to_vec(), allowed_hosts: None }
+        Self {
+            allow_loopback: false,
+            allow_private: false,
+            allow_http: false,
+            ports: PORTS.to_vec(),
+            allowed_hosts: None,
+        }
     }
 }
 

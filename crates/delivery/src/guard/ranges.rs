@@ -91,12 +91,13 @@ pub fn special_range(address: IpAddr) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// [`Reason::AddressRefused`] for every address of a special range, but for 127.0.0.0/8 and ::1 where the rules allow
-/// loopback. An IPv4 address in the clothes of IPv6 stays refused.
+/// [`Reason::AddressRefused`] for every address of a special range, but for 127.0.0.0/8 and ::1 if the rules allow
+/// loopback, and for private networks if they allow those. An IPv4 address in the clothes of IPv6 stays refused.
 pub fn check_address(address: IpAddr, egress: &Egress) -> Result<(), Refused> {
     match special_range(address) {
         None => Ok(()),
         Some(_) if egress.allow_loopback && address.is_loopback() => Ok(()),
+        Some("private" | "unique local") if egress.allow_private => Ok(()),
         Some(_) => {
             let told =
                 "the address is not, or its name does not lead only to, an address of the public network";

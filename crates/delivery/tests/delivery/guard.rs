@@ -57,6 +57,29 @@ fn range_of(url: &str) -> Option<&'static str> {
 }
 
 #[test]
+fn private_networks_are_opened_for_an_operator_and_nothing_else_with_them() {
+    let private = Egress { allow_private: true, ..Egress::default() };
+    let opened = ["10.0.0.1", "172.16.0.0", "172.31.255.255", "192.168.0.1", "[fd00::1]"];
+    for host in opened {
+        assert!(Target::read(&format!("https://{host}/"), &private).is_ok(), "{host}");
+        assert!(Target::read(&format!("https://{host}/"), &Egress::default()).is_err(), "{host}");
+    }
+    let closed = [
+        "127.0.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "172.32.0.1.nip.invalid@10.0.0.1",
+        "[fe80::1]",
+        "[::ffff:10.0.0.1]",
+        "[64:ff9b::a00:1]",
+    ];
+    for host in closed {
+        assert!(Target::read(&format!("https://{host}/"), &private).is_err(), "{host}");
+    }
+    assert!(Target::read("http://10.0.0.1/", &private).is_err(), "without TLS");
+}
+
+#[test]
 fn what_is_too_long_is_refused() {
     let reason = |url: &str| Target::read(url, &Egress::default()).err().map(|error| error.reason);
     assert_eq!(reason(&format!("https://example.org/{}", "a".repeat(4_096 - 20))), None);

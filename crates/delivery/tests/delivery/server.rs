@@ -197,7 +197,13 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Optio
 
 /// Rules under which the servers of tests can be asked.
 pub(crate) fn open(ports: &[u16]) -> Egress {
-    Egress { allow_loopback: true, allow_http: true, ports: ports.to_vec(), allowed_hosts: None }
+    Egress {
+        allow_loopback: true,
+        allow_http: true,
+        ports: ports.to_vec(),
+        allow_private: false,
+        allowed_hosts: None,
+    }
 }
 
 /// A client that may ask these ports of this machine, for every tenant.

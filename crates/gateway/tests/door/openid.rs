@@ -102,8 +102,13 @@ impl Provider {
 
     /// What signs people in with it.
     pub(crate) fn sign_in(&self) -> Arc<dyn SignIn> {
-        let egress =
-            Egress { allow_loopback: true, allow_http: true, ports: vec![self.port], allowed_hosts: None };
+        let egress = Egress {
+            allow_loopback: true,
+            allow_http: true,
+            ports: vec![self.port],
+            allow_private: false,
+            allowed_hosts: None,
+        };
         let config = openid::Config {
             issuer: self.inside.issuer.clone(),
             client_id: CLIENT.to_owned(),

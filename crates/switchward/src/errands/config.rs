@@ -160,6 +160,7 @@ impl ModelConfig {
         };
         let egress = Egress {
             allow_loopback: self.local,
+            allow_private: false,
             allow_http: self.local,
             ports: port_of(&self.base_url).into_iter().chain(PORTS).collect(),
             allowed_hosts: None,

@@ -114,6 +114,7 @@ impl DeliveryConfig {
         let rules = |hosts: &[String]| hosts.iter().map(rule).collect::<anyhow::Result<Vec<_>>>();
         Ok(Arc::new(Egress {
             allow_loopback: self.allow_loopback,
+            allow_private: false,
             allow_http: self.allow_http,
             ports: self.ports.clone(),
             allowed_hosts: hosts.map(rules).transpose()?,

@@ -24,6 +24,10 @@ pub(crate) struct OidcConfig {
     /// Whether it may be on this machine, and be asked over http without TLS.
     #[serde(default)]
     pub(crate) local: bool,
+    /// Whether it may have an address of a private network, as the provider of a company often has. It is always asked by TLS,
+    /// which the certificates of this system must prove.
+    #[serde(default)]
+    pub(crate) private: bool,
 }
 
 impl OidcConfig {
@@ -60,7 +64,13 @@ impl OidcConfig {
     fn egress(&self) -> Egress {
         let port = crate::errands::port_of(&self.issuer);
         let ports = port.into_iter().chain(PORTS).collect();
-        Egress { allow_loopback: self.local, allow_http: self.local, ports, allowed_hosts: None }
+        Egress {
+            allow_loopback: self.local,
+            allow_private: self.private,
+            allow_http: self.local,
+            ports,
+            allowed_hosts: None,
+        }
     }
 }
 
@@ -80,6 +90,7 @@ mod tests {
             client_id: "switchward".into(),
             client_secret_file: "/nowhere/secret".into(),
             local: false,
+            private: false,
         }
     }
 
@@ -93,12 +104,39 @@ mod tests {
 
     #[test]
     fn a_provider_is_asked_by_tls_and_not_on_this_machine_unless_it_is_local() {
-        for issuer in ["http://login.acme.example", "https://127.0.0.1:9000", "login.acme.example", ""] {
+        let refused = [
+            "http://login.acme.example",
+            "https://127.0.0.1:9000",
+            "https://10.1.2.3",
+            "login.acme.example",
+            "",
+        ];
+        for issuer in refused {
             let error = OidcConfig { issuer: issuer.into(), ..config() }.check(Some("https://a.example"));
             assert!(error.unwrap_err().to_string().contains("mail.oidc.issuer"), "{issuer}");
         }
         let local = OidcConfig { issuer: "http://127.0.0.1:9000/realms/a".into(), local: true, ..config() };
         assert!(local.check(Some("https://a.example")).is_ok());
+    }
+
+    #[test]
+    fn a_provider_of_a_private_network_is_asked_by_tls_and_only_there() {
+        let check = |issuer: &str| {
+            let private = OidcConfig { issuer: issuer.into(), private: true, ..config() };
+            private.check(Some("https://a.example")).is_ok()
+        };
+        for issuer in [
+            "https://10.1.2.3",
+            "https://192.168.0.1:8443/realms/a",
+            "https://[fd00::1]",
+            "https://login.acme.example",
+        ] {
+            assert!(check(issuer), "{issuer}");
+        }
+        for issuer in ["http://10.1.2.3", "https://127.0.0.1", "https://169.254.169.254", "https://[fe80::1]"]
+        {
+            assert!(!check(issuer), "{issuer}");
+        }
     }
 
     #[test]
