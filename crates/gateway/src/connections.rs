@@ -6,11 +6,12 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use switchward_machine::TenantId;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::error::{Reason, Refusal};
 use crate::limits::{
@@ -348,6 +349,28 @@ mod tests {
         assert!(from(&connections, 6).is_some(), "nothing is asked on any");
         drop((first, second, third, fourth, fifth));
         assert_eq!(connections.len(), 0);
+    }
+
+    /// Waits until a connection is to be closed. Returns how long that took, seconds.
+    async fn closed(place: &Place) -> u64 {
+        let began = Instant::now();
+        place.connection.is_overdue().await;
+        began.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_is_closed_when_its_first_request_or_the_next_one_does_not_come() {
+        let connections = limited(9, 9);
+        let [silent, idle, busy] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
+        drop(idle.connection.begin());
+        let open = busy.connection.begin();
+        assert_eq!(closed(&silent).await, FIRST_REQUEST_MS_MAX / 1_000);
+        let idle_s = IDLE_MS_MAX / 1_000;
+        assert_eq!(closed(&idle).await, idle_s - FIRST_REQUEST_MS_MAX / 1_000);
+        let long = Duration::from_millis(10 * IDLE_MS_MAX);
+        assert!(tokio::time::timeout(long, closed(&busy)).await.is_err(), "something is asked over it");
+        drop(open);
+        assert_eq!(closed(&busy).await, idle_s);
     }
 
     #[tokio::test]

@@ -111,6 +111,29 @@ async fn a_code_makes_a_browser_known_to_later_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_says_how_long_a_browser_stays_known() {
+    let (world, asked) = coded().await;
+    let known = prost_types::Duration { seconds: 20 * 60, nanos: 0 };
+    let tenant = v1::Tenant { name: "-".into(), browser_known_time: Some(known), ..Default::default() };
+    let update_mask = Some(prost_types::FieldMask { paths: vec!["browser_known_time".into()] });
+    let request = v1::UpdateTenantRequest { tenant: Some(tenant), update_mask, ..Default::default() };
+    let _: v1::UpdateTenantResponse = world.ask("admin", "UpdateTenant", &request).await;
+    let path = path_of(&asked, KIM);
+    let mut kims = Browser::default();
+    kims.say(&world, &path, "decision=send_code").await;
+    let right = code(&asked, KIM, world.node.clock.now());
+    let entered = kims.say(&world, &path, &format!("decision=enter_code&code={right}")).await;
+    let cookie = entered.headers.get("set-cookie").and_then(|cookie| cookie.to_str().ok());
+    assert!(cookie.is_some_and(|cookie| cookie.contains("Max-Age=1200")), "{cookie:?}");
+    world.node.clock.advance(19 * MINUTE);
+    assert!(kims.look(&world, &path).await.contains("Record the decision"));
+    // A browser that keeps its cookie for longer is not known for longer.
+    world.node.clock.advance(MINUTE);
+    assert!(kims.look(&world, &path).await.contains("does not know you yet"));
+    world.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn codes_are_few_and_do_not_last() {
     let (world, asked) = coded().await;
     let path = path_of(&asked, KIM);
