@@ -19,7 +19,7 @@ use switchward_engine::{
 };
 use switchward_machine::{Bucket, Digest, Micros, Time};
 use switchward_store::{
-    DataDir, Disk, FjallLog, GroupId, GroupLog, LogOptions, LogStats, Snapshots, StateStore,
+    DataDir, Disk, GroupId, GroupLog, LogOptions, LogStats, SegmentLog, Snapshots, StateStore,
 };
 use tokio::time::Instant;
 
@@ -60,7 +60,7 @@ pub(crate) struct Inner {
     shards: Vec<Shard>,
     clock: Arc<dyn Clock>,
     halt: Halt,
-    log: Arc<FjallLog>,
+    log: Arc<SegmentLog>,
     road: RwLock<Option<Arc<dyn TimerRoad>>>,
 }
 
@@ -85,7 +85,7 @@ impl Cluster {
         let halt = once(options.on_fatal);
         let told = Arc::clone(&halt);
         let on_fatal = Box::new(move |error: &switchward_store::StoreError| told(&line(error)));
-        let log = FjallLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
+        let log = SegmentLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
             .map_err(io::Error::other)?;
         let log = Arc::new(log);
         let states = StateStore::open(&options.data).map_err(io::Error::other)?;
@@ -136,7 +136,7 @@ impl Cluster {
     pub fn of_groups(
         groups: Vec<Group>,
         clock: Arc<dyn Clock>,
-        log: Arc<FjallLog>,
+        log: Arc<SegmentLog>,
         on_fatal: OnFatal,
     ) -> io::Result<Self> {
         if groups.len() < 2 {
@@ -151,7 +151,7 @@ impl Cluster {
     }
 
     /// The loops of these groups; there is a catalogue's, which is the first.
-    fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<FjallLog>) -> Self {
+    fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<SegmentLog>) -> Self {
         let disk = log.disk();
         let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
         let mut shards: Vec<Shard> = groups.into_iter().map(start).collect();

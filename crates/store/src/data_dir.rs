@@ -32,7 +32,7 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// SCRUB       there while bytes of what was erased may be in the files
 /// RESTORING   there from the beginning of a restore to its end; a server does not open such a folder
 /// log/ state/ snapshots/
-/// removed/    second names of the tables of log/ and state/, see `removed.rs`
+/// removed/    second names of the tables of state/, see `removed.rs`
 /// ```
 #[derive(Clone, Debug)]
 pub struct DataDir {
@@ -102,8 +102,8 @@ impl DataDir {
     /// If no thread can be started, or the folder that this needs not be made.
     pub fn watched(self, options: DiskOptions) -> Result<Self, StoreError> {
         let disk = Disk::watched(&self.path, options).map_err(failed("watch the disk of", &self.path))?;
-        let removed = Removed::watched(self.path.join("removed"), vec![self.log(), self.state()])?;
-        let writeback = Writeback::started(vec![self.log(), self.state()])?;
+        let removed = Removed::watched(self.path.join("removed"), vec![self.state()])?;
+        let writeback = Writeback::started(vec![self.state()])?;
         Ok(DataDir { disk, removed: Some(removed), _writeback: Some(writeback), ..self })
     }
 

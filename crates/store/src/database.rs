@@ -11,12 +11,12 @@
 //!   emptied here, which is safe because nothing was ever stored in it.
 //! - After a failed write or sync every later write fails (`Poisoned`).
 //! - Damage in the middle of a journal that hits an entry's tag, and not its content, cuts off silently all
-//!   that follows in this journal. In the log only replication helps against that; in a state it is found here.
+//!   that follows in this journal: `journal.rs` finds it.
 
 use crate::{
     StoreError,
     files::{entries, failed, make_dir},
-    journal::{self, Spare},
+    journal,
     limits::DATABASE_FILES_MAX,
     workers,
 };
@@ -27,8 +27,6 @@ use std::{fs, path::Path};
 pub(crate) struct Settings {
     pub(crate) cache_bytes: u64,
     pub(crate) journal_bytes_max: u64,
-    /// What a power cut may have left broken in the newest journal.
-    pub(crate) spare: Spare,
 }
 
 /// Opens or creates the database in `folder`.
@@ -45,16 +43,9 @@ pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, Store
             .open()
     };
     let open = || workers::giving_way(as_configured);
-    // A journal that was synced batch by batch is looked through when it cannot be read, any other one at once:
     // fjall would go on with the next journal where one has lost its end.
-    if settings.spare == Spare::Rest {
-        journal::repair(folder, settings.spare)?;
-    }
-    let mut opened = open();
-    if matches!(opened, Err(fjall::Error::JournalRecovery(_))) && journal::repair(folder, settings.spare)? {
-        opened = open();
-    }
-    opened.map_err(StoreError::database("open a database"))
+    journal::repair(folder)?;
+    open().map_err(StoreError::database("open a database"))
 }
 
 /// Empties the folder if no keyspace was ever created in it (the first one comes with the database).

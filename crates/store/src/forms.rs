@@ -1,9 +1,9 @@
-//! Stored forms: a version byte, then the body. The golden files in `tests/golden` hold one of each.
+//! Stored forms of the state: a version byte, then the body. Those of the log are in `log/frame.rs`. The golden files in `tests/golden` hold one of each.
 //!
 //! There is no checksum of our own here: fjall has one (xxh3) over every batch of its journal and over every
 //! block of its tables, and checks them when it reads.
 
-use crate::{StoreError, log::GroupId};
+use crate::StoreError;
 use bytes::Bytes;
 
 /// A stored form and the one version of it that exists.
@@ -12,10 +12,6 @@ pub(crate) struct Form {
     version: u8,
 }
 
-/// A record of the log: the caller's bytes.
-pub(crate) const LOG_RECORD: Form = Form { what: "log record", version: 1 };
-/// A vote, a committed or a purged position: the caller's bytes.
-pub(crate) const LOG_META: Form = Form { what: "log meta", version: 1 };
 /// A row of a state: the record's own encoding.
 pub(crate) const ROW: Form = Form { what: "row", version: 1 };
 /// The marker of a state: see [`marker`].
@@ -38,29 +34,6 @@ impl Form {
             None => Err(StoreError::damaged(self.what, "it is empty")),
         }
     }
-}
-
-/// Length of a key of the log.
-pub(crate) const LOG_KEY_BYTES: usize = 17;
-/// The kind of a record in a key of the log; the kinds below it are [`crate::Meta`] slots.
-pub(crate) const KIND_RECORD: u8 = 16;
-
-/// `group ‖ kind ‖ index`, big-endian, so that the records of a group lie together in order.
-pub(crate) fn log_key(group: GroupId, kind: u8, index: u64) -> [u8; LOG_KEY_BYTES] {
-    let mut key = [0; LOG_KEY_BYTES];
-    key[..8].copy_from_slice(&group.0.to_be_bytes());
-    key[8] = kind;
-    key[9..].copy_from_slice(&index.to_be_bytes());
-    key
-}
-
-/// The parts of a key that [`log_key`] made.
-pub(crate) fn parse_log_key(key: &[u8]) -> Result<(GroupId, u8, u64), StoreError> {
-    let damaged = || StoreError::damaged("log key", format!("it has {} bytes", key.len()));
-    let (group, rest) = key.split_first_chunk::<8>().ok_or_else(damaged)?;
-    let (kind, index) = rest.split_first().ok_or_else(damaged)?;
-    let index = index.try_into().map_err(|_| damaged())?;
-    Ok((GroupId(u64::from_be_bytes(*group)), *kind, u64::from_be_bytes(index)))
 }
 
 /// The key of the one marker of a state, before all rows.
@@ -104,11 +77,6 @@ mod tests {
 
     #[test]
     fn stored_forms_are_as_they_were() {
-        let key = log_key(GroupId(7), KIND_RECORD, 258);
-        check(include_str!("../tests/golden/log_key.v1.hex"), &key);
-        assert_eq!(parse_log_key(&key).unwrap(), (GroupId(7), KIND_RECORD, 258));
-        check(include_str!("../tests/golden/log_record.v1.hex"), &LOG_RECORD.wrap(b"record"));
-        check(include_str!("../tests/golden/log_meta.v1.hex"), &LOG_META.wrap(b"vote"));
         check(include_str!("../tests/golden/row_key.v1.hex"), &row_key(b"key"));
         check(include_str!("../tests/golden/row.v1.hex"), &ROW.wrap(b"row"));
         check(include_str!("../tests/golden/marker.v1.hex"), &marker(Some(&Bytes::from_static(b"applied"))));
@@ -119,6 +87,6 @@ mod tests {
     fn another_version_is_refused() {
         let error = ROW.open(&[2, 0]).unwrap_err();
         assert_eq!(error.to_string(), "a stored row has version 2, this program reads version 1");
-        assert!(ROW.open(&[]).is_err() && parse_marker(&[1, 7]).is_err() && parse_log_key(&[0; 16]).is_err());
+        assert!(ROW.open(&[]).is_err() && parse_marker(&[1, 7]).is_err());
     }
 }

@@ -4,8 +4,9 @@
 //! and is synced later. A power cut in between may leave any subset of its pages; the missing ones read as zeros.
 //! fjall discards such a batch, and all that follows, if the hole hits the tag of an entry; if the hole lies inside
 //! a value (which needs a value of more than a page) or in a number, it fails, and the database never opens again.
-//! What was not synced may go: this module cuts it off. How much that is differs, see [`Spare`]. Damage anywhere
-//! else is damage to data that somebody relies on, and stays an error, which says where it is.
+//! This module cuts off the first broken batch and all that follows: batches are written without a sync, what they hold
+//! can be had again from the log, and the reader of the database sees how far it goes. Damage to an older journal is damage
+//! to data that somebody relies on, and stays an error, which says where it is.
 //!
 //! A journal is synced before the next one is begun, so that only the newest one can have been torn.
 
@@ -28,42 +29,27 @@ const MAGIC: [u8; 4] = *b"FJL\x03";
 /// What is read at one time, bytes.
 const BLOCK: usize = 64 * 1024;
 
-/// What may be cut off the newest journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spare {
-    /// A broken batch that nothing follows: every batch is synced before the next one is written.
-    LastBatch,
-    /// The first broken batch and all that follows: batches are written without a sync, what they hold can be had
-    /// again from elsewhere, and whoever reads the database sees how far it goes.
-    Rest,
-}
-
-/// Cuts a torn end off the newest journal in `folder`. Returns whether it did.
+/// Cuts a torn end off the newest journal in `folder`.
 ///
 /// # Errors
-/// [`StoreError::Damaged`], with the place, if something is broken that is not spare.
-pub(crate) fn repair(folder: &Path, spare: Spare) -> Result<bool, StoreError> {
+/// [`StoreError::Damaged`], with the place, if an older journal is broken.
+pub(crate) fn repair(folder: &Path) -> Result<(), StoreError> {
     let mut journals = entries(folder)?;
     journals.retain(|path| number(path).is_some());
     journals.sort_by_key(|path| number(path));
     let newest = journals.last().cloned();
     for path in journals {
         let file = File::options().read(true).write(true).open(&path).map_err(failed("open", &path))?;
-        let Some(broken) = first_broken(&file).map_err(failed("read", &path))? else { continue };
-        let start = broken.start;
-        let torn = match spare {
-            Spare::LastBatch => broken.last,
-            Spare::Rest => true,
-        };
-        if !torn || Some(&path) != newest.as_ref() {
+        let Some(start) = first_broken(&file).map_err(failed("read", &path))? else { continue };
+        if Some(&path) != newest.as_ref() {
             let detail = format!("the batch at byte {start} of {} is broken", path.display());
             return Err(StoreError::damaged("journal", detail));
         }
         file.set_len(start).and_then(|()| file.sync_all()).map_err(failed("cut", &path))?;
         tracing::warn!(path = %path.display(), start, "cut what was not synced off the journal");
-        return Ok(true);
+        return Ok(());
     }
-    Ok(false)
+    Ok(())
 }
 
 /// Whether no journal in `folder` holds anything.
@@ -83,32 +69,23 @@ fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_suffix(".jnl")?.parse().ok()
 }
 
-/// A place at which a journal does not go on as it was written.
-struct Broken {
-    start: u64,
-    /// Whether a batch stands there that is whole but for its content, and nothing but zeros follows it.
-    last: bool,
-}
-
-/// The first place that is broken, if there is one. A journal ends where nothing but zeros follows.
-fn first_broken(file: &File) -> io::Result<Option<Broken>> {
+/// The first byte at which a journal does not go on as it was written. A journal ends where nothing but zeros follows.
+fn first_broken(file: &File) -> io::Result<Option<u64>> {
     let mut journal = Journal { reader: BufReader::with_capacity(BLOCK, file), position: 0 };
     loop {
         let start = journal.position;
-        let last = match journal.batch() {
+        match journal.batch() {
             Ok(Batch::Sound) => continue,
-            Ok(Batch::Changed) => journal.rest_is_zero()?,
             Ok(Batch::None) if journal.rest_is_zero()? => return Ok(None),
-            Ok(Batch::Cut | Batch::None) => false,
+            Ok(Batch::Broken | Batch::None) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 if journal.position == start {
                     return Ok(None);
                 }
-                false
             }
             Err(error) => return Err(error),
-        };
-        return Ok(Some(Broken { start, last }));
+        }
+        return Ok(Some(start));
     }
 }
 
@@ -116,10 +93,8 @@ fn first_broken(file: &File) -> io::Result<Option<Broken>> {
 enum Batch {
     /// A batch, as it was written.
     Sound,
-    /// A whole batch whose checksum does not hold.
-    Changed,
-    /// The beginning of a batch, and something else than its rest.
-    Cut,
+    /// A batch that is not as it was written.
+    Broken,
     /// A zero, with which no batch begins, or anything else than the beginning of one.
     None,
 }
@@ -142,15 +117,15 @@ impl Journal<'_> {
             match tag {
                 ITEM => self.item(&mut sum)?,
                 CLEAR => sum.update(&self.take::<8>()?),
-                _ => return Ok(Batch::Cut),
+                _ => return Ok(Batch::Broken),
             }
         }
-        let [END] = self.take()? else { return Ok(Batch::Cut) };
+        let [END] = self.take()? else { return Ok(Batch::Broken) };
         let expected = u64::from_le_bytes(self.take()?);
         if self.take()? != MAGIC {
-            return Ok(Batch::Cut);
+            return Ok(Batch::Broken);
         }
-        Ok(if sum.digest() == expected { Batch::Sound } else { Batch::Changed })
+        Ok(if sum.digest() == expected { Batch::Sound } else { Batch::Broken })
     }
 
     /// Value type, compression, keyspace, length of key, of value, of value on disk; then key and value.

@@ -12,9 +12,9 @@
 //! All calls block; the crate has threads of its own and no async runtime. It must never know what a row, an
 //! entry or an applied blob means: they are bytes, or a [`Record`].
 //!
-//! Chosen: fjall 3 for both log and table, behind [`GroupLog`] and [`State`]; what it does on a crash is
-//! written in `database.rs`. Rejected: an own segmented log (half the latency of a sync under load, no more
-//! throughput: wait for the benchmark to ask), rocksdb (a C++ build), redb (one fsync per transaction).
+//! Chosen: fjall 3 for the table, behind [`State`]; what it does on a crash is written in `database.rs`. Segment files of our
+//! own for the log, behind [`GroupLog`]: a database writes each entry twice, and its syncs wait for its tables and its next
+//! journal. Rejected: rocksdb (a C++ build), redb (one fsync per transaction), raft-engine (libraries with advisories).
 
 mod backup;
 mod data_dir;
@@ -38,6 +38,8 @@ pub use data_dir::DataDir;
 pub use disk::{Disk, DiskLevel, DiskOptions, Space};
 pub use error::StoreError;
 pub use files::write_secret;
-pub use log::{Done, FjallLog, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SyncFault};
+pub use log::{
+    Done, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SegmentLog, SyncFault,
+};
 pub use snapshot::{SnapshotFile, SnapshotReceiver, Snapshots};
 pub use state::{Cut, Flush, Record, RowKey, State, StateOptions, StateStore};

@@ -6,7 +6,7 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
 /// The format of a data folder that this program writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Operations that may wait for the log's writer; a caller beyond it waits for the next sync.
 pub const LOG_QUEUE_OPS_MAX: usize = 4096;
@@ -18,12 +18,23 @@ pub const LOG_BATCH_BYTES_MAX: usize = 8 * MIB;
 pub const LOG_RECORD_BYTES_MAX: usize = 64 * MIB;
 /// What a group keeps of its log's end in memory; older records are read from disk.
 pub const LOG_TAIL_BYTES_MAX: usize = 2 * MIB;
-/// fjall's block cache for the log, which only serves reads behind the tail.
-pub const LOG_CACHE_BYTES: u64 = 2 * MIB as u64;
-/// fjall's write buffer for the log. A larger one would spare some of it a second write, and cost its size in memory.
-pub const LOG_MEMTABLE_BYTES: u64 = 8 * MIB as u64;
-/// fjall's journal files for the log, together.
-pub const LOG_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
+/// The first segment of the log after a start, and each one on a disk with little room. All others are a multiple of it.
+pub const LOG_SEGMENT_BYTES_MIN: u64 = 256 * KIB as u64;
+/// The largest segment of the log that is made ahead; only a batch that is larger has a larger one.
+pub const LOG_SEGMENT_BYTES_MAX: u64 = 16 * MIB as u64;
+/// What is written and synced at one time of a segment that is made.
+pub const LOG_PREWRITE_BYTES: usize = MIB;
+/// A log that grows faster than this, bytes a second, has its next segment allocated and not written in advance: the disk has
+/// enough to write.
+pub const LOG_PREWRITE_RATE_MAX: u64 = 32 * MIB as u64;
+/// What the segments of the log may take beyond twice of what they hold, before records are moved to free the oldest ones.
+pub const LOG_GARBAGE_BYTES: u64 = 64 * MIB as u64;
+/// What is moved with one batch.
+pub const LOG_MOVE_BYTES: u64 = MIB as u64;
+/// The buffer that the log's writer keeps between two batches.
+pub const LOG_BUFFER_BYTES_KEPT: usize = MIB;
+/// Records of a group that may be missing while a log is read, because they follow in a later segment.
+pub const LOG_GAP_RECORDS_MAX: u64 = 4_000_000;
 
 /// fjall's block cache for the state of all groups.
 pub const STATE_CACHE_BYTES: u64 = 16 * MIB as u64;

@@ -162,7 +162,7 @@ fn watch(removed: &Weak<Removed>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DataDir, DiskOptions, database, journal::Spare};
+    use crate::{DataDir, DiskOptions, database};
     use fjall::KeyspaceCreateOptions;
     use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _};
 
@@ -175,8 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         let dir = DataDir::open(&path).unwrap().watched(DiskOptions::default()).unwrap();
-        let settings =
-            database::Settings { cache_bytes: 1 << 20, journal_bytes_max: 64 << 20, spare: Spare::Rest };
+        let settings = database::Settings { cache_bytes: 1 << 20, journal_bytes_max: 64 << 20 };
         let database = database::open(&dir.state(), &settings).unwrap();
         let rows = database.keyspace("rows", KeyspaceCreateOptions::default).unwrap();
         let names = path.join("removed");

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use switchward_store::{Cut, FjallLog};
+use switchward_store::{Cut, SegmentLog};
 
 use super::{Cluster, Inner};
 use crate::group::Group;
@@ -59,7 +59,7 @@ impl Inner {
         u32::try_from(self.shards.len()).unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    pub(crate) fn log(&self) -> Arc<FjallLog> {
+    pub(crate) fn log(&self) -> Arc<SegmentLog> {
         Arc::clone(&self.log)
     }
 }

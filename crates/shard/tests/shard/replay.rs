@@ -12,7 +12,7 @@ use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, LogStore, ManualClock, NoPeers, Payload, RaftSettings,
     Shard,
 };
-use switchward_store::{FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
+use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::chance::Chance;
@@ -35,7 +35,7 @@ const RUNS: u64 = 4;
 struct Life {
     runtime: Runtime,
     cluster: Cluster,
-    log: Arc<FjallLog>,
+    log: Arc<SegmentLog>,
 }
 
 impl Life {
@@ -43,7 +43,7 @@ impl Life {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let data = unlocked(path);
         let on_fatal = Box::new(|error: &switchward_store::StoreError| panic!("the log is lost: {error}"));
-        let log = Arc::new(FjallLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
+        let log = Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
         let states = StateStore::open(&data).unwrap();
         let snapshots = Snapshots::open(&data).unwrap();
         let cluster = runtime.block_on(async {
@@ -117,7 +117,7 @@ struct Logs(BTreeMap<u64, (u64, Vec<Decision>)>);
 
 impl Logs {
     /// Reads what is new; to be called before anything is purged.
-    async fn read(&mut self, log: &Arc<FjallLog>) {
+    async fn read(&mut self, log: &Arc<SegmentLog>) {
         for group in 0..GROUPS {
             let (next, decisions) = self.0.entry(group).or_default();
             let mut store = LogStore::new(Arc::clone(log) as Arc<dyn GroupLog>, GroupId(group));

@@ -4,7 +4,7 @@ use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
 use std::sync::Arc;
 use switchward_shard::{GroupOptions, GroupParts, LogStore, RaftSettings, StateMachine, TypeConfig};
-use switchward_store::{DataDir, FjallLog, GroupId, LogOptions, Snapshots, StateStore};
+use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
 
 /// A new data folder for every test of the suite.
@@ -15,7 +15,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Folders {
         let folder = tempfile::tempdir().unwrap();
         let data = DataDir::open(folder.path()).unwrap();
         let on_fatal = Box::new(|error: &switchward_store::StoreError| panic!("the log is lost: {error}"));
-        let log = FjallLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap();
+        let log = SegmentLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap();
         let options = GroupOptions {
             group: GroupId(3),
             node: 1,

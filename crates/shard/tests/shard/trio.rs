@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchward_engine::{Command, Reply};
 use switchward_machine::Digest;
 use switchward_shard::{Clock, Cluster, Failure, Group, GroupOptions, ManualClock, RaftSettings, Shard};
-use switchward_store::{FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
+use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -98,7 +98,7 @@ impl Trio {
         let told = Arc::clone(&fatal);
         let on_fatal =
             Box::new(move |error: &switchward_store::StoreError| told.lock().push(error.to_string()));
-        let log = Arc::new(FjallLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
+        let log = Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
         let states = StateStore::open(&data).unwrap();
         let snapshots = Snapshots::open(&data).unwrap();
         let told = Arc::clone(&fatal);

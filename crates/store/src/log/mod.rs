@@ -1,13 +1,18 @@
 //! The write-ahead log: one for all Raft groups of a server.
 
-mod fjall_log;
+mod frame;
+mod ledger;
+mod maker;
 mod queue;
+mod replay;
+mod segment;
+mod segment_log;
 mod view;
 mod writer;
 
 use crate::StoreError;
 use bytes::Bytes;
-pub use fjall_log::FjallLog;
+pub use segment_log::SegmentLog;
 use std::{
     io,
     ops::Range,
@@ -75,14 +80,14 @@ pub trait GroupLog: Send + Sync + 'static {
     /// Removes the records up to and including `index` and sets [`Meta::Purged`] to `meta`, in one batch.
     fn purge_to(&self, group: GroupId, index: u64, meta: Bytes, done: Done);
 
-    /// Bytes of the records that exist, with their keys.
+    /// Bytes of the records that exist, with their heads on disk.
     fn bytes(&self, group: GroupId) -> u64;
 
-    /// Records with an index in `range`, and their bytes, with their keys.
+    /// Records with an index in `range`, and their bytes, with their heads on disk.
     fn stretch(&self, group: GroupId, range: Range<u64>) -> (u64, u64);
 
     /// How many of the last records, at most `records_max`, have together at most `bytes_max` bytes, with their
-    /// keys. None, where the last one alone has more.
+    /// heads on disk. 0 if the last one alone has more.
     fn tail_within(&self, group: GroupId, records_max: u64, bytes_max: u64) -> u64;
 }
 
@@ -93,7 +98,7 @@ pub type OnFatal = Box<dyn Fn(&StoreError) + Send + Sync>;
 /// Asked before the nth sync (from 1): an error fails it. For tests.
 pub type SyncFault = Arc<dyn Fn(u64) -> Option<io::Error> + Send + Sync>;
 
-/// How to open a [`FjallLog`].
+/// How to open a [`SegmentLog`].
 pub struct LogOptions {
     /// What to do when the log is lost.
     pub on_fatal: OnFatal,
@@ -108,6 +113,6 @@ pub struct LogStats {
     pub syncs: AtomicU64,
     /// Records appended durably.
     pub records: AtomicU64,
-    /// Bytes of keys and values written durably.
+    /// Bytes of the batches written durably.
     pub bytes: AtomicU64,
 }

@@ -23,6 +23,10 @@ pub(super) enum Write {
     Record(LogRecord),
     Meta(Meta, Bytes),
     Remove(RangeInclusive<u64>),
+    /// Another segment is begun.
+    Begin,
+    /// Some records are moved out of the oldest segment, if its number is lower than this.
+    Move(u64),
 }
 
 /// Between the callers and the writer. Callers reserve room before they take any lock that the writer needs,

@@ -1,6 +1,6 @@
+use super::frame::OPERATION_HEAD_BYTES;
 use crate::{
     GroupId, LogRecord, Meta, StoreError,
-    forms::LOG_KEY_BYTES,
     limits::{LOG_RECORD_BYTES_MAX, LOG_TAIL_BYTES_MAX},
 };
 use bytes::Bytes;
@@ -9,8 +9,8 @@ use std::{
     ops::{Range, RangeInclusive},
 };
 
-/// What a record costs beyond its bytes: its key and its version.
-const RECORD_OVERHEAD: u64 = LOG_KEY_BYTES as u64 + 1;
+/// What a record takes on disk beyond its bytes.
+const RECORD_OVERHEAD: u64 = OPERATION_HEAD_BYTES as u64;
 
 /// One group's log as its callers see it, ahead of the disk: the size of every record, the bytes of the last.
 ///
@@ -33,6 +33,24 @@ struct Tailed {
 }
 
 impl View {
+    /// A group as its files have it: the first index, the sizes of all records, and the bytes of the last ones.
+    pub(super) fn restored(
+        metas: [Option<Bytes>; 3],
+        first: u64,
+        sizes: VecDeque<u32>,
+        tail: Vec<Bytes>,
+    ) -> Self {
+        View {
+            first,
+            bytes: sizes.iter().map(|size| u64::from(*size)).sum(),
+            sizes,
+            tail_bytes: tail.iter().map(Bytes::len).sum(),
+            tail: tail.into_iter().map(|bytes| Tailed { operation: 0, bytes }).collect(),
+            metas,
+            operations: 0,
+        }
+    }
+
     /// The number of the next operation; later operations have higher ones.
     pub(super) fn next_operation(&mut self) -> u64 {
         self.operations += 1;
@@ -51,12 +69,12 @@ impl View {
         (!self.sizes.is_empty()).then(|| (self.first, self.next() - 1))
     }
 
-    /// Live bytes, keys included.
+    /// Bytes of the records that exist, with their heads.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes + RECORD_OVERHEAD * self.sizes.len() as u64
     }
 
-    /// Records of `range`, and their bytes, keys included.
+    /// Records of `range`, and their bytes, with their heads.
     pub(super) fn stretch(&self, range: Range<u64>) -> (u64, u64) {
         let end = range.end.min(self.next());
         let start = range.start.clamp(self.first, end.max(self.first));

@@ -1,205 +1,257 @@
 use super::{
-    LogOptions, LogStats, Meta,
+    LogOptions, LogStats,
+    frame::{BATCH_HEAD_BYTES, BatchBuilder, OPERATION_HEAD_BYTES, SEGMENT_HEAD_BYTES},
+    ledger::Ledger,
+    maker::Maker,
     queue::{Operation, Queue, Write},
+    segment::{Blocks, Segment},
     view::View,
 };
 use crate::{
-    DataDir, GroupId, StoreError, database,
-    forms::{KIND_RECORD, LOG_KEY_BYTES, LOG_META, LOG_RECORD, log_key},
-    journal::Spare,
-    limits::{LOG_CACHE_BYTES, LOG_JOURNAL_BYTES_MAX, LOG_MEMTABLE_BYTES, REOPEN_WAIT, REOPEN_WAIT_MAX},
+    DataDir, GroupId, StoreError,
+    files::failed,
+    limits::{
+        LOG_BUFFER_BYTES_KEPT, LOG_MOVE_BYTES, LOG_PREWRITE_RATE_MAX, LOG_SEGMENT_BYTES_MAX,
+        LOG_SEGMENT_BYTES_MIN, REOPEN_WAIT, REOPEN_WAIT_MAX,
+    },
 };
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
-use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
+use parking_lot::Mutex;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
+    os::unix::fs::FileExt as _,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
+    time::{Duration, Instant},
 };
 
 /// What the log's callers and its one writer share.
 pub(super) struct Shared {
-    /// `None` only while the writer opens it anew, behind the lock.
-    pub(super) base: RwLock<Option<Base>>,
-    pub(super) dir: DataDir,
     pub(super) queue: Queue,
     pub(super) views: Mutex<HashMap<GroupId, Arc<Mutex<View>>>>,
+    pub(super) ledger: Mutex<Ledger>,
+    pub(super) maker: Maker,
     pub(super) stats: LogStats,
     pub(super) options: LogOptions,
-}
-
-/// The open database of the log.
-pub(super) struct Base {
-    pub(super) database: Database,
-    pub(super) keyspace: Keyspace,
-}
-
-impl Base {
-    pub(super) fn open(dir: &DataDir) -> Result<Self, StoreError> {
-        let settings = database::Settings {
-            cache_bytes: LOG_CACHE_BYTES,
-            journal_bytes_max: LOG_JOURNAL_BYTES_MAX,
-            spare: Spare::LastBatch,
-        };
-        let database = database::open(&dir.log(), &settings)?;
-        let create = || KeyspaceCreateOptions::default().max_memtable_size(LOG_MEMTABLE_BYTES);
-        let keyspace = database.keyspace("log", create).map_err(StoreError::database("open the log"))?;
-        Ok(Self { database, keyspace })
-    }
-}
-
-/// Why a batch is not on disk.
-enum Unwritten {
-    /// It was not written; the sync of what came before it is not in doubt.
-    Write(StoreError),
-    /// It was written, and the sync failed.
-    Sync(StoreError),
+    /// Given up last: it holds the lock of the folder.
+    pub(super) dir: DataDir,
 }
 
 impl Shared {
-    /// The open database.
-    pub(super) fn base(&self) -> MappedRwLockReadGuard<'_, Base> {
-        RwLockReadGuard::map(self.base.read(), |base| base.as_ref().expect("it is open outside of the lock"))
-    }
-
     pub(super) fn view(&self, group: GroupId) -> Arc<Mutex<View>> {
         self.views.lock().entry(group).or_default().clone()
     }
+}
 
-    /// The writer's loop: all that is queued, one batch, one sync, all callbacks. Batches grow by themselves
-    /// while a sync runs; there is no timer.
-    pub(super) fn run(&self) {
+/// Writes what is queued: one batch, one sync, all callbacks.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    /// The segment that is being written; `None` before the first batch.
+    current: Option<Current>,
+    /// The number of the last segment.
+    number: u64,
+    /// The sequence number of the last batch.
+    sequence: u64,
+    /// Used again for each batch.
+    buffer: Vec<u8>,
+}
+
+struct Current {
+    segment: Arc<Segment>,
+    /// Where the next batch begins, bytes.
+    end: u64,
+    /// When the first one was written to it.
+    begun: Instant,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, number: u64, sequence: u64) -> Self {
+        Self { shared, current: None, number, sequence, buffer: Vec::new() }
+    }
+
+    /// Runs until the queue is closed and empty. There is no timer: what is queued during a sync is the next batch.
+    pub(super) fn run(mut self) {
         let mut lost = None;
         loop {
-            let mut operations = self.queue.take();
+            let mut operations = self.shared.queue.take();
             if operations.is_empty() {
                 return;
             }
             if lost.is_none()
                 && let Err(error) = self.write(&mut operations)
             {
-                (self.options.on_fatal)(&error);
+                (self.shared.options.on_fatal)(&error);
                 lost = Some(error);
             }
             for Operation { group, number, writes, done, .. } in operations {
                 if lost.is_none() {
-                    self.view(group).lock().evict(number);
+                    self.shared.view(group).lock().evict(number);
                 }
                 done(lost.clone().map_or(writes.map(drop), Err));
             }
         }
     }
 
-    fn write(&self, operations: &mut [Operation]) -> Result<(), StoreError> {
-        let mut rows = Rows::default();
-        for Operation { group, writes, .. } in operations {
-            for write in writes.iter_mut().flat_map(std::mem::take) {
-                rows.add(*group, write);
+    fn write(&mut self, operations: &mut [Operation]) -> Result<(), StoreError> {
+        let mut writes = Vec::new();
+        let (mut begin, mut move_before) = (false, None);
+        for Operation { group, writes: of, .. } in operations {
+            for write in of.iter_mut().flat_map(std::mem::take) {
+                match write {
+                    Write::Begin => begin = true,
+                    Write::Move(before) => move_before = move_before.max(Some(before)),
+                    Write::Record(_) | Write::Meta(..) | Write::Remove(_) => writes.push((*group, write)),
+                }
             }
         }
-        if rows.rows.is_empty() {
+        if writes.is_empty() && !begin && move_before.is_none() {
             return Ok(());
         }
-        let bytes: usize =
-            rows.rows.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, |it| it.len())).sum();
-        loop {
-            match self.put(&rows) {
-                Ok(()) => break,
-                Err(Unwritten::Write(error)) if self.dir.disk().caused(&error) => self.reopen(error)?,
-                Err(Unwritten::Sync(error)) if self.dir.disk().gave_up(&error) => self.reopen(error)?,
-                Err(Unwritten::Write(error) | Unwritten::Sync(error)) => return Err(error),
-            }
-        }
-        self.stats.records.fetch_add(rows.records, Relaxed);
-        self.stats.bytes.fetch_add(bytes as u64, Relaxed);
+        let records = writes.iter().filter(|(_, write)| matches!(write, Write::Record(_))).count();
+        // Moved records come first: they are what the log holds before this batch, which may remove or replace them.
+        let mut all = self.moved(move_before)?;
+        all.append(&mut writes);
+        self.find_room(all.iter().map(|(_, write)| write.stored_bytes()).sum(), begin)?;
+        self.write_batch(all)?;
+        self.shared.stats.records.fetch_add(records as u64, Relaxed);
+        self.make_ahead();
         Ok(())
     }
 
-    fn put(&self, rows: &Rows) -> Result<(), Unwritten> {
-        let base = self.base();
-        // The buffer is emptied with the batch, so that a sync has nothing left to write that could find no room.
-        let mut batch = base.database.batch().durability(Some(PersistMode::Buffer));
-        for (key, value) in &rows.rows {
-            match value {
-                Some(value) => batch.insert(&base.keyspace, *key, value.clone()),
-                None => batch.remove(&base.keyspace, *key),
-            }
-        }
-        let written = batch.commit().map_err(StoreError::database("write to the log"));
-        written.map_err(Unwritten::Write)?;
-        self.sync(&base).map_err(Unwritten::Sync)
-    }
-
-    fn sync(&self, base: &Base) -> Result<(), StoreError> {
-        let nth = self.stats.syncs.fetch_add(1, Relaxed) + 1;
-        let fault = self.options.sync_fault.as_ref().and_then(|fault| fault(nth));
-        let synced = match fault {
-            Some(error) => Err(error.into()),
-            None => base.database.persist(PersistMode::SyncData),
+    /// Returns the next records to move out of the oldest segment, if its number is lower than `before` or the segments are
+    /// wasteful.
+    fn moved(&self, before: Option<u64>) -> Result<Vec<(GroupId, Write)>, StoreError> {
+        let found = {
+            let ledger = self.shared.ledger.lock();
+            let asked = before.is_some_and(|before| ledger.oldest().is_some_and(|oldest| oldest < before));
+            if asked || ledger.is_wasteful() { ledger.of_oldest(LOG_MOVE_BYTES) } else { Vec::new() }
         };
-        // Never tried again: after a failed sync the kernel may have dropped the pages, and the next one lies.
-        synced.map_err(StoreError::database("sync the log"))
+        let read = |(group, index, segment, at): (GroupId, u64, Arc<Segment>, _)| {
+            Ok((group, Write::Record(segment.read(group, index, at)?)))
+        };
+        found.into_iter().map(read).collect()
     }
 
-    /// Opens the database anew after a write found no room: fjall refuses all further writes. What was synced is in the
-    /// journal; what was not is cut off, and written again by the caller. Waits for room if there is none in the reserve
-    /// either.
-    fn reopen(&self, cause: StoreError) -> Result<(), StoreError> {
-        let mut base = self.base.write();
+    /// Switches to the next segment if `begin` is set, or if the current one has no room for a batch of `operations` bytes.
+    fn find_room(&mut self, operations: u64, begin: bool) -> Result<(), StoreError> {
+        let bytes = operations + BATCH_HEAD_BYTES as u64;
+        let fits = |current: &Current| current.end + bytes <= current.segment.bytes;
+        let is_new = |current: &Current| current.end == SEGMENT_HEAD_BYTES as u64;
+        match &self.current {
+            Some(current) if fits(current) && (!begin || is_new(current)) => return Ok(()),
+            Some(_) | None => {}
+        }
+        let metas: u64 = {
+            let ledger = self.shared.ledger.lock();
+            ledger.metas().map(|(_, _, bytes)| (OPERATION_HEAD_BYTES + bytes.len()) as u64).sum()
+        };
+        let segment = Arc::new(self.next_segment(SEGMENT_HEAD_BYTES as u64 + bytes + metas)?);
+        self.shared.ledger.lock().add(Arc::clone(&segment));
+        self.number = segment.number;
+        self.current = Some(Current { segment, end: SEGMENT_HEAD_BYTES as u64, begun: Instant::now() });
+        Ok(())
+    }
+
+    /// Waits for room if the disk has none.
+    fn next_segment(&self, bytes: u64) -> Result<Segment, StoreError> {
+        let bytes = bytes.max(LOG_SEGMENT_BYTES_MIN).next_multiple_of(LOG_SEGMENT_BYTES_MIN);
         let mut wait = REOPEN_WAIT;
         loop {
-            *base = None;
-            self.dir.disk().make_room();
-            match Base::open(&self.dir) {
-                Ok(fresh) => {
-                    *base = Some(fresh);
-                    tracing::warn!("the log found no room and was opened anew");
-                    return Ok(());
-                }
-                Err(_) if self.queue.is_closed() => return Err(cause),
-                Err(error) if self.dir.disk().caused(&error) => thread::sleep(wait),
-                Err(error) => return Err(error),
+            match self.shared.maker.take(self.number + 1, bytes) {
+                Ok(segment) => return Ok(segment),
+                Err(error) => self.wait_for_room(error, &mut wait)?,
             }
-            wait = (wait * 2).min(REOPEN_WAIT_MAX);
+        }
+    }
+
+    /// Gives the reserve up and waits a moment, if the disk is full; returns any other error.
+    fn wait_for_room(&self, error: StoreError, wait: &mut Duration) -> Result<(), StoreError> {
+        let disk = self.shared.dir.disk();
+        if !disk.caused(&error) || self.shared.queue.is_closed() {
+            return Err(error);
+        }
+        disk.make_room();
+        thread::sleep(*wait);
+        *wait = (*wait * 2).min(REOPEN_WAIT_MAX);
+        Ok(())
+    }
+
+    fn write_batch(&mut self, writes: Vec<(GroupId, Write)>) -> Result<(), StoreError> {
+        let Some(Current { segment, end, begun }) = &self.current else { return Ok(()) };
+        let (segment, end, begun) = (Arc::clone(segment), *end, *begun);
+        let mut batch = BatchBuilder::new(segment.salt, end, std::mem::take(&mut self.buffer));
+        if end == SEGMENT_HEAD_BYTES as u64 {
+            for (group, slot, bytes) in self.shared.ledger.lock().metas() {
+                batch.meta(group, slot, bytes);
+            }
+        }
+        for (group, write) in writes {
+            match write {
+                Write::Record(record) => batch.record(group, &record),
+                Write::Meta(slot, bytes) => batch.meta(group, slot, bytes),
+                Write::Remove(indexes) => batch.remove(group, indexes),
+                // These write nothing themselves.
+                Write::Begin | Write::Move(_) => {}
+            }
+        }
+        let bytes = batch.finish(self.sequence + 1);
+        self.put(&segment, end, bytes)?;
+        let written = bytes.len() as u64;
+        self.sequence += 1;
+        self.current = Some(Current { segment: Arc::clone(&segment), end: end + written, begun });
+        let (changes, buffer) = batch.into_parts();
+        if buffer.capacity() <= LOG_BUFFER_BYTES_KEPT {
+            self.buffer = buffer;
+        }
+        let released = {
+            let mut ledger = self.shared.ledger.lock();
+            for (group, change) in changes {
+                ledger.apply(segment.number, group, change)?;
+            }
+            ledger.release()
+        };
+        released.into_iter().for_each(|free| self.shared.maker.remove(free));
+        self.shared.stats.bytes.fetch_add(written, Relaxed);
+        Ok(())
+    }
+
+    /// Writes and syncs.
+    fn put(&self, segment: &Segment, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut wait = REOPEN_WAIT;
+        // A file system that writes elsewhere what is written again may need room even here.
+        while let Err(error) = segment.file.write_all_at(bytes, at) {
+            self.wait_for_room(failed("write to the log", &segment.path)(error), &mut wait)?;
+        }
+        let nth = self.shared.stats.syncs.fetch_add(1, Relaxed) + 1;
+        let fault = self.shared.options.sync_fault.as_ref().and_then(|fault| fault(nth));
+        let synced = fault.map_or_else(|| segment.file.sync_data(), Err);
+        // Never tried again: after a failed sync the kernel may have dropped the pages, and the next one lies.
+        synced.map_err(failed("sync the log", &segment.path))
+    }
+
+    /// Orders the next segment once the current one is half full. It is twice as large, so that a log that grows quickly
+    /// switches seldom, and one that hardly grows takes little room.
+    fn make_ahead(&self) {
+        if let Some(Current { segment, end, begun }) = &self.current
+            && *end > segment.bytes / 2
+        {
+            let most = if self.shared.dir.disk().admits_growth() { LOG_SEGMENT_BYTES_MAX } else { 0 };
+            let bytes = (segment.bytes * 2).min(most).max(LOG_SEGMENT_BYTES_MIN);
+            let is_fast = *end as f64 > LOG_PREWRITE_RATE_MAX as f64 * begun.elapsed().as_secs_f64();
+            let blocks = if is_fast { Blocks::Allocated } else { Blocks::Written };
+            self.shared.maker.order(self.number + 1, bytes, blocks);
         }
     }
 }
 
-/// The rows of one batch. All rows of a fjall batch have the same sequence number, so a key may be in it only
-/// once: what a truncation removes and an append rewrites is settled here.
-#[derive(Default)]
-struct Rows {
-    rows: BTreeMap<[u8; LOG_KEY_BYTES], Option<Slice>>,
-    records: u64,
-}
-
-impl Rows {
-    fn add(&mut self, group: GroupId, write: Write) {
-        match write {
-            Write::Record(record) => {
-                self.records += 1;
-                let key = log_key(group, KIND_RECORD, record.index);
-                self.rows.insert(key, Some(LOG_RECORD.wrap(&record.bytes).into()));
-            }
-            Write::Meta(slot, bytes) => {
-                self.rows.insert(log_key(group, slot.kind(), 0), Some(LOG_META.wrap(&bytes).into()));
-            }
-            Write::Remove(indexes) => {
-                self.rows.extend(indexes.map(|index| (log_key(group, KIND_RECORD, index), None)));
-            }
-        }
-    }
-}
-
-impl Meta {
-    pub(super) const ALL: [Meta; 3] = [Meta::Vote, Meta::Committed, Meta::Purged];
-
-    /// Its kind in a key of the log; stored, so never to be changed.
-    pub(super) fn kind(self) -> u8 {
-        match self {
-            Meta::Vote => 0,
-            Meta::Committed => 1,
-            Meta::Purged => 2,
-        }
+impl Write {
+    /// What it takes in a batch, bytes.
+    fn stored_bytes(&self) -> u64 {
+        let bytes = match self {
+            Write::Record(record) => record.bytes.len(),
+            Write::Meta(_, bytes) => bytes.len(),
+            Write::Remove(_) => size_of::<u64>(),
+            Write::Begin | Write::Move(_) => return 0,
+        };
+        (OPERATION_HEAD_BYTES + bytes) as u64
     }
 }

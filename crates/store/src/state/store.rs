@@ -3,7 +3,6 @@ use crate::{
     DataDir, GroupId, SnapshotFile, StoreError, database,
     files::{self, failed},
     forms,
-    journal::Spare,
     limits::{CLEAN_BYTES_DEFAULT, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX, STATE_MEMTABLE_BYTES},
     scrub,
 };
@@ -117,11 +116,8 @@ impl StateStore {
 }
 
 fn open(dir: &DataDir) -> Result<Database, StoreError> {
-    let settings = database::Settings {
-        cache_bytes: STATE_CACHE_BYTES,
-        journal_bytes_max: STATE_JOURNAL_BYTES_MAX,
-        spare: Spare::Rest,
-    };
+    let settings =
+        database::Settings { cache_bytes: STATE_CACHE_BYTES, journal_bytes_max: STATE_JOURNAL_BYTES_MAX };
     database::open(&dir.state(), &settings)
 }
 

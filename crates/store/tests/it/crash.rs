@@ -5,9 +5,9 @@ use bytes::Bytes;
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
-use switchward_store::{DataDir, FjallLog, GroupLog, LogOptions, StateStore, StoreError};
+use switchward_store::{DataDir, GroupLog, LogOptions, Meta, SegmentLog, StateStore, StoreError};
 
 const PAGE: usize = 4096;
 
@@ -16,40 +16,136 @@ fn find(journal: &Path, needle: &[u8]) -> usize {
     bytes.windows(needle.len()).position(|window| window == needle).unwrap()
 }
 
-/// A copy of a log of three batches, with a page of zeros inside the value of the given record.
-fn torn_log(root: &Path, index: u64) -> std::path::PathBuf {
-    let log = open_log(&root.join("whole"));
+/// Where the head of the first batch stands in a segment of the log.
+const FIRST_BATCH: usize = 32;
+const BATCH_HEAD: usize = 24;
+
+/// The newest segment of a log.
+fn segment(path: &Path) -> PathBuf {
+    let segments = fs::read_dir(path.join("log")).unwrap().map(|entry| entry.unwrap().path());
+    segments.max().expect("the log has a segment")
+}
+
+/// Where the batches of a segment begin, and where the last one ends.
+fn batches(segment: &Path) -> Vec<usize> {
+    let bytes = fs::read(segment).unwrap();
+    let mut starts = vec![FIRST_BATCH];
+    let mut at = FIRST_BATCH;
+    while bytes[at..].iter().take(4).any(|byte| *byte != 0) {
+        let body = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap());
+        at += BATCH_HEAD + usize::try_from(body).unwrap();
+        starts.push(at);
+    }
+    starts
+}
+
+/// A log of three batches in one segment.
+fn three_batches(path: &Path) {
+    let log = open_log(path);
     for (index, letter) in [(1, b'a'), (2, b'b'), (3, b'c')] {
         durably(|done| log.append(GROUP, vec![record(index, vec![letter; 4 * PAGE])], done)).unwrap();
     }
-    let torn = root.join("torn");
-    copy(&root.join("whole"), &torn);
-    let journal = torn.join("log/0.jnl");
-    let letter = [b'a' + u8::try_from(index).unwrap() - 1; 2 * PAGE];
-    let hole = find(&journal, &letter) + PAGE / 2;
-    File::options().write(true).open(&journal).unwrap().write_all_at(&[0; PAGE], hole as u64).unwrap();
-    torn
 }
 
-#[test]
-fn a_batch_that_was_torn_inside_a_value_is_cut_off() {
-    let root = tempfile::tempdir().unwrap();
-    let torn = torn_log(root.path(), 3);
-    let log = open_log(&torn);
-    assert_eq!(log.first_last(GROUP).unwrap(), Some((1, 2)));
-    durably(|done| log.append(GROUP, vec![record(3, "again")], done)).unwrap();
-    drop(log);
-    assert_eq!(open_log(&torn).last(GROUP).unwrap(), Some(record(3, "again")));
+/// A copy of a data folder whose newest segment of the log has so many zeros from a byte on.
+fn with_hole(whole: &Path, torn: &Path, at: usize, bytes: usize) {
+    copy(whole, torn);
+    let segment = File::options().write(true).open(segment(torn)).unwrap();
+    segment.write_all_at(&vec![0; bytes], at as u64).unwrap();
 }
 
-#[test]
-fn damage_before_the_last_batch_is_not_cut_off() {
-    let root = tempfile::tempdir().unwrap();
-    let torn = torn_log(root.path(), 2);
+fn try_open(path: &Path) -> Result<SegmentLog, StoreError> {
     let options = LogOptions { on_fatal: Box::new(|_| {}), sync_fault: None };
-    let Err(error) = FjallLog::open(&DataDir::open(torn).unwrap(), options) else { panic!("it opened") };
-    let StoreError::Damaged { what: "journal", detail } = &error else { panic!("{error}") };
-    assert!(detail.contains("the batch at byte") && detail.contains("log/0.jnl"), "{detail}");
+    SegmentLog::open(&DataDir::open(path).unwrap(), options)
+}
+
+#[test]
+fn a_last_batch_that_was_torn_anywhere_is_cut_off() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    three_batches(&whole);
+    let starts = batches(&segment(&whole));
+    let [_, _, last, end] = starts[..] else { panic!("{starts:?}") };
+    // The magic, the length, the checksum, the head of the record, its bytes, its end, all of it.
+    let holes = [(0, 4), (4, 4), (16, 8), (24, 29), (PAGE, PAGE), (end - last - 1, 1), (0, end - last)];
+    for (number, (offset, bytes)) in holes.into_iter().enumerate() {
+        let torn = root.path().join(number.to_string());
+        with_hole(&whole, &torn, last + offset, bytes);
+        let log = try_open(&torn).unwrap();
+        assert_eq!(log.first_last(GROUP).unwrap(), Some((1, 2)), "hole {number}");
+        durably(|done| log.append(GROUP, vec![record(3, "again")], done)).unwrap();
+        drop(log);
+        let log = open_log(&torn);
+        assert_eq!(log.last(GROUP).unwrap(), Some(record(3, "again")), "hole {number}");
+        assert_eq!(log.first_last(GROUP).unwrap(), Some((1, 3)));
+    }
+}
+
+#[test]
+fn damage_before_the_last_batch_is_told_with_its_place() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    three_batches(&whole);
+    let starts = batches(&segment(&whole));
+    for (batch, start) in starts.iter().enumerate().take(2) {
+        for (number, (offset, bytes)) in
+            [(0, 4), (4, 2), (8, 1), (16, 8), (PAGE, PAGE)].into_iter().enumerate()
+        {
+            let torn = root.path().join(format!("{batch}-{number}"));
+            with_hole(&whole, &torn, start + offset, bytes);
+            let Err(error) = try_open(&torn) else { panic!("it opened with hole {number} in batch {batch}") };
+            let StoreError::Damaged { what: "log", detail } = &error else { panic!("{error}") };
+            let told = format!("the batch at byte {start} of ");
+            assert!(detail.starts_with(&told) && detail.contains(".log"), "{detail}");
+        }
+    }
+    let torn = root.path().join("head");
+    with_hole(&whole, &torn, 10, 8);
+    let error = try_open(&torn).err().expect("the head is broken").to_string();
+    assert!(error.contains("the head of ") && error.contains(".log is broken"), "{error}");
+}
+
+/// Each start begins another segment, so a log of three starts has three.
+fn three_segments(path: &Path) -> Vec<PathBuf> {
+    for index in 1..=3 {
+        let log = open_log(path);
+        durably(|done| log.append(GROUP, vec![record(index, format!("of start {index}"))], done)).unwrap();
+    }
+    let mut segments: Vec<_> =
+        fs::read_dir(path.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    segments.sort();
+    segments
+}
+
+#[test]
+fn a_segment_that_lost_its_end_or_is_gone_is_told() {
+    for damage in ["its end", "all"] {
+        let root = tempfile::tempdir().unwrap();
+        let segments = three_segments(root.path());
+        assert_eq!(segments.len(), 3);
+        match damage {
+            "all" => fs::remove_file(&segments[1]).unwrap(),
+            _ => File::options().write(true).open(&segments[1]).unwrap().set_len(FIRST_BATCH as u64).unwrap(),
+        }
+        let Err(error) = try_open(root.path()) else { panic!("it opened without {damage}") };
+        assert!(error.to_string().contains("batches before it are missing"), "{error}");
+    }
+}
+
+#[test]
+fn bytes_of_a_caller_never_pass_for_a_batch() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    three_batches(&whole);
+    let bytes = fs::read(segment(&whole)).unwrap();
+    let starts = batches(&segment(&whole));
+    let log = open_log(&whole);
+    let forged = bytes[starts[1]..starts[2]].to_vec();
+    durably(|done| log.append(GROUP, vec![record(4, [vec![7; PAGE], forged].concat())], done)).unwrap();
+    drop(log);
+    let torn = root.path().join("torn");
+    with_hole(&whole, &torn, FIRST_BATCH, 4);
+    assert_eq!(try_open(&torn).unwrap().first_last(GROUP).unwrap(), Some((1, 3)), "it is torn, not damaged");
 }
 
 /// A state of four flushes, each with a row of several pages, and what it looked like after each.
@@ -124,15 +220,52 @@ fn damage_to_an_older_journal_of_a_state_is_told_with_its_place() {
 }
 
 #[test]
-fn a_log_that_was_hardly_created_opens() {
-    for left in ["0.jnl", "version", "lock"] {
+fn a_segment_that_was_hardly_made_is_made_anew() {
+    for head in [0, 1, FIRST_BATCH] {
         let root = tempfile::tempdir().unwrap();
-        drop(DataDir::open(root.path()).unwrap());
-        let file = File::create(root.path().join("log").join(left)).unwrap();
-        file.set_len(if left == "0.jnl" { 64 << 20 } else { 0 }).unwrap();
+        three_segments(root.path());
+        let newest = segment(root.path());
+        let bytes = fs::read(&newest).unwrap();
+        let next = newest.with_file_name("0000000000000004.log");
+        fs::write(&next, [&bytes[..head], &vec![0; 3 * PAGE]].concat()).unwrap();
         let log = open_log(root.path());
-        durably(|done| log.append(GROUP, vec![record(1, "first")], done)).unwrap();
+        durably(|done| log.append(GROUP, vec![record(4, "fourth")], done)).unwrap();
+        drop(log);
+        assert_eq!(open_log(root.path()).first_last(GROUP).unwrap(), Some((1, 4)));
     }
+}
+
+#[test]
+fn a_first_batch_that_was_torn_takes_nothing_of_older_segments_with_it() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, torn) = (root.path().join("whole"), root.path().join("torn"));
+    let log = open_log(&path);
+    durably(|done| log.append(GROUP, vec![record(1, "purged")], done)).unwrap();
+    durably(|done| log.put_meta(GROUP, Meta::Vote, Bytes::from_static(b"term 1"), done)).unwrap();
+    durably(|done| log.purge_to(GROUP, 1, Bytes::from_static(b"at 1"), done)).unwrap();
+    drop(log);
+    copy(&path, &torn);
+    let log = open_log(&path);
+    durably(|done| log.append(GROUP, vec![record(2, "lost")], done)).unwrap();
+    let newest = segment(&path);
+    let mut bytes = fs::read(&newest).unwrap();
+    bytes[FIRST_BATCH + 4] = 0;
+    fs::write(torn.join("log").join(newest.file_name().unwrap()), bytes).unwrap();
+    for _ in 0..2 {
+        let log = try_open(&torn).unwrap();
+        assert_eq!(log.meta(GROUP, Meta::Vote).unwrap().unwrap(), "term 1");
+        assert_eq!(log.meta(GROUP, Meta::Purged).unwrap().unwrap(), "at 1");
+        assert_eq!(log.first_last(GROUP).unwrap(), None);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_segment_is_told() {
+    let root = tempfile::tempdir().unwrap();
+    drop(open_log(root.path()));
+    fs::write(root.path().join("log/0.jnl"), "").unwrap();
+    let error = try_open(root.path()).err().expect("it is none").to_string();
+    assert!(error.contains("log/0.jnl is none of its segments"), "{error}");
 }
 
 /// Wherever the journal is cut, the rows are those of the entry that the applied blob names: never half of a

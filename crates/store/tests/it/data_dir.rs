@@ -23,7 +23,7 @@ fn another_format_is_refused() {
     let path = root.path().canonicalize().unwrap();
     drop(DataDir::open(&path).unwrap());
     fs::write(path.join("FORMAT"), "7\n").unwrap();
-    let expected = format!("the data folder {} has format 7, this program reads format 1", path.display());
+    let expected = format!("the data folder {} has format 7, this program reads format 2", path.display());
     assert_eq!(DataDir::open(&path).unwrap_err().to_string(), expected);
 }
 

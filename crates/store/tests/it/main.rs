@@ -6,6 +6,7 @@ mod backup;
 mod crash;
 mod data_dir;
 mod log;
+mod log_model;
 mod model;
 mod scrub;
 mod snapshot;

@@ -1,7 +1,7 @@
 use bytes::Bytes;
-use std::{fs, ops::Bound, os::unix::fs::PermissionsExt as _, path::Path, sync::mpsc};
+use std::{fs, io::ErrorKind, ops::Bound, os::unix::fs::PermissionsExt as _, path::Path, sync::mpsc};
 use switchward_store::{
-    DataDir, Done, FjallLog, GroupId, LogOptions, LogRecord, Record, State, StateOptions, StateStore,
+    DataDir, Done, GroupId, LogOptions, LogRecord, Record, SegmentLog, State, StateOptions, StateStore,
     StoreError,
 };
 
@@ -72,9 +72,9 @@ pub(crate) fn range(
     found
 }
 
-pub(crate) fn open_log(path: &Path) -> FjallLog {
+pub(crate) fn open_log(path: &Path) -> SegmentLog {
     let on_fatal = Box::new(|error: &StoreError| panic!("{error}"));
-    FjallLog::open(&DataDir::open(path).unwrap(), LogOptions { on_fatal, sync_fault: None }).unwrap()
+    SegmentLog::open(&DataDir::open(path).unwrap(), LogOptions { on_fatal, sync_fault: None }).unwrap()
 }
 
 /// A callback and where its result arrives.
@@ -94,17 +94,22 @@ pub(crate) fn record(index: u64, bytes: impl Into<Vec<u8>>) -> LogRecord {
     LogRecord { index, bytes: bytes.into().into() }
 }
 
-/// Copies a folder, as it would be found if the process were killed now.
+/// Copies a folder, as it would be found if the process were killed now. The newest files come first: the log removes its
+/// oldest ones meanwhile.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     fs::set_permissions(to, fs::Permissions::from_mode(0o700)).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
+    let mut entries: Vec<_> = fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for entry in entries.into_iter().rev() {
+        let target = to.join(entry.file_name().unwrap());
+        if entry.is_dir() {
+            copy(&entry, &target);
+            continue;
+        }
+        match fs::copy(&entry, target) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            copied => drop(copied.unwrap()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use switchward_shard::limits::LOG_BYTES_MAX;
-use switchward_store::{DataDir, FjallLog, GroupId, GroupLog as _, LogOptions};
+use switchward_store::{DataDir, GroupId, GroupLog as _, LogOptions, SegmentLog};
 
 use crate::book::Book;
 use crate::chance::{Chance, setting};
@@ -99,7 +99,7 @@ pub(crate) fn was_purged(data: &Path) -> anyhow::Result<()> {
     /// A log that was not purged begins before this entry.
     const BEGINNING: u64 = 100;
     let options = LogOptions { on_fatal: Box::new(|_| {}), sync_fault: None };
-    let log = FjallLog::open(&DataDir::open(data)?, options)?;
+    let log = SegmentLog::open(&DataDir::open(data)?, options)?;
     let range = log.first_last(SHARD)?;
     let bytes = log.bytes(SHARD);
     eprintln!("  the shard's log has the entries {range:?}, {bytes} bytes");

@@ -1,6 +1,7 @@
 //! The server as a process: started on a data folder, killed, started again.
 
 use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde::Deserialize;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,6 @@ use crate::chance::setting;
 
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(120);
-/// What `ulimit -f` counts in.
-const BLOCK_BYTES: u64 = 512;
 
 /// How servers are started here.
 #[derive(Clone)]
@@ -25,8 +24,8 @@ pub(crate) struct Host {
     scratch: PathBuf,
     args: Vec<String>,
     environment: Vec<(String, String)>,
-    /// The largest file that it may write, in blocks of 512 bytes.
-    file_blocks_max: Option<u64>,
+    /// Whether a write beyond a limit of files is an error, and not the end of the process.
+    survives_limits: bool,
 }
 
 /// What a server prints when it is ready.
@@ -47,7 +46,7 @@ impl Host {
             scratch: scratch.to_owned(),
             args: Vec::new(),
             environment: Vec::new(),
-            file_blocks_max: None,
+            survives_limits: false,
         }
     }
 
@@ -75,9 +74,9 @@ impl Host {
         Ok(Self { data, ..self.clone() })
     }
 
-    /// The same, where no file can grow beyond this many bytes: a write that wants more is refused by the kernel.
-    pub(crate) fn with_files_up_to(&self, bytes: u64) -> Self {
-        Self { file_blocks_max: Some(bytes.div_ceil(BLOCK_BYTES)), ..self.clone() }
+    /// The same, whose servers see an error where [`Server::limit_files`] refuses a write.
+    pub(crate) fn surviving_limits(&self) -> Self {
+        Self { survives_limits: true, ..self.clone() }
     }
 
     /// The data folder.
@@ -92,16 +91,11 @@ impl Host {
     /// Begins to start a server. Dropped, it is killed.
     pub(crate) fn spawn(&self) -> anyhow::Result<Starting> {
         let log = File::options().create(true).append(true).open(self.log_file())?;
-        let mut command = match self.file_blocks_max {
-            None => Command::new(&self.binary),
-            Some(blocks) => {
-                // Without the trap the kernel's signal would end the process before it sees the error.
-                let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-                let mut shell = Command::new("sh");
-                shell.arg("-c").arg(script).arg(&self.binary);
-                shell
-            }
-        };
+        let mut command = Command::new(if self.survives_limits { Path::new("sh") } else { &self.binary });
+        if self.survives_limits {
+            // Without the trap the kernel's signal would end the process before it sees the error.
+            command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(&self.binary);
+        }
         command.args(["dev", "--port", "0", "-o", "json", "--data-dir"]).arg(&self.data).args(&self.args);
         command.env("SWITCHWARD_CONTEXTS", self.scratch.join("contexts"));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -191,6 +185,14 @@ impl Server {
         self.child.start_kill().context("the server ended before it was killed")?;
         let status = self.child.wait().await?;
         anyhow::ensure!(status.code().is_none(), "the server ended by itself with {status}");
+        Ok(())
+    }
+
+    /// Lets it write no file beyond this many bytes from now on: the kernel refuses a write that wants more.
+    pub(crate) fn limit_files(&self, bytes: u64) -> anyhow::Result<()> {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        prlimit(id, Resource::Fsize, limit).context("the server's files cannot be limited")?;
         Ok(())
     }
 

@@ -1,13 +1,13 @@
 //! A server inside this process, whose log can be stopped before any sync.
 //!
-//! The log asks a hook before each sync. When the power is to be cut, the hook copies the data folder, cuts off its
-//! log's journal what is not a whole batch, and lets the sync fail: so the copy holds what earlier syncs covered, and
+//! The log asks a hook before each sync. When the power is to be cut, the hook copies the data folder, takes
+//! off its log the last batch, and lets the sync fail: so the copy holds what earlier syncs covered, and
 //! nothing of what this one was for. After that nothing may be acknowledged.
 
 use anyhow::{Context as _, ensure};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -16,7 +16,7 @@ use switchward_engine::KeyRing;
 use switchward_gateway::routes::{Services, one_port};
 use switchward_gateway::{Admission, ConnectionLimits, Door, serve, services};
 use switchward_shard::{Cluster, Group, GroupOptions, NoPeers, RaftSettings, SystemClock};
-use switchward_store::{DataDir, FjallLog, GroupId, GroupLog, LogOptions, Snapshots, StateStore};
+use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
@@ -24,8 +24,9 @@ use tokio::time::timeout;
 /// What this rig shows, and what it cannot.
 pub(crate) const CLAIM: &str = "what the log has written and not synced is lost; whether a sync reaches the disk is \
                                 not seen by it";
-/// The end of a batch in a journal of fjall.
-const BATCH_END: [u8; 4] = *b"FJL\x03";
+/// What stands before the body of a batch of the log, and before the first batch of a segment.
+const BATCH_HEAD_BYTES: usize = 24;
+const SEGMENT_HEAD_BYTES: usize = 32;
 /// The longest that a cut may need.
 const CUT_MAX: Duration = Duration::from_secs(60);
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
@@ -61,47 +62,67 @@ impl Cut {
 /// The data folder without what was written to the log and not synced.
 fn take(data: &Path, image: &Path) -> anyhow::Result<()> {
     copy(data, image)?;
-    let journal = journal(image)?;
-    let bytes = fs::read(&journal)?;
+    let (path, bytes) = segment(image)?;
     // The last batch is written whole, and is what the sync is for.
-    let ends: Vec<usize> = batches(&bytes).collect();
-    let [.., synced, _] = ends[..] else { anyhow::bail!("the log has no batch before the last") };
-    Ok(File::options().write(true).open(&journal)?.set_len(synced as u64)?)
+    let last = batches(&bytes).pop().context("the log has no batch")?;
+    let zeros = vec![0; bytes.len() - last];
+    Ok(File::options().write(true).open(&path)?.write_all_at(&zeros, last as u64)?)
 }
 
+/// The newest files come first: the log removes its oldest ones meanwhile.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else if kind.is_file() {
+    for entry in files(from)?.into_iter().rev() {
+        let target = to.join(entry.file_name().context("an entry has a name")?);
+        if entry.is_dir() {
+            copy(&entry, &target)?;
+        } else if entry.is_file() {
             // A server that was killed leaves its control socket.
-            fs::copy(entry.path(), target)?;
+            match fs::copy(&entry, target) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                copied => drop(copied?),
+            }
         }
     }
     Ok(())
 }
 
-/// The newest journal of the log.
-fn journal(data: &Path) -> anyhow::Result<PathBuf> {
-    let mut newest = None;
-    for entry in fs::read_dir(data.join("log"))? {
-        let path = entry?.path();
-        let number =
-            path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jnl")?.parse::<u64>().ok());
-        newest = newest.max(number.map(|number| (number, path)));
-    }
-    Ok(newest.context("the log has no journal")?.1)
+/// The entries of a folder, by name.
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    Ok(files)
 }
 
-/// Where the batches end.
-fn batches(journal: &[u8]) -> impl Iterator<Item = usize> {
-    let ends = journal.windows(BATCH_END.len()).enumerate().filter(|(_, window)| **window == BATCH_END);
-    ends.map(|(at, _)| at + BATCH_END.len())
+/// The newest segment of the log that was written to, and its bytes.
+fn segment(data: &Path) -> anyhow::Result<(PathBuf, Vec<u8>)> {
+    for path in files(&data.join("log"))?.into_iter().rev() {
+        let bytes = fs::read(&path)?;
+        if !batches(&bytes).is_empty() {
+            return Ok((path, bytes));
+        }
+    }
+    anyhow::bail!("the log has no batch")
+}
+
+/// Where the batches of a segment begin.
+fn batches(segment: &[u8]) -> Vec<usize> {
+    let (mut starts, mut at) = (Vec::new(), SEGMENT_HEAD_BYTES);
+    // Zeros follow the last one.
+    while let Some(rest) = segment.get(at..).filter(|rest| rest.iter().take(4).any(|byte| *byte != 0)) {
+        let body = rest.get(4..8).and_then(|body| body.try_into().ok()).map_or(0, u32::from_le_bytes);
+        starts.push(at);
+        at += BATCH_HEAD_BYTES + usize::try_from(body).unwrap_or(usize::MAX - at - BATCH_HEAD_BYTES);
+    }
+    starts
+}
+
+/// How many batches the log has.
+fn count(data: &Path) -> anyhow::Result<usize> {
+    let segments = files(&data.join("log"))?;
+    let counts = segments.iter().map(|path| Ok(batches(&fs::read(path)?).len()));
+    counts.sum()
 }
 
 /// A server in this process.
@@ -171,7 +192,6 @@ impl Inside {
         ensure!(!line.contains('\n'), "more than one line: {line:?}");
         let repeated = cut.fatal_to_shards.lock().unwrap().clone();
         ensure!(repeated.len() < 2, "the shards say more than once that they end: {repeated:?}");
-        let count = |data: &Path| anyhow::Ok(batches(&fs::read(journal(data)?)?).count());
         Ok((line.clone(), count(&cut.data)? > count(&cut.image)?))
     }
 }
@@ -190,7 +210,7 @@ async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
         on_fatal: Box::new(move |error| to_log.fatal.lock().unwrap().push(told(error))),
         sync_fault: Some(Arc::new(move |_| hook.before_sync())),
     };
-    let log = Arc::new(FjallLog::open(&data, options)?);
+    let log = Arc::new(SegmentLog::open(&data, options)?);
     let (states, snapshots) = (StateStore::open(&data)?, Snapshots::open(&data)?);
     let mut groups = Vec::new();
     for number in 0..=u64::from(shards) {

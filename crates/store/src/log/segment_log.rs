@@ -1,81 +1,96 @@
 use super::{
     Done, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta,
+    frame::OPERATION_HEAD_BYTES,
+    maker::Maker,
     queue::{Operation, Queue, Write},
+    replay::{Replayed, replay},
     view::{Budget, View},
-    writer::{Base, Shared},
+    writer::{Shared, Writer},
 };
-use crate::{
-    DataDir, Disk, StoreError,
-    files::failed,
-    forms::{KIND_RECORD, LOG_KEY_BYTES, LOG_META, LOG_RECORD, log_key, parse_log_key},
-    scrub,
-};
+use crate::{DataDir, Disk, StoreError, files::failed};
 use bytes::Bytes;
-use fjall::{Keyspace, Readable, Slice, Snapshot};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::{
-    collections::HashMap,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread::{self, JoinHandle},
 };
 
-/// A group that there is not; what fills a journal up is its.
-const FILLER: GroupId = GroupId(u64::MAX - 1);
+/// The group of operations that concern the segments, and no group.
+const NO_GROUP: GroupId = GroupId(u64::MAX - 1);
 
-/// The log in one fjall database, with one thread that does all writing.
+/// The log in segment files, with one thread that does all writing.
 ///
-/// What is put back into order at opening, and kept in memory: four bytes per record, and the last
-/// [`crate::limits::LOG_TAIL_BYTES_MAX`] of each group's records. Opening reads the whole log.
-pub struct FjallLog {
+/// Batches of all groups are appended to one segment, whose length is fixed when it is made. The oldest segment is removed once
+/// none of its records is live. Live records of the oldest ones are written again to the newest one when the segments take more
+/// than twice the live bytes and [`crate::limits::LOG_GARBAGE_BYTES`].
+///
+/// What is kept in memory: the size and the place of each record, and the last [`crate::limits::LOG_TAIL_BYTES_MAX`] of each
+/// group's records. Opening reads the whole log.
+pub struct SegmentLog {
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
 }
 
-impl FjallLog {
+impl SegmentLog {
     /// Opens or creates the log of a data folder.
     ///
     /// # Errors
-    /// If a file cannot be read or written, or if a stored record is damaged, of another version, or missing
-    /// between its neighbours.
+    /// If a file cannot be read or written; [`StoreError::Damaged`], with the file and the byte, if something is not as it was
+    /// written, but for the end of a last batch that was never synced.
     pub fn open(dir: &DataDir, options: LogOptions) -> Result<Self, StoreError> {
-        let base = Base::open(dir)?;
-        let views = Mutex::new(restore(&base.keyspace)?);
-        let (queue, stats) = (Queue::default(), LogStats::default());
-        let (base, dir) = (RwLock::new(Some(base)), dir.clone());
-        let shared = Arc::new(Shared { base, dir, queue, views, stats, options });
+        let folder = dir.log();
+        let Replayed { mut ledger, views, number, sequence } = replay(&folder)?;
+        let maker = Maker::start(folder)?;
+        ledger.release().into_iter().for_each(|free| maker.remove(free));
+        let views = views.into_iter().map(|(group, view)| (group, Arc::new(Mutex::new(view)))).collect();
+        let shared = Arc::new(Shared {
+            queue: Queue::default(),
+            views: Mutex::new(views),
+            ledger: Mutex::new(ledger),
+            maker,
+            stats: LogStats::default(),
+            options,
+            dir: dir.clone(),
+        });
         let writer = thread::Builder::new().name("log-writer".to_owned()).spawn({
-            let shared = shared.clone();
+            let shared = Arc::clone(&shared);
             move || {
-                if catch_unwind(AssertUnwindSafe(|| shared.run())).is_err() {
+                let writer = Writer::new(Arc::clone(&shared), number, sequence);
+                if catch_unwind(AssertUnwindSafe(|| writer.run())).is_err() {
                     (shared.options.on_fatal)(&StoreError::Panicked);
                 }
             }
         });
         let writer = Some(writer.map_err(failed("start the writer of", &shared.dir.log()))?);
-        Ok(FjallLog { shared, writer })
+        Ok(SegmentLog { shared, writer })
     }
 
-    /// Has what was purged and replaced leave the files, as `scrub.rs` says; true where it has. Blocks for as long as it
-    /// takes to write some 70 MB and all that the log holds; appends go on between.
+    /// Removes the bytes of purged and replaced records from the files. Returns false if a segment could not be removed.
+    /// Everything that the log holds is written again to newer segments, and the older ones are removed. Blocks until then;
+    /// appends go on meanwhile.
     ///
     /// # Errors
     /// If the disk cannot be written.
     pub fn scrub(&self) -> Result<bool, StoreError> {
-        let whole = scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
-            // Held for one step: whoever opens the database anew waits for no write.
-            let base = self.shared.base();
-            scrub::step(step, &base.database, std::slice::from_ref(&base.keyspace))
-        })?;
-        Ok(self.shared.dir.free_removed() && whole)
+        self.on_files(Write::Begin)?;
+        let bounds = || {
+            let ledger = self.shared.ledger.lock();
+            ledger.oldest().zip(ledger.newest())
+        };
+        let Some((_, begun)) = bounds() else { return Ok(true) };
+        while bounds().is_some_and(|(oldest, _)| oldest < begun) {
+            self.on_files(Write::Move(begun))?;
+        }
+        Ok(self.shared.maker.settle())
     }
 
-    /// Writes zeros, as a blob of a group that there is not: it goes the way of all writes, each synced before the next.
-    fn fill(&self, bytes: usize) -> Result<(), StoreError> {
+    /// Queues an operation on the segments and waits until it is done.
+    fn on_files(&self, write: Write) -> Result<(), StoreError> {
         let (done, wait) = std::sync::mpsc::channel();
         let done: Done = Box::new(move |result| drop(done.send(result)));
-        self.put_meta(FILLER, Meta::Committed, Bytes::from(vec![0; bytes]), done);
+        self.submit(NO_GROUP, 0, done, |_, _| Ok(vec![write]));
         wait.recv().unwrap_or(Err(StoreError::Panicked))
     }
 
@@ -104,36 +119,11 @@ impl FjallLog {
         let writes = change(&mut view, number);
         self.shared.queue.push(Operation { group, number, writes, done, bytes });
     }
-
-    fn read_disk(
-        &self,
-        (snapshot, keyspace): (&Snapshot, &Keyspace),
-        group: GroupId,
-        range: Range<u64>,
-        budget: &mut Budget,
-    ) -> Result<bool, StoreError> {
-        let keys = log_key(group, KIND_RECORD, range.start)..log_key(group, KIND_RECORD, range.end);
-        let mut rows = snapshot.range(keyspace, keys);
-        for expected in range {
-            let Some(row) = rows.next() else {
-                return Err(StoreError::damaged("log", format!("record {expected} is missing")));
-            };
-            let (key, value) = row.into_inner().map_err(StoreError::database("read the log"))?;
-            let (_, _, index) = parse_log_key(&key)?;
-            if index != expected {
-                return Err(StoreError::damaged("log", format!("record {expected} is missing")));
-            }
-            if !budget.take(LogRecord { index, bytes: body(&value)? }) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
 }
 
-impl GroupLog for FjallLog {
+impl GroupLog for SegmentLog {
     fn append(&self, group: GroupId, records: Vec<LogRecord>, done: Done) {
-        let bytes = records.iter().map(|record| LOG_KEY_BYTES + record.bytes.len()).sum();
+        let bytes = records.iter().map(|record| OPERATION_HEAD_BYTES + record.bytes.len()).sum();
         self.submit(group, bytes, done, |view, number| {
             view.append(group, number, &records)?;
             Ok(records.into_iter().map(Write::Record).collect())
@@ -141,7 +131,7 @@ impl GroupLog for FjallLog {
     }
 
     fn put_meta(&self, group: GroupId, slot: Meta, bytes: Bytes, done: Done) {
-        self.submit(group, LOG_KEY_BYTES + bytes.len(), done, |view, _| {
+        self.submit(group, OPERATION_HEAD_BYTES + bytes.len(), done, |view, _| {
             view.set_meta(slot, bytes.clone());
             Ok(vec![Write::Meta(slot, bytes)])
         });
@@ -167,12 +157,18 @@ impl GroupLog for FjallLog {
             view.read_tail(range, &mut budget);
             return Ok(budget.records);
         }
-        let base = self.shared.base();
-        let snapshot = base.database.snapshot();
+        // The view is locked: the ledger keeps a removed record until its removal is durable, so it has all that the view has.
+        let stored = self.shared.ledger.lock().find(group, disk.clone(), max_bytes)?;
         let mut tail = Budget::new(max_bytes);
         view.read_tail(disk.end..range.end, &mut tail);
         drop(view);
-        if self.read_disk((&snapshot, &base.keyspace), group, disk, &mut budget)? {
+        let whole = stored.len() as u64 == disk.end - disk.start;
+        for (index, segment, at) in stored {
+            if !budget.take(segment.read(group, index, at)?) {
+                return Ok(budget.records);
+            }
+        }
+        if whole {
             let _all_fitted = tail.records.into_iter().all(|record| budget.take(record));
         }
         Ok(budget.records)
@@ -190,13 +186,13 @@ impl GroupLog for FjallLog {
     }
 
     fn truncate_after(&self, group: GroupId, index: Option<u64>, done: Done) {
-        self.submit(group, LOG_KEY_BYTES, done, |view, _| {
+        self.submit(group, OPERATION_HEAD_BYTES, done, |view, _| {
             Ok(view.truncate_after(index).map(Write::Remove).into_iter().collect())
         });
     }
 
     fn purge_to(&self, group: GroupId, index: u64, meta: Bytes, done: Done) {
-        self.submit(group, LOG_KEY_BYTES + meta.len(), done, |view, _| {
+        self.submit(group, OPERATION_HEAD_BYTES + meta.len(), done, |view, _| {
             view.set_meta(Meta::Purged, meta.clone());
             let removed = view.purge_to(index).map(Write::Remove);
             Ok(removed.into_iter().chain([Write::Meta(Meta::Purged, meta)]).collect())
@@ -216,7 +212,7 @@ impl GroupLog for FjallLog {
     }
 }
 
-impl Drop for FjallLog {
+impl Drop for SegmentLog {
     /// Writes what is queued and calls its callbacks. If one of them owns the last handle, this runs on the
     /// writer's own thread, which then ends by itself.
     fn drop(&mut self) {
@@ -228,26 +224,4 @@ impl Drop for FjallLog {
             tracing::error!("the handler of a lost log panicked");
         }
     }
-}
-
-fn restore(keyspace: &Keyspace) -> Result<HashMap<GroupId, Arc<Mutex<View>>>, StoreError> {
-    let mut views: HashMap<GroupId, View> = HashMap::new();
-    for row in keyspace.iter() {
-        let (key, value) = row.into_inner().map_err(StoreError::database("read the log"))?;
-        let (group, kind, index) = parse_log_key(&key)?;
-        let view = views.entry(group).or_default();
-        if kind == KIND_RECORD {
-            view.append(group, 0, &[LogRecord { index, bytes: body(&value)? }])?;
-            view.evict(0);
-        } else {
-            let slot = Meta::ALL.into_iter().find(|slot| slot.kind() == kind);
-            let slot = slot.ok_or_else(|| StoreError::damaged("log key", format!("its kind is {kind}")))?;
-            view.set_meta(slot, Bytes::copy_from_slice(LOG_META.open(&value)?));
-        }
-    }
-    Ok(views.into_iter().map(|(group, view)| (group, Arc::new(Mutex::new(view)))).collect())
-}
-
-fn body(stored: &Slice) -> Result<Bytes, StoreError> {
-    Ok(Bytes::copy_from_slice(LOG_RECORD.open(stored)?))
 }
