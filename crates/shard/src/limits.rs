@@ -18,7 +18,7 @@ pub const DEBT_MAX: usize = 8 * TURN_COST;
 pub const DEBTORS_MAX: usize = 4_096;
 /// What each KiB of a decision costs the disk after it was written: it is written again as rows, and with the tables that these
 /// are merged into.
-pub const WRITTEN_LATER: Duration = Duration::from_micros(10);
+pub const WRITTEN_LATER: Duration = Duration::from_micros(20);
 /// How long a command of somebody else may take beyond [`HOG_QUICK_TIMES`] quick writes to the disk, before the tenant that
 /// uses most of the shard rests.
 pub const HOG_WAIT: Duration = Duration::from_millis(3);
