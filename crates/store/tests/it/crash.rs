@@ -47,7 +47,7 @@ fn three_batches(path: &Path) {
     }
 }
 
-/// A copy of a data folder whose newest segment of the log has so many zeros from a byte on.
+/// Copies a data folder and writes `bytes` zeros at the offset `at` of the newest segment of its log.
 fn with_hole(whole: &Path, torn: &Path, at: usize, bytes: usize) {
     copy(whole, torn);
     let segment = File::options().write(true).open(segment(torn)).unwrap();

@@ -8,18 +8,18 @@ use switchward_store::{GroupId, GroupLog, Meta, SegmentLog, limits};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many records of so many bytes.
+    /// Appends `records` records of `bytes` bytes each.
     Append {
         group: u64,
         records: u64,
         bytes: usize,
     },
-    /// What is after the nth of the last records.
+    /// Removes the last `last` records.
     Truncate {
         group: u64,
         last: u64,
     },
-    /// What is before the nth of the last records.
+    /// Removes all but the last `last` records.
     Purge {
         group: u64,
         last: u64,
