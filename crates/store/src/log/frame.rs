@@ -12,9 +12,9 @@
 //!            checksum of the 21 bytes before and the bytes, seeded with the salt (8)  bytes
 //! ```
 //!
-//! The salt is drawn for each segment, so that bytes of a caller never pass for a batch, nor for the beginning of one. The sequence number of a batch is one
-//! more than that of the batch before it, across segments. The first batch of a segment begins with the metas of all groups,
-//! so that no older segment is needed for them.
+//! The salt is random for each segment, so that bytes of a caller never pass for a batch, nor for the beginning of one. The
+//! sequence number of a batch is one more than that of the batch before it, across segments. The first batch of a segment
+//! begins with the metas of all groups, so that no older segment is needed for them.
 
 use super::{GroupId, LogRecord, Meta};
 use crate::StoreError;
@@ -89,11 +89,11 @@ pub(super) struct BatchBuilder {
     /// Where in the segment it begins.
     offset: u64,
     buffer: Vec<u8>,
-    pub(super) changes: Vec<(GroupId, Change)>,
+    changes: Vec<(GroupId, Change)>,
 }
 
 impl BatchBuilder {
-    /// Begins a batch at an offset of a segment. The buffer is emptied; its room is used again.
+    /// Begins a batch at an offset of a segment. Reuses the allocation of `buffer`.
     pub(super) fn new(salt: u64, offset: u64, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         buffer.resize(BATCH_HEAD_BYTES, 0);

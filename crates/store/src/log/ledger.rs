@@ -16,17 +16,17 @@ use std::{
 
 /// Where a record is on disk. Segments are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) segment: u64,
     pub(super) at: At,
 }
 
-/// What is on disk: the segments, and for each group its metas and the places of its records. It lags behind the views of the
+/// What is on disk: the segments, and for each group its metas and the locations of its records. It lags behind the views of the
 /// groups: an operation is applied once it is durable.
 #[derive(Default)]
 pub(super) struct Ledger {
     segments: BTreeMap<u64, Held>,
-    groups: BTreeMap<GroupId, Places>,
+    groups: BTreeMap<GroupId, GroupRecords>,
     /// Bytes of all live records, with their heads.
     live_bytes: u64,
 }
@@ -39,10 +39,10 @@ struct Held {
 
 /// One group on disk. While a log is replayed there may be gaps: records that were moved to a later segment fill them.
 #[derive(Default)]
-struct Places {
+struct GroupRecords {
     metas: [Option<Bytes>; 3],
     first: u64,
-    places: VecDeque<Option<Place>>,
+    locations: VecDeque<Option<Location>>,
 }
 
 impl Ledger {
@@ -66,14 +66,14 @@ impl Ledger {
 
     /// The metas of all groups.
     pub(super) fn metas(&self) -> impl Iterator<Item = (GroupId, Meta, Bytes)> {
-        self.groups.iter().flat_map(|(group, places)| {
-            let of = |slot: Meta| Some((*group, slot, places.metas[slot as usize].clone()?));
+        self.groups.iter().flat_map(|(group, records)| {
+            let of = |slot: Meta| Some((*group, slot, records.metas[slot as usize].clone()?));
             Meta::ALL.into_iter().filter_map(of)
         })
     }
 
     pub(super) fn metas_of(&self, group: GroupId) -> [Option<Bytes>; 3] {
-        self.groups.get(&group).map(|places| places.metas.clone()).unwrap_or_default()
+        self.groups.get(&group).map(|records| records.metas.clone()).unwrap_or_default()
     }
 
     /// Applies a durable operation of a segment.
@@ -81,32 +81,32 @@ impl Ledger {
     /// # Errors
     /// [`StoreError::Damaged`] if it cannot follow what is there.
     pub(super) fn apply(&mut self, segment: u64, group: GroupId, change: Change) -> Result<(), StoreError> {
-        let places = self.groups.entry(group).or_default();
+        let records = self.groups.entry(group).or_default();
         match change {
-            Change::Meta(slot, bytes) => places.metas[slot as usize] = Some(bytes),
+            Change::Meta(slot, bytes) => records.metas[slot as usize] = Some(bytes),
             Change::Record { index, at } => {
-                let place = Place { segment, at };
-                let before = places.put(group, index, place)?;
-                self.count(before.into_iter(), Some(place));
+                let location = Location { segment, at };
+                let before = records.put(group, index, location)?;
+                self.count(before.into_iter(), Some(location));
             }
             Change::Remove(indexes) => {
-                let removed = places.remove(&indexes);
+                let removed = records.remove(&indexes);
                 self.count(removed.into_iter(), None);
             }
         }
         Ok(())
     }
 
-    fn count(&mut self, gone: impl Iterator<Item = Place>, new: Option<Place>) {
-        for place in gone {
-            self.live_bytes -= place.stored_bytes();
-            if let Some(held) = self.segments.get_mut(&place.segment) {
+    fn count(&mut self, gone: impl Iterator<Item = Location>, new: Option<Location>) {
+        for location in gone {
+            self.live_bytes -= location.stored_bytes();
+            if let Some(held) = self.segments.get_mut(&location.segment) {
                 held.live -= 1;
             }
         }
-        if let Some(place) = new {
-            self.live_bytes += place.stored_bytes();
-            if let Some(held) = self.segments.get_mut(&place.segment) {
+        if let Some(location) = new {
+            self.live_bytes += location.stored_bytes();
+            if let Some(held) = self.segments.get_mut(&location.segment) {
                 held.live += 1;
             }
         }
@@ -136,14 +136,14 @@ impl Ledger {
     pub(super) fn of_oldest(&self, bytes_max: u64) -> Vec<(GroupId, u64, Arc<Segment>, At)> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         let Some((&oldest, held)) = self.segments.first_key_value() else { return found };
-        for (group, places) in &self.groups {
-            for (index, place) in (places.first..).zip(&places.places) {
-                let Some(place) = place.filter(|place| place.segment == oldest) else { continue };
-                bytes += place.stored_bytes();
+        for (group, records) in &self.groups {
+            for (index, location) in (records.first..).zip(&records.locations) {
+                let Some(location) = location.filter(|location| location.segment == oldest) else { continue };
+                bytes += location.stored_bytes();
                 if !found.is_empty() && bytes > bytes_max {
                     return found;
                 }
-                found.push((*group, index, Arc::clone(&held.segment), place.at));
+                found.push((*group, index, Arc::clone(&held.segment), location.at));
             }
         }
         found
@@ -162,13 +162,14 @@ impl Ledger {
         let (mut found, mut bytes) = (Vec::new(), 0);
         for index in range {
             let missing = || missing(group, index);
-            let place = self.groups.get(&group).and_then(|places| places.get(index)).ok_or_else(missing)?;
-            let held = self.segments.get(&place.segment).ok_or_else(missing)?;
-            bytes += place.at.bytes as usize;
+            let location =
+                self.groups.get(&group).and_then(|records| records.get(index)).ok_or_else(missing)?;
+            let held = self.segments.get(&location.segment).ok_or_else(missing)?;
+            bytes += location.at.bytes as usize;
             if !found.is_empty() && bytes > bytes_max {
                 break;
             }
-            found.push((index, Arc::clone(&held.segment), place.at));
+            found.push((index, Arc::clone(&held.segment), location.at));
         }
         Ok(found)
     }
@@ -178,34 +179,39 @@ impl Ledger {
     /// # Errors
     /// [`StoreError::Damaged`] if one is missing.
     pub(super) fn sizes(&self, group: GroupId) -> Result<(u64, VecDeque<u32>), StoreError> {
-        let Some(places) = self.groups.get(&group) else { return Ok((0, VecDeque::new())) };
-        let sizes = (places.first..)
-            .zip(&places.places)
-            .map(|(index, place)| place.map(|place| place.at.bytes).ok_or_else(|| missing(group, index)));
-        Ok((places.first, sizes.collect::<Result<_, _>>()?))
+        let Some(records) = self.groups.get(&group) else { return Ok((0, VecDeque::new())) };
+        let sizes = (records.first..).zip(&records.locations).map(|(index, location)| {
+            location.map(|location| location.at.bytes).ok_or_else(|| missing(group, index))
+        });
+        Ok((records.first, sizes.collect::<Result<_, _>>()?))
     }
 }
 
-impl Place {
+impl Location {
     fn stored_bytes(&self) -> u64 {
         u64::from(self.at.bytes) + OPERATION_HEAD_BYTES as u64
     }
 }
 
-impl Places {
+impl GroupRecords {
     /// The index after the last.
     fn next(&self) -> u64 {
-        self.first + self.places.len() as u64
+        self.first + self.locations.len() as u64
     }
 
-    fn get(&self, index: u64) -> Option<Place> {
+    fn get(&self, index: u64) -> Option<Location> {
         let at = usize::try_from(index.checked_sub(self.first)?).ok()?;
-        *self.places.get(at)?
+        *self.locations.get(at)?
     }
 
-    /// Returns the place that it had before.
-    fn put(&mut self, group: GroupId, index: u64, place: Place) -> Result<Option<Place>, StoreError> {
-        if self.places.is_empty() {
+    /// Sets the location of a record. Returns the one that it had before.
+    fn put(
+        &mut self,
+        group: GroupId,
+        index: u64,
+        location: Location,
+    ) -> Result<Option<Location>, StoreError> {
+        if self.locations.is_empty() {
             self.first = index;
         }
         let gap = self.first.saturating_sub(index).max(index.saturating_sub(self.next()));
@@ -213,35 +219,35 @@ impl Places {
             return Err(missing(group, index));
         }
         while index < self.first {
-            self.places.push_front(None);
+            self.locations.push_front(None);
             self.first -= 1;
         }
         while index >= self.next() {
-            self.places.push_back(None);
+            self.locations.push_back(None);
         }
         let at = usize::try_from(index - self.first).unwrap_or(usize::MAX);
-        Ok(self.places.get_mut(at).and_then(|there| there.replace(place)))
+        Ok(self.locations.get_mut(at).and_then(|there| there.replace(location)))
     }
 
-    /// Removes an end or the beginning of what is there. Returns the places of what was there.
-    fn remove(&mut self, indexes: &RangeInclusive<u64>) -> Vec<Place> {
+    /// Removes records from either end. Returns their locations.
+    fn remove(&mut self, indexes: &RangeInclusive<u64>) -> Vec<Location> {
         let mut removed = Vec::new();
         while self.next() > *indexes.start() && self.next() - 1 <= *indexes.end() {
-            match self.places.pop_back() {
-                Some(place) => removed.extend(place),
+            match self.locations.pop_back() {
+                Some(location) => removed.extend(location),
                 None => break,
             }
         }
-        while !self.places.is_empty() && indexes.contains(&self.first) {
-            removed.extend(self.places.pop_front().flatten());
+        while !self.locations.is_empty() && indexes.contains(&self.first) {
+            removed.extend(self.locations.pop_front().flatten());
             self.first += 1;
         }
-        while let Some(None) = self.places.front() {
-            self.places.pop_front();
+        while let Some(None) = self.locations.front() {
+            self.locations.pop_front();
             self.first += 1;
         }
-        while let Some(None) = self.places.back() {
-            self.places.pop_back();
+        while let Some(None) = self.locations.back() {
+            self.locations.pop_back();
         }
         removed
     }

@@ -18,7 +18,7 @@ use std::{
 pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) salt: u64,
-    /// Its length in bytes. It never grows, so a write to it needs no room on the disk.
+    /// Its length in bytes. It never grows, so a write to it needs no space on the disk.
     pub(super) bytes: u64,
     pub(super) path: PathBuf,
     pub(super) file: File,
@@ -30,7 +30,7 @@ pub(super) enum Blocks {
     /// They are written with zeros. To write them again changes nothing that the file system would have to record, so a sync
     /// takes half the time.
     Written,
-    /// There is room for them. Each is recorded when it is first written.
+    /// They are allocated only. The file system records each when it is first written.
     Allocated,
 }
 
@@ -82,7 +82,7 @@ fn write(path: &Path, head: SegmentHead, bytes: u64, blocks: Blocks) -> io::Resu
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
     let allocated = match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => blocks,
-        // Where the file system cannot, writing finds out whether there is room.
+        // Where the file system cannot, writing finds out whether there is space.
         Err(rustix::io::Errno::OPNOTSUPP) => Blocks::Written,
         Err(error) => return Err(error.into()),
     };
@@ -121,4 +121,23 @@ pub(super) fn number_of(path: &Path) -> Option<u64> {
     let digits = path.file_name()?.to_str()?.strip_suffix(".log")?;
     let number = u64::from_str_radix(digits, 16).ok()?;
     (name(number) == path.file_name()?.to_str()?).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_segment_is_its_head_and_zeros_whichever_way_it_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        for (number, blocks) in [(1, Blocks::Written), (2, Blocks::Allocated)] {
+            let bytes = 2 * LOG_PREWRITE_BYTES as u64 + 4096;
+            let segment = Segment::make(folder.path(), number, bytes, blocks).unwrap();
+            let stored = fs::read(&segment.path).unwrap();
+            assert_eq!(stored.len() as u64, bytes, "{blocks:?}");
+            assert_eq!(SegmentHead::decode(&stored), Some(SegmentHead { number, salt: segment.salt }));
+            assert!(stored[SEGMENT_HEAD_BYTES..].iter().all(|byte| *byte == 0), "{blocks:?}");
+            assert_eq!(number_of(&segment.path), Some(number));
+        }
+    }
 }

@@ -110,7 +110,7 @@ impl Writer {
         // Moved records come first: they are what the log holds before this batch, which may remove or replace them.
         let mut all = self.moved(move_before)?;
         all.append(&mut writes);
-        self.find_room(all.iter().map(|(_, write)| write.stored_bytes()).sum(), begin)?;
+        self.ensure_capacity(all.iter().map(|(_, write)| write.stored_bytes()).sum(), begin)?;
         self.write_batch(all)?;
         self.shared.stats.records.fetch_add(records as u64, Relaxed);
         self.make_ahead();
@@ -131,8 +131,8 @@ impl Writer {
         found.into_iter().map(read).collect()
     }
 
-    /// Switches to the next segment if `begin` is set, or if the current one has no room for a batch of `operations` bytes.
-    fn find_room(&mut self, operations: u64, begin: bool) -> Result<(), StoreError> {
+    /// Switches to the next segment if `begin` is set, or if the current one cannot hold a batch of `operations` bytes.
+    fn ensure_capacity(&mut self, operations: u64, begin: bool) -> Result<(), StoreError> {
         let bytes = operations + BATCH_HEAD_BYTES as u64;
         let fits = |current: &Current| current.end + bytes <= current.segment.bytes;
         let is_new = |current: &Current| current.end == SEGMENT_HEAD_BYTES as u64;
@@ -151,20 +151,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for room if the disk has none.
+    /// Returns a segment of at least `bytes`. Waits for space while the disk is full.
     fn next_segment(&self, bytes: u64) -> Result<Segment, StoreError> {
         let bytes = bytes.max(LOG_SEGMENT_BYTES_MIN).next_multiple_of(LOG_SEGMENT_BYTES_MIN);
         let mut wait = REOPEN_WAIT;
         loop {
             match self.shared.maker.take(self.number + 1, bytes) {
                 Ok(segment) => return Ok(segment),
-                Err(error) => self.wait_for_room(error, &mut wait)?,
+                Err(error) => self.wait_for_space(error, &mut wait)?,
             }
         }
     }
 
     /// Gives the reserve up and waits a moment, if the disk is full; returns any other error.
-    fn wait_for_room(&self, error: StoreError, wait: &mut Duration) -> Result<(), StoreError> {
+    fn wait_for_space(&self, error: StoreError, wait: &mut Duration) -> Result<(), StoreError> {
         let disk = self.shared.dir.disk();
         if !disk.caused(&error) || self.shared.queue.is_closed() {
             return Err(error);
@@ -217,9 +217,9 @@ impl Writer {
     /// Writes and syncs.
     fn put(&self, segment: &Segment, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let mut wait = REOPEN_WAIT;
-        // A file system that writes elsewhere what is written again may need room even here.
+        // A file system that writes elsewhere what is written again may need space even here.
         while let Err(error) = segment.file.write_all_at(bytes, at) {
-            self.wait_for_room(failed("write to the log", &segment.path)(error), &mut wait)?;
+            self.wait_for_space(failed("write to the log", &segment.path)(error), &mut wait)?;
         }
         let nth = self.shared.stats.syncs.fetch_add(1, Relaxed) + 1;
         let fault = self.shared.options.sync_fault.as_ref().and_then(|fault| fault(nth));
