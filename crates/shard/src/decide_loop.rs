@@ -122,6 +122,7 @@ impl DecideLoop {
     /// Decides the commands, as many as a batch may have now, and charges their tenants for the time.
     fn decide(&self, commands: &[Command], jobs: &Exit) -> Result<Decided, ViewError> {
         let allowance = jobs.allowance();
+        let commands = allowance.first(commands);
         let begun = Instant::now();
         let mut ends = Vec::with_capacity(commands.len());
         let decided = decide_while(commands, &self.group.shared.view(), self.clock.now(), &mut |bytes| {

@@ -63,6 +63,20 @@ pub(crate) struct Allowance {
     pub(crate) bytes: usize,
 }
 
+impl Allowance {
+    /// Returns the first commands whose input fits into `bytes` together, at least one. What else a decision on them holds is
+    /// known only once they are decided.
+    pub(crate) fn first<'c>(&self, commands: &'c [Command]) -> &'c [Command] {
+        let mut input = 0;
+        let fits = |command: &&Command| {
+            input += cost::carried(&command.body);
+            input <= self.bytes
+        };
+        let count = commands.iter().take_while(fits).count();
+        &commands[..count.max(1).min(commands.len())]
+    }
+}
+
 /// A queue without anything in it.
 pub(crate) fn queue() -> (Arc<Entrance>, Exit) {
     let queue = Arc::new(Queue { lines: Mutex::default(), told: Notify::new() });
@@ -378,6 +392,27 @@ mod tests {
         assert_eq!(exit.allowance(), Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES });
         let later = Instant::now() + SHARED_FOR;
         assert!(!exit.0.lines.lock().shared(later), "a second later it is the one's again");
+    }
+
+    #[test]
+    fn what_commands_carry_counts_before_they_are_decided() {
+        let allowance = Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES };
+        let first = |notes: &[usize]| {
+            let commands: Vec<Command> = notes
+                .iter()
+                .map(|length| Command::of_server(NOISY, Scope::Shard, answer(&"x".repeat(*length))))
+                .collect();
+            allowance.first(&commands).len()
+        };
+        assert_eq!(first(&[]), 0);
+        assert_eq!(
+            first(&[BATCH_SHARED_BYTES * 2, 1]),
+            1,
+            "nobody waits for a long one that is not begun yet"
+        );
+        assert_eq!(first(&[1, BATCH_SHARED_BYTES, 1]), 1);
+        assert_eq!(first(&[BATCH_SHARED_BYTES / 2; 3]), 2);
+        assert_eq!(first(&[1; 100]), 100);
     }
 
     #[test]

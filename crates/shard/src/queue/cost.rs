@@ -12,7 +12,7 @@ pub(super) fn cost(body: &Body) -> usize {
 }
 
 /// About the bytes that a command carries.
-fn carried(body: &Body) -> usize {
+pub(super) fn carried(body: &Body) -> usize {
     match body {
         Body::Start(start) => start.input.len() + start.message.as_ref().map_or(0, String::len),
         Body::Answer(answer) => answer.note.len(),

@@ -248,12 +248,12 @@ fn a_server_that_goes_down_answers_what_it_took_and_refuses_the_rest() {
 /// Together these starts are more than the log takes as one record.
 #[test]
 fn a_batch_that_is_too_long_for_one_entry_becomes_several() {
-    const STARTS: usize = 300;
+    const STARTS: usize = 1_200;
     let folder = tempfile::tempdir().unwrap();
     let server = Server::open(&Setup { shards: 1, ..Setup::new(folder.path()) });
     prepare(&server);
     let gate = definition(DEPLOY_GATE);
-    let input = format!("\"{}\"", "x".repeat(250_000)).into_bytes();
+    let input = format!("\"{}\"", "x".repeat(60_000)).into_bytes();
     let big = |number: usize| {
         let mut start = start(&gate, &format!("session {number}"));
         if let Body::Start(start) = &mut start.body {
@@ -264,6 +264,7 @@ fn a_batch_that_is_too_long_for_one_entry_becomes_several() {
     let results = server.run(join_all((0..STARTS).map(big)));
     assert!(results.iter().all(Result::is_ok), "{:?}", results.iter().find(|result| result.is_err()));
     let entries = server.cluster().shards()[0].group().metrics().entries.load(Ordering::Relaxed);
-    assert!((10..STARTS as u64).contains(&entries), "{entries} entries");
+    // Two of them fit into a batch even of a shard that is shared.
+    assert!((8..=STARTS as u64 * 2 / 3).contains(&entries), "{entries} entries");
     server.assert_sound();
 }
