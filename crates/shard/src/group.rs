@@ -70,7 +70,7 @@ impl GroupParts {
     /// The log or the state cannot be read, the state is open already, or it is older than what the log begins with.
     pub fn open(options: &GroupOptions) -> io::Result<Self> {
         let log = LogStore::new(Arc::clone(&options.log), options.group);
-        let state_options = StateOptions { clean_bytes_max: options.cache_bytes };
+        let state_options = StateOptions { clean_bytes_max: options.cache_bytes, ..StateOptions::default() };
         let state = options.states.group(options.group, &state_options).map_err(io::Error::other)?;
         let shared = Shared::new(state, options.snapshots.clone(), options.ring.clone());
         let machine = StateMachine::open(Arc::new(shared))?;

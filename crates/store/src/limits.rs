@@ -40,6 +40,11 @@ pub const LOG_GAP_RECORDS_MAX: u64 = 4_000_000;
 pub const STATE_CACHE_BYTES: u64 = 16 * MIB as u64;
 /// fjall's write buffer per group.
 pub const STATE_MEMTABLE_BYTES: u64 = 16 * MIB as u64;
+/// Rows in memory that a flush makes into a table of its own, from this size on, bytes; fewer go through the journal.
+pub const INGESTED_BYTES_MIN: usize = 4 * MIB;
+/// Tables of a group that are not merged, from which on rows go through the journal all the same: there fjall holds writes up,
+/// from 20 such tables on, until it has merged some.
+pub const INGESTED_TABLES_MAX: usize = 16;
 /// Rows in the write buffer of a group that is at rest, from which on they are made into tables.
 pub const SETTLED_BYTES_MIN: usize = MIB;
 /// fjall's journal files for the state of all groups, together.

@@ -1,11 +1,14 @@
 use super::{
     Record, State,
     gate::{Gate, Pass},
-    rows::Rows,
+    rows::{Change, Rows},
 };
-use crate::{StoreError, forms, limits::ROW_BYTES_MAX};
+use crate::{
+    StoreError, forms,
+    limits::{INGESTED_TABLES_MAX, ROW_BYTES_MAX},
+};
 use bytes::Bytes;
-use fjall::PersistMode;
+use fjall::{Keyspace, PersistMode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -49,31 +52,20 @@ impl<R: Record> Flush<R> {
         self.rows.len()
     }
 
-    /// Writes the rows and their applied blob in one atomic batch, without a sync, and hands the rows over to
-    /// the clean cache. Takes the encoded size of all rows in memory.
+    /// Writes the rows and their applied blob in one atomic step and hands the rows over to the clean cache. Many rows become
+    /// a table, which is synced. Few go through the journal in one batch without a sync; their encoded size is held in memory.
     ///
     /// # Errors
     /// If a row is over its limit or the disk cannot be written.
     pub fn run(mut self) -> Result<(), StoreError> {
         let inner = &self.state.0;
         let disk = inner.tables.read().disk().clone();
-        // The buffer is emptied with the batch, so that a sync has nothing left to write that could find no room.
-        let mut batch = inner.store.database().batch().durability(Some(PersistMode::Buffer));
-        let mut written = 0;
-        batch.insert(&disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));
-        for (key, change) in self.rows.iter() {
-            match &change.row {
-                Some(row) => {
-                    let encoded = row.encode();
-                    StoreError::check_size("row", encoded.len(), ROW_BYTES_MAX)?;
-                    written += key.len() + encoded.len();
-                    batch.insert(&disk, forms::row_key(key), forms::ROW.wrap(&encoded));
-                }
-                None => batch.remove(&disk, forms::row_key(key)),
-            }
+        let many = self.rows.bytes() >= inner.ingested_bytes_min;
+        if many && disk.l0_table_count() < INGESTED_TABLES_MAX {
+            self.ingest(&disk)?;
+        } else {
+            self.insert(&disk)?;
         }
-        batch.commit().map_err(StoreError::database("flush rows"))?;
-        inner.buffered.fetch_add(written, Relaxed);
         // Until `flushing` is cleared it hides these keys from the cache, which may thus be filled bit by bit.
         inner.clean.lock().begin_epoch();
         for (key, change) in self.rows.iter() {
@@ -87,6 +79,52 @@ impl<R: Record> Flush<R> {
         self.finished = true;
         Ok(())
     }
+
+    /// Writes the rows as a table, after what is in the write buffer. Through the journal each row would be written twice.
+    fn ingest(&self, disk: &Keyspace) -> Result<(), StoreError> {
+        let failed = || StoreError::database("flush rows");
+        let mut ingestion = disk.start_ingestion().map_err(failed())?;
+        ingestion.write(forms::MARKER_KEY, forms::marker(self.applied.as_ref())).map_err(failed())?;
+        for (key, change) in self.rows.iter() {
+            let written = match encoded(change)? {
+                Some(row) => ingestion.write(forms::row_key(key), row),
+                None => ingestion.write_tombstone(forms::row_key(key)),
+            };
+            written.map_err(failed())?;
+        }
+        ingestion.finish().map_err(failed())?;
+        self.state.0.buffered.store(0, Relaxed);
+        Ok(())
+    }
+
+    /// Writes the rows as one batch.
+    fn insert(&self, disk: &Keyspace) -> Result<(), StoreError> {
+        let inner = &self.state.0;
+        // The buffer is emptied with the batch, so that a sync has nothing left to write that could find no room.
+        let mut batch = inner.store.database().batch().durability(Some(PersistMode::Buffer));
+        let mut written = 0;
+        batch.insert(disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));
+        for (key, change) in self.rows.iter() {
+            match encoded(change)? {
+                Some(row) => {
+                    written += key.len() + row.len();
+                    batch.insert(disk, forms::row_key(key), row);
+                }
+                None => batch.remove(disk, forms::row_key(key)),
+            }
+        }
+        batch.commit().map_err(StoreError::database("flush rows"))?;
+        inner.buffered.fetch_add(written, Relaxed);
+        Ok(())
+    }
+}
+
+/// Returns the stored form of a row, `None` if it was removed.
+fn encoded<R: Record>(change: &Change<R>) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(row) = &change.row else { return Ok(None) };
+    let encoded = row.encode();
+    StoreError::check_size("row", encoded.len(), ROW_BYTES_MAX)?;
+    Ok(Some(forms::ROW.wrap(&encoded)))
 }
 
 impl<R: Record> Drop for Flush<R> {

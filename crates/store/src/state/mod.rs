@@ -2,7 +2,7 @@
 //!
 //! A write goes to memory and is lost with the process: the log has it. [`State::apply`] puts an entry's rows;
 //! [`State::begin_flush`] freezes what was put, and [`Flush::run`] writes it with the applied blob of the last entry
-//! in one atomic batch. So the table on disk is always the table after some entry,
+//! in one atomic step. So the table on disk is always the table after some entry,
 //! together with which one, and replaying the log from there gives the table that was lost.
 //!
 //! Rows pass through three maps, the first that has a key wins: `dirty`, `flushing` (frozen, being written), then the
@@ -69,6 +69,7 @@ struct Inner<R> {
     gate: Arc<Gate>,
     /// About how many bytes of rows are in the database's write buffer.
     buffered: AtomicUsize,
+    ingested_bytes_min: usize,
     _claim: Claim,
 }
 
@@ -87,6 +88,7 @@ impl<R: Record> State<R> {
             clean: Mutex::new(Clean::new(options.clean_bytes_max)),
             gate: Arc::new(Gate::default()),
             buffered: AtomicUsize::new(0),
+            ingested_bytes_min: options.ingested_bytes_min,
             _claim: claim,
         });
         inner.store.reopening.add(&inner);

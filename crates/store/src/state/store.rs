@@ -3,7 +3,10 @@ use crate::{
     DataDir, GroupId, SnapshotFile, StoreError, database,
     files::{self, failed},
     forms,
-    limits::{CLEAN_BYTES_DEFAULT, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX, STATE_MEMTABLE_BYTES},
+    limits::{
+        CLEAN_BYTES_DEFAULT, INGESTED_BYTES_MIN, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX,
+        STATE_MEMTABLE_BYTES,
+    },
     scrub,
 };
 use fjall::{
@@ -46,11 +49,13 @@ pub(super) struct StoreInner {
 pub struct StateOptions {
     /// The clean cache, in bytes.
     pub clean_bytes_max: usize,
+    /// Rows in memory that a flush makes into a table of its own, from this size on, bytes.
+    pub ingested_bytes_min: usize,
 }
 
 impl Default for StateOptions {
     fn default() -> Self {
-        StateOptions { clean_bytes_max: CLEAN_BYTES_DEFAULT }
+        StateOptions { clean_bytes_max: CLEAN_BYTES_DEFAULT, ingested_bytes_min: INGESTED_BYTES_MIN }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The state against a plain map, through flushes, crashes and snapshots.
 
-use crate::support::{self, GROUP, Text, open_state, range, text};
+use crate::support::{self, GROUP, Text, open_state, open_state_with, range, text};
 use proptest::{prelude::*, test_runner::Config};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
 use switchward_store::{DataDir, Snapshots, State, StateOptions, StateStore};
@@ -12,8 +12,8 @@ enum Step {
     Flush,
     /// Frozen, and not yet written when the next step comes.
     Freeze,
-    /// The process dies; replay from the log.
-    Crash,
+    /// The process dies; replay from the log. From now on flushes with rows of so many bytes are made into tables.
+    Crash(usize),
     Scan(u8, u8, usize),
     /// The state moves to an empty folder.
     Move,
@@ -25,7 +25,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => proptest::collection::vec(change, 0..6).prop_map(Step::Entry),
         3 => Just(Step::Flush),
         2 => Just(Step::Freeze),
-        1 => Just(Step::Crash),
+        2 => prop_oneof![Just(0), Just(600), Just(usize::MAX)].prop_map(Step::Crash),
         3 => (0..13_u8, 0..13_u8, 0..9_usize).prop_map(|(from, to, limit)| Step::Scan(from, to, limit)),
         1 => Just(Step::Move),
     ];
@@ -92,9 +92,10 @@ fn run(steps: Vec<Step>) {
                 }
             }
             Step::Freeze => frozen = frozen.or_else(|| state.begin_flush()),
-            Step::Crash => {
+            Step::Crash(ingested_bytes_min) => {
                 drop((frozen.take(), state));
-                state = open_state(&path);
+                let options = StateOptions { ingested_bytes_min, ..StateOptions::default() };
+                state = open_state_with(&path, &options);
                 replay(&state, &log);
             }
             Step::Scan(from, to, limit) => {

@@ -1,5 +1,6 @@
-use crate::support::{GROUP, Text, apply, open_state, range, rows, text};
+use crate::support::{GROUP, Text, apply, open_state, open_state_with, range, rows, text};
 use std::{
+    fs,
     ops::{Bound, ControlFlow},
     sync::{
         Mutex,
@@ -63,6 +64,32 @@ fn a_flush_that_never_ran_gives_its_rows_back() {
 }
 
 #[test]
+fn many_rows_become_a_table_and_are_newer_than_the_journal() {
+    let root = tempfile::tempdir().unwrap();
+    let options = StateOptions { ingested_bytes_min: 100_000, ..StateOptions::default() };
+    let state = open_state_with(root.path(), &options);
+    let long = "of a table".repeat(10_000);
+    apply(&state, [("a", text("of a batch")), ("b", text("removed"))], "few");
+    state.begin_flush().unwrap().run().unwrap();
+    apply(&state, [("a", text(&long)), ("b", None), ("c", text("new"))], "many");
+    state.begin_flush().unwrap().run().unwrap();
+    drop(state);
+    let journal = fs::read(root.path().join("state/0.jnl")).unwrap();
+    let holds = |text: &str| journal.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(holds("of a batch") && !holds("of a tableof a table"));
+
+    let state = open_state_with(root.path(), &options);
+    assert_eq!(rows(&state), [("a".into(), long), ("c".into(), "new".into())]);
+    assert_eq!(state.applied().unwrap(), "many");
+    apply(&state, [("c", text("newer"))], "few");
+    state.begin_flush().unwrap().run().unwrap();
+    drop(state);
+    let state = open_state(root.path());
+    assert_eq!(rows(&state)[1], ("c".into(), "newer".into()));
+    assert_eq!(state.applied().unwrap(), "few");
+}
+
+#[test]
 fn scans_merge_memory_and_disk() {
     let root = tempfile::tempdir().unwrap();
     let state = open_state(root.path());
@@ -111,7 +138,7 @@ fn scans_merge_memory_and_disk() {
 fn the_clean_cache_is_bounded_and_parked_rows_stay_out() {
     let root = tempfile::tempdir().unwrap();
     let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();
-    let options = StateOptions { clean_bytes_max: 100_000 };
+    let options = StateOptions { clean_bytes_max: 100_000, ..StateOptions::default() };
     let state: State<Text> = store.group(GROUP, &options).unwrap();
     let fill = |parked, applied: &str| {
         let row = Text { text: "x".repeat(500), parked };
@@ -223,7 +250,8 @@ fn reads_never_go_back_in_time() {
     const KEYS: usize = 8;
     let root = tempfile::tempdir().unwrap();
     let store = StateStore::open(&DataDir::open(root.path()).unwrap()).unwrap();
-    let state: State<Text> = store.group(GROUP, &StateOptions { clean_bytes_max: 600 }).unwrap();
+    let state: State<Text> =
+        store.group(GROUP, &StateOptions { clean_bytes_max: 600, ..StateOptions::default() }).unwrap();
     let stop = AtomicBool::new(false);
     let count = |row: Option<Text>| row.map_or(0, |row| row.text.parse::<u64>().unwrap());
     thread::scope(|scope| {

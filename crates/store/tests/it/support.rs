@@ -48,8 +48,12 @@ pub(crate) fn apply<R: Record, K: AsRef<[u8]>>(
 }
 
 pub(crate) fn open_state(path: &Path) -> State<Text> {
+    open_state_with(path, &StateOptions::default())
+}
+
+pub(crate) fn open_state_with(path: &Path, options: &StateOptions) -> State<Text> {
     let dir = DataDir::open(path).unwrap();
-    StateStore::open(&dir).unwrap().group(GROUP, &StateOptions::default()).unwrap()
+    StateStore::open(&dir).unwrap().group(GROUP, options).unwrap()
 }
 
 /// Keys and texts of all rows.
