@@ -73,7 +73,8 @@ impl Shard {
     }
 
     /// The number of its group.
-    pub(crate) fn number(&self) -> u64 {
+    #[must_use]
+    pub fn number(&self) -> u64 {
         self.group.shared.state.group().0
     }
 

@@ -84,7 +84,8 @@ impl Role {
         let consumer = DeskConfig::new(format!("desk-{:016x}", rand::random::<u64>()));
         let desk = Desk::new(Arc::clone(&bus), answers, client, model, consumer).with_mail(office.clone());
         let (stop, stopped) = watch::channel(false);
-        let road = effects::Road { bus: Arc::clone(&bus), mail: office.is_some(), names };
+        let caps = caps::Caps::new(cluster.clone());
+        let road = effects::Road { bus: Arc::clone(&bus), mail: office.is_some(), names, caps };
         let shards = cluster.shards().len();
         for shard in cluster.shards() {
             let most = room::part(effects::SESSIONS_OUT_MAX, shards);

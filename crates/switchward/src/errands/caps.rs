@@ -1,22 +1,44 @@
-//! Whether a mail may go out in this hour. The rows of the shard count the mails that have gone out; the leader adds those
-//! that are out and have not arrived. What finds no room is put off to the next hour, and its session's history says so.
+//! Whether a mail may go out in this hour. The rows of the shards count the mails that have gone out, each those of its own
+//! sessions; the server adds them up, with the mails that are out and have not arrived. What finds no room is put off to the
+//! next hour, and its session's history says so.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use switchward_engine::{
-    Body, DeferEffect, Due, Key, MailCount, MailFull, Row, View as _, mail_counts, mail_full,
+    Body, DeferEffect, Due, Effect, Key, MailCount, MailFull, Row, View as _, ViewError, mail_counts,
+    mail_full,
 };
-use switchward_shard::{Failure, Shard, StateView};
+use switchward_machine::{SessionId, TenantId};
+use switchward_shard::{Cluster, Failure, Shard, StateView};
 
 use super::effects::{submit, unreadable};
 
-/// The mails that are out, by the counts that they will be a part of.
-#[derive(Debug, Default)]
-pub(super) struct Caps(BTreeMap<Key, u32>);
+/// The mails of all shards that are out, by the counts that they will be a part of. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Caps(Arc<Inner>);
+
+struct Inner {
+    cluster: Cluster,
+    out: Mutex<BTreeMap<Key, u32>>,
+}
+
+/// The counts that a mail is a part of while it is out: no longer once this is dropped, when it was delivered and the rows
+/// count it, or was not delivered.
+pub(super) struct Counted {
+    caps: Caps,
+    counts: Vec<MailCount>,
+}
 
 impl Caps {
-    /// The counts that an effect will be a part of, none where it is not counted; `None` where it must wait for the next
-    /// hour, which its session then says.
+    /// Counts the mails of the sessions of this cluster.
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self(Arc::new(Inner { cluster, out: Mutex::default() }))
+    }
+
+    /// Counts an effect as out where mails of its kind are counted; `None` where it must wait for the next hour, which its
+    /// session then says.
     ///
     /// # Errors
     /// The shard takes nothing, or a row cannot be read.
@@ -25,43 +47,71 @@ impl Caps {
         shard: &Shard,
         view: &StateView,
         due: &Due,
-    ) -> Result<Option<Vec<MailCount>>, Failure> {
+    ) -> Result<Option<Counted>, Failure> {
         let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
         let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
-            return Ok(Some(Vec::new()));
+            return Ok(Some(Counted { caps: self.clone(), counts: Vec::new() }));
         };
-        let (at, now) = ((due.key.tenant_of(), session), shard.now());
-        let counts = mail_counts(view, at, effect, now).map_err(|error| unreadable(&error))?;
-        let full = mail_full(view, at, (effect, &counts), now, |key| self.out(key));
-        let Some(MailFull { cap, until }) = full.map_err(|error| unreadable(&error))? else {
-            return Ok(Some(counts));
+        let at = (due.key.tenant_of(), session);
+        let full = match self.count((shard, view), at, effect).map_err(|error| unreadable(&error))? {
+            Ok(counted) => return Ok(Some(counted)),
+            Err(full) => full,
         };
         let (number, attempt) = (effect.number, effect.attempt());
-        let (code, message) = (cap.code().to_owned(), cap.to_string());
-        let defer = DeferEffect { number, attempt, until, code, message, made: false };
+        let (code, message) = (full.cap.code().to_owned(), full.cap.to_string());
+        let defer = DeferEffect { number, attempt, until: full.until, code, message, made: false };
         submit(shard, at.0, session, Body::DeferEffect(defer)).await.map(|()| None)
     }
 
-    /// Counts a mail that has been put on the bus.
-    pub(super) fn add(&mut self, counts: &[MailCount]) {
-        for count in counts {
-            *self.0.entry(count.key.clone()).or_default() += 1;
+    /// Counts an effect unless a cap of it is reached. Two shards cannot both take what is left of a cap.
+    fn count(
+        &self,
+        (shard, view): (&Shard, &StateView),
+        at: (TenantId, SessionId),
+        effect: &Effect,
+    ) -> Result<Result<Counted, MailFull>, ViewError> {
+        let now = shard.now();
+        let counts = mail_counts(view, at, effect, now)?;
+        let mut elsewhere = BTreeMap::new();
+        for MailCount { key, .. } in &counts {
+            elsewhere.insert(key, self.elsewhere(shard, key)?);
         }
+        let mut out = self.0.out.lock();
+        let under_way = |key: &Key| {
+            let here = out.get(key).copied().unwrap_or_default();
+            here.saturating_add(elsewhere.get(key).copied().unwrap_or_default())
+        };
+        if let Some(full) = mail_full(view, at, (effect, &counts), now, under_way)? {
+            return Ok(Err(full));
+        }
+        for MailCount { key, .. } in &counts {
+            *out.entry(key.clone()).or_default() += 1;
+        }
+        Ok(Ok(Counted { caps: self.clone(), counts }))
     }
 
-    /// Stops counting it: the rows count it now, or it was not delivered.
-    pub(super) fn remove(&mut self, counts: &[MailCount]) {
-        for MailCount { key, .. } in counts {
-            let left = self.out(key).saturating_sub(1);
-            if left == 0 {
-                self.0.remove(key);
-            } else {
-                self.0.insert(key.clone(), left);
+    /// Returns how many mails of the other shards have gone out that a row counts.
+    fn elsewhere(&self, shard: &Shard, key: &Key) -> Result<u32, ViewError> {
+        let mut sum = 0_u32;
+        for other in self.0.cluster.shards().iter().filter(|other| other.number() != shard.number()) {
+            if let Some(Row::Mailed(count)) = other.read_stale().row(key)?.as_deref() {
+                sum = sum.saturating_add(*count);
             }
         }
+        Ok(sum)
     }
+}
 
-    fn out(&self, key: &Key) -> u32 {
-        self.0.get(key).copied().unwrap_or_default()
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut out = self.caps.0.out.lock();
+        for MailCount { key, .. } in &self.counts {
+            if let Some(count) = out.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    out.remove(key);
+                }
+            }
+        }
     }
 }

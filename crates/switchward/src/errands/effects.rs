@@ -11,15 +11,15 @@ use switchward_bus::{Bus, BusError, Envelope, Stream};
 use switchward_delivery::desk::{Errand, HOOK, MAIL, POST};
 use switchward_delivery::limits::ERRANDS_MAX;
 use switchward_engine::{
-    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, MailCount, Row,
-    View as _, ViewError, holds_effects, scope_of_effects,
+    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, View as _,
+    ViewError, holds_effects, scope_of_effects,
 };
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::caps::Caps;
+use super::caps::{Caps, Counted};
 use super::hooks::{self, Hook};
 use super::lanes::Lanes;
 use super::letters;
@@ -55,8 +55,8 @@ struct Sent {
     attempt: Attempt,
     stream: Stream,
     place: Place,
-    /// The counts of mails that it will be a part of.
-    counts: Vec<MailCount>,
+    /// Counts it, if it is a mail.
+    _counted: Counted,
     /// When it is taken for lost.
     until: Instant,
 }
@@ -68,7 +68,6 @@ struct Out {
     sent: BTreeMap<Key, Sent>,
     places: Places,
     lanes: Lanes,
-    caps: Caps,
     /// Behind which entry of the index the next round begins, so that who stands first has no advantage.
     turn: Option<Vec<u8>>,
     /// Whether it was said that mails are given up because this server sends none.
@@ -105,6 +104,8 @@ pub(super) struct Road {
     pub(super) mail: bool,
     /// What tenants are called.
     pub(super) names: Arc<Known<Cluster>>,
+    /// The mails of all shards that are out.
+    pub(super) caps: Caps,
 }
 
 /// Relays the effects of one shard, so many by each stream at one time, until it is told to stop.
@@ -167,8 +168,8 @@ async fn round((shard, most): (&Shard, usize), road: &Road, out: &mut Out) -> Re
             if unsent(shard, &view, road, &due, out).await? {
                 continue;
             }
-            if let Some(counts) = out.caps.counted(shard, &view, &due).await? {
-                ready.extend(pack(shard, &view, road, (&due, counts), out).await?);
+            if let Some(counted) = road.caps.counted(shard, &view, &due).await? {
+                ready.extend(pack(shard, &view, road, (&due, counted), out).await?);
             }
         }
         out.turn = Some(behind.clone());
@@ -197,16 +198,12 @@ pub(super) fn unreadable(error: &switchward_engine::ViewError) -> Failure {
 /// Forgets what has arrived, was put off or is taken for lost, and learns from it how places do.
 fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
     let (now, mut broken) = (Instant::now(), None);
-    let Out { sent, places, caps, .. } = out;
+    let Out { sent, places, .. } = out;
     sent.retain(|key, sent| {
-        let stays = is_out(view, (key, sent), places, now).unwrap_or_else(|error| {
+        is_out(view, (key, sent), places, now).unwrap_or_else(|error| {
             broken = Some(error);
             true
-        });
-        if !stays {
-            caps.remove(&sent.counts);
-        }
-        stays
+        })
     });
     broken.map_or(Ok(()), |error| Err(unreadable(&error)))
 }
@@ -332,7 +329,7 @@ async fn pack(
     shard: &Shard,
     view: &StateView,
     road: &Road,
-    (due, counts): (&Due, Vec<MailCount>),
+    (due, counted): (&Due, Counted),
     out: &mut Out,
 ) -> Result<Option<Packed>, Failure> {
     let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
@@ -356,8 +353,7 @@ async fn pack(
         }
     };
     let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
-    out.caps.add(&counts);
-    out.sent.insert(due.key.clone(), Sent { attempt, stream, place, counts, until });
+    out.sent.insert(due.key.clone(), Sent { attempt, stream, place, _counted: counted, until });
     Ok(Some(Packed { due: named, stream, envelope: envelope(tenant, session, effect, kind, input) }))
 }
 
@@ -376,9 +372,7 @@ async fn publish(
     let mut wait = None;
     for (due, told) in join_all(each).await {
         let Err(error) = told else { continue };
-        if let Some(sent) = out.sent.remove(&due.key) {
-            out.caps.remove(&sent.counts);
-        }
+        out.sent.remove(&due.key);
         match error {
             BusError::Size { .. } => {
                 // It will never fit, and must not stand before the others.

@@ -21,15 +21,26 @@ const PROCESS: &str = r#"{
 }"#;
 
 async fn cluster(folder: &std::path::Path, clock: &ManualClock) -> Cluster {
+    cluster_of(1, folder, clock).await
+}
+
+async fn cluster_of(shards: u32, folder: &std::path::Path, clock: &ManualClock) -> Cluster {
     let options = ClusterOptions {
         data: DataDir::open(folder).unwrap(),
-        shards: 1,
+        shards,
         cache_bytes: 4 * 1024 * 1024,
         clock: Arc::new(clock.clone()),
         ring: KeyRing::of(vec![RingKey::of([1; 32])]),
         on_fatal: Box::new(|why| panic!("{why}")),
     };
     Cluster::open(options).await.unwrap()
+}
+
+/// The way out of a server that sends mail and has nothing out.
+fn sending(cluster: &Cluster) -> Road {
+    let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+    let names = Arc::new(Known::new(cluster.clone()));
+    Road { bus, mail: true, names, caps: Caps::new(cluster.clone()) }
 }
 
 const SESSION: SessionId = SessionId([3; 16]);
@@ -101,8 +112,7 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     let cluster = cluster(folder.path(), &clock).await;
     mailing(&cluster).await;
     let shard = cluster.shard_of(SESSION.bucket());
-    let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
-    let road = Road { bus, mail: false, names: Arc::new(Known::new(cluster.clone())) };
+    let road = Road { mail: false, ..sending(&cluster) };
     let mut out = Out::default();
     clock.advance(UNSENT_MAIL_MS - 1);
     round((shard, 16), &road, &mut out).await.map(drop).unwrap();
@@ -123,6 +133,22 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     cluster.shutdown().await.unwrap();
 }
 
+/// Lets this many mails of a shard go out and be delivered, but for the last one, which stays out.
+async fn all_go_out(cluster: &Cluster, (shard, count): (&Shard, usize), road: &Road, out: &mut Out) {
+    let mut gone = 0;
+    while gone < count {
+        round((shard, 1_024), road, out).await.map(drop).unwrap();
+        let sent: Vec<Key> = out.sent.keys().cloned().collect();
+        assert!(!sent.is_empty(), "{gone} of {count} have gone out");
+        gone += sent.len();
+        for key in &sent[..sent.len() - usize::from(gone == count)] {
+            let session = key.session_of().unwrap();
+            let ack = Body::AckEffect(AckEffect { number: mail_of(shard, session).await.number });
+            cluster.execute(Command::of_server(TENANT, Scope::Session(session), ack)).await.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an_address() {
     let most = MailCap::Address.most();
@@ -134,29 +160,16 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     let (first, last) = sessions.split_at(usize::try_from(most).unwrap());
     join_all(first.iter().map(|&session| mails(&cluster, session, machine))).await;
     let shard = cluster.shard_of(SESSION.bucket());
-    let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
-    let road = Road { bus, mail: true, names: Arc::new(Known::new(cluster.clone())) };
+    let road = sending(&cluster);
     let mut out = Out::default();
-    let mut gone = 0;
-    while gone < first.len() {
-        round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
-        let sent: Vec<Key> = out.sent.keys().cloned().collect();
-        assert!(!sent.is_empty(), "{gone} of {most} have gone out");
-        gone += sent.len();
-        // The last stays out.
-        for key in &sent[..sent.len() - usize::from(gone == first.len())] {
-            let session = key.session_of().unwrap();
-            let ack = Body::AckEffect(AckEffect { number: mail_of(shard, session).await.number });
-            cluster.execute(Command::of_server(TENANT, Scope::Session(session), ack)).await.unwrap();
-        }
-    }
+    all_go_out(&cluster, (shard, first.len()), &road, &mut out).await;
     mails(&cluster, last[0], machine).await;
     round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
     let waits = mail_of(shard, last[0]).await;
     assert_eq!(waits.last().map(|last| last.code.as_str()), Some("mail_address_limit"), "{waits:?}");
     assert_eq!(out.sent.len(), 1);
     // Who leads next has nothing out, and counts those that have gone out.
-    let mut out = Out::default();
+    let (mut out, road) = (Out::default(), sending(&cluster));
     mails(&cluster, last[1], machine).await;
     round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
     assert_eq!(out.sent.len(), 1, "one place is left of those that have gone out");
@@ -170,5 +183,31 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     out.sent.retain(|key, _| waiting.iter().any(|prefix| key.as_bytes().starts_with(prefix)));
     round((shard, 1_024), &road, &mut out).await.map(drop).unwrap();
     assert!(are_out(&out), "another hour has begun");
+    cluster.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn mails_of_all_shards_count_for_one_cap() {
+    let most = usize::try_from(MailCap::Address.most()).unwrap();
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
+    let cluster = cluster_of(2, folder.path(), &clock).await;
+    let machine = deployed(&cluster).await;
+    let in_shard = |shard: &Shard, count: usize| -> Vec<SessionId> {
+        let all = (0..u16::MAX).map(|n| SessionId(std::array::from_fn(|at| n.to_be_bytes()[at % 2])));
+        all.filter(|it| cluster.shard_of(it.bucket()).number() == shard.number()).take(count).collect()
+    };
+    let [one, other] = cluster.shards() else { panic!("there are two shards") };
+    let (first, second) = (in_shard(one, most - 1), in_shard(other, 2));
+    join_all(first.iter().chain(&second).map(|&session| mails(&cluster, session, machine))).await;
+    let road = sending(&cluster);
+    let (mut of_one, mut of_other) = (Out::default(), Out::default());
+    all_go_out(&cluster, (one, first.len()), &road, &mut of_one).await;
+    for (shard, out) in [(one, &mut of_one), (other, &mut of_other)] {
+        round((shard, 1_024), &road, out).await.map(drop).unwrap();
+    }
+    assert_eq!(of_other.sent.len(), 1, "with those of the other shard, one is left");
+    let waits = join_all(second.iter().map(|&session| mail_of(other, session))).await;
+    let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
+    assert_eq!(codes, ["mail_address_limit"]);
     cluster.shutdown().await.unwrap();
 }
