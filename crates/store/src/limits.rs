@@ -55,6 +55,8 @@ pub const WORKERS_NICE: i32 = 5;
 pub const REMOVED_LOOK: Duration = Duration::from_millis(50);
 /// The pause after a look is at least this many times as long as the look took.
 pub const REMOVED_LOOK_PART: u32 = 50;
+/// Looks in a row that cannot free a removed table, until that is reported: some five seconds.
+pub const REMOVED_FAILURES_MAX: u32 = 100;
 /// A folder that changed longer ago than this has another time of its last change after the next change.
 pub const FOLDER_SETTLED: Duration = Duration::from_millis(20);
 /// How often it is looked what is new in a file that grows.

@@ -8,7 +8,7 @@
 use crate::{
     StoreError,
     files::{entries, failed, make_dir},
-    limits::{FOLDER_SETTLED, REMOVED_LOOK, REMOVED_LOOK_PART},
+    limits::{FOLDER_SETTLED, REMOVED_FAILURES_MAX, REMOVED_LOOK, REMOVED_LOOK_PART},
 };
 use parking_lot::Mutex;
 use std::{
@@ -16,7 +16,10 @@ use std::{
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
     thread,
     time::{Instant, SystemTime},
 };
@@ -29,6 +32,8 @@ pub(crate) struct Removed {
     /// The folders of the databases.
     databases: Vec<PathBuf>,
     known: Mutex<HashMap<PathBuf, Known>>,
+    /// Looks in a row that could not free a table.
+    failures: AtomicU32,
 }
 
 /// What is known of one folder of tables.
@@ -52,7 +57,8 @@ impl Removed {
         for left in entries(&names)? {
             fs::remove_file(&left).map_err(failed("remove", &left))?;
         }
-        let removed = Arc::new(Self { names, databases, known: Mutex::default() });
+        let removed =
+            Arc::new(Self { names, databases, known: Mutex::default(), failures: AtomicU32::new(0) });
         let watched = Arc::downgrade(&removed);
         let thread = thread::Builder::new().name("table-remover".to_owned()).spawn(move || watch(&watched));
         thread.map_err(failed("remove tables of", &removed.names))?;
@@ -60,25 +66,42 @@ impl Removed {
     }
 
     /// Gives second names to tables that are new, and frees those that are gone. Returns false if one could not be freed, which
-    /// the next look tries again.
+    /// the next look tries again. The [`REMOVED_FAILURES_MAX`]th look in a row that fails says so: a disk that takes nothing any
+    /// more is reported by the log.
     pub(crate) fn look(&self) -> bool {
-        let mut all = true;
+        let freed = self.free_gone();
+        if freed.is_ok() {
+            self.failures.store(0, Relaxed);
+        }
+        if let Err(error) = &freed
+            && self.failures.fetch_add(1, Relaxed) + 1 == REMOVED_FAILURES_MAX
+        {
+            tracing::warn!(%error, "tables that were removed cannot be freed and still take space");
+        }
+        freed.is_ok()
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// A table could not be freed; all others have been.
+    fn free_gone(&self) -> io::Result<()> {
+        let mut all = Ok(());
         let mut known = self.known.lock();
         let mut gone: HashSet<PathBuf> = known.keys().cloned().collect();
         for database in &self.databases {
             for folder in folders_of_tables(database) {
                 gone.remove(&folder);
                 let of = known.entry(folder.clone()).or_insert_with(|| Known::of(&folder));
-                all &= of.look(&folder, &self.names).unwrap_or(false);
+                all = all.and(of.look(&folder, &self.names));
             }
         }
         for folder in gone {
             if let Some(of) = known.get_mut(&folder) {
-                of.tables = of.tables.iter().filter(|table| !of.free(table, &self.names)).cloned().collect();
+                let tables = std::mem::take(&mut of.tables);
+                all = all.and(of.free_all(tables, &self.names));
                 if of.tables.is_empty() {
                     known.remove(&folder);
-                } else {
-                    all = false;
                 }
             }
         }
@@ -88,9 +111,10 @@ impl Removed {
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        for of in self.known.get_mut().values() {
-            for table in &of.tables {
-                of.free(table, &self.names);
+        for of in self.known.get_mut().values_mut() {
+            let tables = std::mem::take(&mut of.tables);
+            if let Err(error) = of.free_all(tables, &self.names) {
+                tracing::debug!(%error, "tables that were removed are freed at the next start");
             }
         }
     }
@@ -109,10 +133,10 @@ impl Known {
         names.join(name)
     }
 
-    fn look(&mut self, folder: &Path, names: &Path) -> io::Result<bool> {
+    fn look(&mut self, folder: &Path, names: &Path) -> io::Result<()> {
         let changed = fs::metadata(folder)?.modified()?;
         if self.changed == Some(changed) {
-            return Ok(true);
+            return Ok(());
         }
         let settled = changed.elapsed().is_ok_and(|ago| ago > FOLDER_SETTLED);
         let mut there = HashSet::new();
@@ -123,23 +147,26 @@ impl Known {
             // It may be gone by now, or the file system may have no second names.
             let _without = fs::hard_link(folder.join(table), self.second(table, names));
         }
-        let kept: Vec<OsString> =
-            self.tables.difference(&there).filter(|table| !self.free(table, names)).cloned().collect();
-        let all = kept.is_empty();
-        there.extend(kept);
-        (self.tables, self.changed) = (there, (settled && all).then_some(changed));
-        Ok(all)
+        let gone = self.tables.difference(&there).cloned().collect();
+        self.tables = there;
+        let freed = self.free_all(gone, names);
+        self.changed = (settled && freed.is_ok()).then_some(changed);
+        freed
     }
 
-    /// Removes a second name. Returns false if it is still there.
-    fn free(&self, table: &OsString, names: &Path) -> bool {
-        match fs::remove_file(self.second(table, names)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%error, "failed to free a table that was removed");
-                false
+    /// Removes the second names of these tables, and keeps in mind those that cannot be removed.
+    fn free_all(&mut self, tables: HashSet<OsString>, names: &Path) -> io::Result<()> {
+        let mut all = Ok(());
+        for table in tables {
+            match fs::remove_file(self.second(&table, names)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    all = all.and(Err(error));
+                    self.tables.insert(table);
+                }
+                Ok(()) | Err(_) => {}
             }
-            Ok(()) | Err(_) => true,
         }
+        all
     }
 }
 
