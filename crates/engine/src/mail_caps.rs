@@ -3,10 +3,10 @@
 //! address here.
 //!
 //! A mail is counted when it has gone out, in rows of the shard that its session belongs to, so that another leader and a
-//! server that was restarted go on with the same counts; who sends mails adds up the counts of all shards. The last part of every cap is kept
-//! for the first mails about gates that nobody has been told of, so that a flood of other mails does not keep an approver from
-//! hearing of a gate. One requester cannot use up an address: its cap is twice the requester's. Codes for decision pages are
-//! not counted.
+//! server that was restarted go on with the same counts. The server adds up the counts of all shards before it sends a mail.
+//! The last part of every cap is kept for the first mails about gates of which nobody is notified yet, so that a flood of
+//! other mails does not keep a gate from its approvers. One requester cannot use up an address: its cap is twice the
+//! requester's. Codes for decision pages are not counted.
 
 use switchward_machine::{Channel, Digest, OpenId, Period, SessionId, TenantId, Time};
 

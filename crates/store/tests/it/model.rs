@@ -12,7 +12,7 @@ enum Step {
     Flush,
     /// Frozen, and not yet written when the next step comes.
     Freeze,
-    /// The process dies; replay from the log. From now on flushes with rows of so many bytes are made into tables.
+    /// The process dies, and the log is replayed. After that, a flush of at least this many bytes becomes a table.
     Crash(usize),
     Scan(u8, u8, usize),
     /// The state moves to an empty folder.

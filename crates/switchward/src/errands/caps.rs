@@ -24,8 +24,7 @@ struct Inner {
     out: Mutex<BTreeMap<Key, u32>>,
 }
 
-/// The counts that a mail is a part of while it is out: no longer once this is dropped, when it was delivered and the rows
-/// count it, or was not delivered.
+/// Counts a mail as out until it is dropped: once a row counts the mail as delivered, or it was not delivered.
 pub(super) struct Counted {
     caps: Caps,
     counts: Vec<MailCount>,
@@ -37,8 +36,8 @@ impl Caps {
         Self(Arc::new(Inner { cluster, out: Mutex::default() }))
     }
 
-    /// Counts an effect as out where mails of its kind are counted; `None` where it must wait for the next hour, which its
-    /// session then says.
+    /// Counts an effect as out, if mails of its kind are counted. Returns `None` if a cap is reached: the effect is put off to
+    /// the next hour, and its session says so.
     ///
     /// # Errors
     /// The shard takes nothing, or a row cannot be read.
@@ -72,11 +71,12 @@ impl Caps {
     ) -> Result<Result<Counted, MailFull>, ViewError> {
         let now = shard.now();
         let counts = mail_counts(view, at, effect, now)?;
+        // A mail that is delivered meanwhile is counted by a row before it is no longer out: read in this order, none is missed.
+        let mut out = self.0.out.lock();
         let mut elsewhere = BTreeMap::new();
         for MailCount { key, .. } in &counts {
             elsewhere.insert(key, self.elsewhere(shard, key)?);
         }
-        let mut out = self.0.out.lock();
         let under_way = |key: &Key| {
             let here = out.get(key).copied().unwrap_or_default();
             here.saturating_add(elsewhere.get(key).copied().unwrap_or_default())
