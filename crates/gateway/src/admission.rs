@@ -74,6 +74,9 @@ impl Admission {
             None => None,
         };
         let tenant = found.map(|(_, (tenant, ..))| tenant);
+        if let Some(tenant) = tenant {
+            self.shares.called(tenant);
+        }
         let weight = found.and_then(|(_, (_, quotas, _))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
         if let Some((door, (tenant, quotas, role))) = found
             && extensions.get::<Counted>().is_none()

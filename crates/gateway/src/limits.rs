@@ -52,6 +52,13 @@ pub const SCAN_SLICE_MS: u64 = 2;
 pub const SHARES_WAITING_MAX: usize = 1_024;
 /// Tenants whose use of cores is remembered while any of them waits.
 pub const SHARES_TENANTS_MAX: usize = 10_000;
+/// The longest rests from the cores, in `1/REST_PARTS` of the time used: they leave the tenant a third of its time.
+pub(crate) const CPU_REST_PARTS_MAX: u32 = 2 * switchward_shard::limits::REST_PARTS;
+/// How often it is looked at how late the server is, while several tenants call and one of them waits for a core.
+pub const LATE_LOOK_MS: u64 = 5;
+/// A task that runs more than this after it was due is late, so that the tenant that uses most rests. Timers alone are up to
+/// one millisecond late.
+pub const LATE_MS: u64 = 2;
 
 /// Connections at one time. Beyond it the one without a credential that has been silent longest makes room.
 pub const CONNECTIONS_MAX: usize = 10_000;

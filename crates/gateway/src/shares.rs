@@ -1,6 +1,9 @@
 //! Work that takes a core for long, such as decoding a large request or looking through a list, has few places, so that the
 //! calls that take little find a core free. Tenants share these places by the time that they have used them, by weight: who has
-//! used less goes first, and who has not asked for a while saves nothing up.
+//! used less goes first, and who has not asked for a while saves nothing up. While the server is late for several tenants, the
+//! one that uses the places most rests between its uses; see [`late`].
+
+mod late;
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -9,10 +12,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use switchward_machine::TenantId;
+use switchward_shard::Throttle;
 use tokio::sync::oneshot;
 
 use crate::error::{Reason, Refusal};
-use crate::limits::{SHARES_TENANTS_MAX, SHARES_WAITING_MAX};
+use crate::limits::{CPU_REST_PARTS_MAX, SHARES_TENANTS_MAX, SHARES_WAITING_MAX};
 
 /// The places, and who waits for one. Cheap to clone.
 #[derive(Clone)]
@@ -31,8 +35,10 @@ struct Places {
     free: usize,
     tenants: HashMap<TenantId, Account>,
     waiting: usize,
-    /// What the tenant that got a place last had used then: who asks anew begins there.
+    /// What the tenant that got a place last had used then: a tenant that asks again begins there.
     now: u64,
+    throttle: Throttle,
+    late: late::Looks,
 }
 
 #[derive(Default)]
@@ -44,7 +50,7 @@ struct Account {
 
 struct Waiting {
     weight: u32,
-    told: oneshot::Sender<Place>,
+    given: oneshot::Sender<Place>,
 }
 
 /// A place; it is given back, and its time is charged, when it is dropped.
@@ -56,16 +62,28 @@ pub(crate) struct Place {
 }
 
 impl Shares {
-    /// So many places.
+    /// This many places.
     pub(crate) fn of(places: usize) -> Self {
-        let places = Places { all: places, free: places, tenants: HashMap::new(), waiting: 0, now: 0 };
-        Self(Arc::new(Mutex::new(places)))
+        Self(Arc::new(Mutex::new(Places {
+            all: places,
+            free: places,
+            tenants: HashMap::new(),
+            waiting: 0,
+            now: 0,
+            throttle: Throttle::new(CPU_REST_PARTS_MAX),
+            late: late::Looks::default(),
+        })))
+    }
+
+    /// A call of a tenant has come, whether or not it needs a place.
+    pub(crate) fn called(&self, tenant: TenantId) {
+        self.0.lock().throttle.asked(tenant, Instant::now());
     }
 
     /// Waits for a place for a call. Cancel safe: who does not wait any more gets none.
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED where [`SHARES_WAITING_MAX`] calls of the tenant wait already.
+    /// QUOTA_EXCEEDED if [`SHARES_WAITING_MAX`] calls of the tenant wait already.
     pub(crate) async fn enter(&self, tenant: TenantId, weight: u32) -> Result<Place, Refusal> {
         {
             let mut held = self.0.lock();
@@ -73,7 +91,7 @@ impl Shares {
             let account = places.tenants.entry(tenant).or_default();
             if account.waiting.len() >= SHARES_WAITING_MAX {
                 let before = account.waiting.len();
-                account.waiting.retain(|waiting| !waiting.told.is_closed());
+                account.waiting.retain(|waiting| !waiting.given.is_closed());
                 places.waiting -= before - account.waiting.len();
             }
             if account.waiting.len() >= SHARES_WAITING_MAX {
@@ -88,52 +106,62 @@ impl Shares {
     /// Waits for a place for an open stream, of which there may wait as many as there are. Cancel safe, too.
     ///
     /// # Errors
-    /// DRAINING where the server is stopping.
+    /// DRAINING if the server is stopping.
     pub(crate) async fn wait(&self, tenant: TenantId, weight: u32) -> Result<Place, Refusal> {
-        let told = {
+        let given = {
             let mut held = self.0.lock();
-            let places = &mut *held;
+            let (places, now) = (&mut *held, Instant::now());
             places.begin(tenant);
-            if places.free > 0 {
+            self.look(places, now);
+            if places.free > 0 && places.rests(tenant, now).is_none() {
                 places.free -= 1;
                 return Ok(self.place(tenant, weight));
             }
-            let (told, wait) = oneshot::channel();
+            let (given, wait) = oneshot::channel();
             let account = places.tenants.entry(tenant).or_default();
-            account.waiting.push_back(Waiting { weight, told });
+            account.waiting.push_back(Waiting { weight, given });
             places.waiting += 1;
+            self.wake_after_rest(places, now);
             wait
         };
-        told.await.map_err(|_| Refusal::new(Reason::Draining, "the server is stopping"))
+        given.await.map_err(|_| Refusal::new(Reason::Draining, "the server is stopping"))
     }
 
     fn place(&self, tenant: TenantId, weight: u32) -> Place {
         Place { shares: self.clone(), tenant, weight, since: Instant::now() }
     }
 
-    /// Takes a place back that was used for so long, and gives it to who has used the least.
+    /// Takes a place back that was used for this time, and gives it to who has used the least.
     fn leave(&self, tenant: TenantId, weight: u32, used: Duration) {
-        let mut next = None;
         {
             let mut places = self.0.lock();
-            let used = u64::try_from(used.as_micros()).unwrap_or(u64::MAX) / u64::from(weight.max(1));
+            let used = used / weight.max(1);
             if let Some(account) = places.tenants.get_mut(&tenant) {
+                let used = u64::try_from(used.as_micros()).unwrap_or(u64::MAX);
                 account.used = account.used.saturating_add(used);
             }
-            match places.first() {
-                Some(waiting) => next = Some(waiting),
-                None => {
-                    places.free += 1;
-                    // Nobody works and nobody waits: nobody owes anything to anybody.
-                    if places.free == places.all {
-                        places.tenants.clear();
-                    }
-                }
-            }
+            let now = Instant::now();
+            places.throttle.used(tenant, used, now);
+            places.throttle.begin_rest(now);
+            places.free += 1;
         }
-        if let Some((tenant, Waiting { weight, told })) = next {
-            // Where nobody waits any more, the place comes back at once and goes on to the next one.
-            let _gone = told.send(self.place(tenant, weight));
+        self.give();
+    }
+
+    /// Gives the places that are free to those who wait and do not rest.
+    fn give(&self) {
+        loop {
+            let (tenant, Waiting { weight, given }) = {
+                let mut held = self.0.lock();
+                let (places, now) = (&mut *held, Instant::now());
+                let Some(first) = places.first(now) else {
+                    self.wake_after_rest(places, now);
+                    return;
+                };
+                first
+            };
+            // If nobody waits any more, the place comes back at once and goes on to the next one.
+            let _gone = given.send(self.place(tenant, weight));
         }
     }
 }
@@ -150,17 +178,32 @@ impl Places {
         account.used = account.used.max(now);
     }
 
-    /// The next one to get a place: the first of the tenant that has used the least.
-    fn first(&mut self) -> Option<(TenantId, Waiting)> {
-        while self.waiting > 0 {
-            let some = self.tenants.iter_mut().filter(|(_, account)| !account.waiting.is_empty());
-            let (tenant, account) = some.min_by_key(|(tenant, account)| (account.used, **tenant))?;
+    /// Until when a tenant rests; `None` if it does not. Nobody rests while one tenant alone calls.
+    fn rests(&self, tenant: TenantId, now: Instant) -> Option<Instant> {
+        self.throttle.rests(tenant, now).filter(|_| self.throttle.shared(now))
+    }
+
+    /// The next one to get a free place: the first of the tenant that has used the least, of those that do not rest.
+    fn first(&mut self, now: Instant) -> Option<(TenantId, Waiting)> {
+        while self.free > 0 && self.waiting > 0 {
+            let wait = |(tenant, account): &(&TenantId, &Account)| {
+                !account.waiting.is_empty() && self.rests(**tenant, now).is_none()
+            };
+            let some = self.tenants.iter().filter(wait);
+            let (tenant, _) = some.min_by_key(|(tenant, account)| (account.used, **tenant))?;
+            let tenant = *tenant;
+            let account = self.tenants.get_mut(&tenant)?;
             let next = account.waiting.pop_front()?;
             self.now = self.now.max(account.used);
             self.waiting -= 1;
-            if !next.told.is_closed() {
-                return Some((*tenant, next));
+            if !next.given.is_closed() {
+                self.free -= 1;
+                return Some((tenant, next));
             }
+        }
+        // Nobody works and nobody waits: nobody owes anything to anybody.
+        if self.free == self.all && self.waiting == 0 {
+            self.tenants.clear();
         }
         None
     }
@@ -182,6 +225,7 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::LATE_MS;
     use futures::FutureExt as _;
 
     const ONE: TenantId = TenantId(1);
@@ -244,6 +288,34 @@ mod tests {
             held = place;
         }
         assert!((28..=32).contains(&served[0]), "{served:?}");
+    }
+
+    /// The tenant uses the only place for a second, and the server is late.
+    fn uses_most(shares: &Shares, tenant: TenantId) {
+        ended(now(shares.enter(tenant, 1)), Duration::from_secs(1));
+        shares.looked(Duration::from_millis(2 * LATE_MS), Instant::now());
+        ended(now(shares.enter(tenant, 1)), Duration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn who_uses_most_rests_while_the_server_is_late() {
+        let shares = Shares::of(1);
+        shares.called(OTHER);
+        shares.called(ONE);
+        uses_most(&shares, ONE);
+        let mut rests = Box::pin(shares.wait(ONE, 1));
+        assert!((&mut rests).now_or_never().is_none(), "the place is free, and it rests");
+        drop(now(shares.enter(OTHER, 1)));
+        let rested = tokio::time::timeout(10 * switchward_shard::limits::REST_MAX, rests).await;
+        drop(rested.expect("it wakes after its rest"));
+    }
+
+    #[tokio::test]
+    async fn who_calls_alone_does_not_rest() {
+        let shares = Shares::of(1);
+        shares.called(ONE);
+        uses_most(&shares, ONE);
+        drop(now(shares.enter(ONE, 1)));
     }
 
     #[tokio::test]

@@ -19,25 +19,27 @@ pub const DEBTORS_MAX: usize = 4_096;
 /// What each KiB of a decision costs the disk after it was written: it is written again as rows, and with the tables that these
 /// are merged into.
 pub const WRITTEN_LATER: Duration = Duration::from_micros(20);
-/// How long a command of somebody else may take beyond [`HOG_QUICK_TIMES`] quick writes to the disk, before the tenant that
+/// How long a command of somebody else may take beyond [`LATE_WRITES`] quick writes to the disk, before the tenant that
 /// uses most of the shard rests.
-pub const HOG_WAIT: Duration = Duration::from_millis(3);
-/// See [`HOG_WAIT`].
-pub const HOG_QUICK_TIMES: u32 = 3;
+pub const LATE: Duration = Duration::from_millis(3);
+/// See [`LATE`].
+pub const LATE_WRITES: u32 = 3;
 /// The parts of a rest that is as long as what the tenant's commands took. Each command in time makes rests a part shorter.
-pub const HOG_REST_PARTS: u32 = 64;
+pub const REST_PARTS: u32 = 64;
 /// How many parts longer each command that took too long makes the rests. Since each command in time makes them one part
 /// shorter, rests settle where about one command in 128 takes too long.
-pub const HOG_REST_MORE: u32 = 128;
+pub const REST_MORE: u32 = 128;
 /// The parts of the longest rests, which leave the tenant a quarter of its time.
-pub const HOG_REST_PARTS_MAX: u32 = 3 * HOG_REST_PARTS;
-/// The longest rest after one batch.
-pub const HOG_REST_MAX: Duration = Duration::from_millis(100);
+pub const REST_PARTS_MAX: u32 = 3 * REST_PARTS;
+/// The shortest rest: timers are not much finer.
+pub const REST_MIN: Duration = Duration::from_millis(2);
+/// The longest rest after one use.
+pub const REST_MAX: Duration = Duration::from_millis(100);
 /// What a tenant used so long ago counts for half.
-pub const HOG_WINDOW: Duration = Duration::from_secs(1);
+pub const USE_WINDOW: Duration = Duration::from_secs(1);
 /// Tenants whose use is counted; beyond it counting begins anew.
-pub const HOGS_COUNTED_MAX: usize = 4_096;
-/// For how long a shard is taken to be shared after two tenants have put a command in, one after the other.
+pub const USE_TENANTS_MAX: usize = 4_096;
+/// For how long a shard or the cores are taken to be shared after two tenants have asked for something, one after the other.
 pub const SHARED_FOR: Duration = Duration::from_secs(1);
 /// How long the commands of one batch are decided where the shard is shared: no further one is begun then.
 pub const BATCH_SHARED_TIME: Duration = Duration::from_millis(1);

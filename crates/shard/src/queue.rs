@@ -9,7 +9,7 @@
 //! the shorter. While several tenants ask, a batch is short, so that nobody waits long for the batch before theirs.
 
 mod cost;
-mod hog;
+mod late;
 mod lines;
 
 use parking_lot::Mutex;

@@ -7,10 +7,11 @@ use switchward_engine::limits::WEIGHT_DEFAULT;
 use switchward_machine::TenantId;
 
 use super::cost::cost;
-use super::hog::Hogs;
+use super::late::Quick;
 use super::{Job, Refused};
 use crate::bearing::Bearing;
-use crate::limits::{DEBT_MAX, DEBTORS_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, SHARED_FOR, TURN_COST};
+use crate::limits::{DEBT_MAX, DEBTORS_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, TURN_COST};
+use crate::throttle::Throttle;
 
 #[derive(Default)]
 pub(super) struct Lines {
@@ -20,11 +21,8 @@ pub(super) struct Lines {
     turns: VecDeque<TenantId>,
     waiting: usize,
     pub(super) closed: bool,
-    /// Who came last.
-    last: Option<TenantId>,
-    /// When somebody came after somebody else.
-    changed: Option<Instant>,
-    hogs: Hogs,
+    throttle: Throttle,
+    quick: Quick,
 }
 
 struct Line {
@@ -68,9 +66,7 @@ impl Lines {
             }
             _ => Some(self.push_out(tenant).ok_or(Refused::Full)?),
         };
-        if self.last.replace(tenant).is_some_and(|last| last != tenant) {
-            self.changed = Some(now);
-        }
+        self.throttle.asked(tenant, now);
         let line = self.of.entry(tenant).or_default();
         line.weight = i64::from(job.command.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT));
         if line.jobs.is_empty() {
@@ -100,7 +96,7 @@ impl Lines {
             && let Some(tenant) = self.turns.pop_front()
         {
             let Some(line) = self.of.get_mut(&tenant) else { continue };
-            if let Some(until) = self.hogs.rests(tenant, now).filter(|_| rests) {
+            if let Some(until) = self.throttle.rests(tenant, now).filter(|_| rests) {
                 resting = Some((tenant, until));
                 continue;
             }
@@ -135,17 +131,19 @@ impl Lines {
 
     /// A tenant's command was answered so long after it had come.
     pub(super) fn answered(&mut self, tenant: TenantId, after: Duration) {
-        self.hogs.answered(tenant, after);
+        if !self.throttle.is_heaviest(tenant) {
+            self.throttle.others_waited(self.quick.is_late(after));
+        }
     }
 
     /// Says how long it took to write a decision.
     pub(super) fn wrote(&mut self, took: Duration) {
-        self.hogs.wrote(took);
+        self.quick.wrote(took);
     }
 
     /// Who has used most rests from now on, where others wait too long.
     pub(super) fn begin_rest(&mut self, now: Instant) {
-        self.hogs.begin_rest(now);
+        self.throttle.begin_rest(now);
     }
 
     pub(super) fn give_back(&mut self, job: Job) {
@@ -164,7 +162,7 @@ impl Lines {
     /// Counts the time that a command took for its tenant; of a tenant of weight 2 half of it counts, and so on.
     pub(super) fn used(&mut self, command: &Command, took: Duration, now: Instant) {
         let weight = command.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT).max(1);
-        self.hogs.used(command.tenant, took / weight, now);
+        self.throttle.used(command.tenant, took / weight, now);
     }
 
     /// Charges a tenant for this much more than its command was served for.
@@ -181,6 +179,6 @@ impl Lines {
 
     /// Returns true if several tenants have put something in lately.
     pub(super) fn shared(&self, now: Instant) -> bool {
-        self.changed.is_some_and(|changed| now.saturating_duration_since(changed) < SHARED_FOR)
+        self.throttle.shared(now)
     }
 }
